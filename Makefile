@@ -1,0 +1,42 @@
+# litotes: `make run` and `make test` work from a fresh clone with nothing but Python 3.11+ and pip.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test lint types format bench clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(INSTALLED)  ## set everything up in .venv
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+run: $(INSTALLED)  ## train on each variety, test on every variety: the built-in corpus, a few minutes
+	$(BIN)/litotes matrix recipes/quick.toml --out runs/quick
+
+test: lint types  ## ruff, mypy and all tests
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(INSTALLED)
+	$(BIN)/mypy
+
+format: $(INSTALLED)  ## let ruff put the code in order
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)  ## measured side by side: Hugging Face padded against litotes packed
+	$(BIN)/litotes bench classify
+
+clean:  ## remove runs, caches and .venv
+	rm -rf runs $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,64 @@
+"""Packed texts become rows here, for attention alone, and packed again right after.
+
+On a CPU each text is a row block of its own: no padding exists at all, and a text's answer cannot depend on its batch mates. On an
+accelerator one launch for all texts beats many small ones, so the rows are filled up to the longest text and `live` says where the
+real keys are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from litotes.layout import Layout
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Turns packed (piece, attention_head, head_width) into row blocks (text, attention_head, piece, head_width) and back."""
+
+    layout: Layout
+
+    @property
+    def apart(self) -> bool:
+        return self.layout.device.type == "cpu"
+
+    @cached_property
+    def _places(self) -> Tensor:
+        """Each piece's place in the flattened (text × longest) rows. (piece,)"""
+        return self.layout.texts * self.layout.longest + self.layout.positions
+
+    def split(self, packed: Tensor) -> list[Tensor]:
+        if self.apart:
+            # `split`, unlike slicing in a loop, has one backward for all texts.
+            return [text.transpose(0, 1).unsqueeze(0) for text in packed.split(self.layout.lengths)]
+        layout = self.layout
+        rows = packed.new_zeros(layout.n_texts * layout.longest, *packed.shape[1:])
+        rows = rows.index_copy(0, self._places, packed)  # (text × longest, attention_head, head_width)
+        return [rows.view(layout.n_texts, layout.longest, *packed.shape[1:]).transpose(1, 2)]
+
+    def join(self, blocks: Sequence[Tensor]) -> Tensor:
+        """Back to (piece, attention_head × head_width)."""
+        if self.apart:
+            return torch.cat([block.squeeze(0).transpose(0, 1).flatten(1) for block in blocks])
+        rows = blocks[0].transpose(1, 2).flatten(2).flatten(0, 1)  # (text × longest, width)
+        return rows.index_select(0, self._places)
+
+    @cached_property
+    def live(self) -> list[Tensor | None]:
+        """Per block which keys are real, (text, 1, 1, key), or None where all are."""
+        if self.apart:
+            return [None] * self.layout.n_texts
+        place = torch.arange(self.layout.longest, device=self.layout.device)
+        return [(place < self.layout.counts[:, None])[:, None, None, :]]
+
+    @cached_property
+    def positions(self) -> list[Tensor]:
+        """Per block the position of each row's pieces. (piece,), the same for all texts of a block."""
+        if self.apart:
+            return [torch.arange(length) for length in self.layout.lengths]
+        return [torch.arange(self.layout.longest, device=self.layout.device)]

@@ -1,0 +1,28 @@
+"""softmax: every live key gets some weight. Vaswani et al. 2017, arXiv 1706.03762, §3.2.1."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from litotes.attention.weighting import Weighting
+
+
+class Softmax(Weighting):
+    """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
+
+    def forward(self, affinity: Tensor, live: Tensor | None = None) -> Tensor:
+        if live is not None:
+            affinity = affinity.masked_fill(~live, torch.finfo(affinity.dtype).min)
+        weights = affinity.softmax(-1)
+        # A row without any live key (padding) would otherwise share its weight among dead keys.
+        return weights if live is None else weights.masked_fill(~live, 0.0)
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, *, live: Tensor | None = None, bias: Tensor | None = None, dropout: float = 0.0
+    ) -> Tensor:
+        """The same through torch's fused kernel, which never writes the weights to memory."""
+        if bias is not None and live is not None:
+            bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
+        return functional.scaled_dot_product_attention(query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout)

@@ -1,0 +1,130 @@
+"""The model folder: what a run ends in and every consumer starts from.
+
+    litotes.json        what the model is: encoder, head, tasks, data, recipe; written last, with the hashes of the others
+    model.safetensors   encoder weights under the family's own names, and the heads under `heads.…`
+    tokenizer.json      the pieces
+    config.json         for `transformers`, when the folder holds a whole encoder
+    README.md           the model card
+
+A model whose lower layers are those of a bundled encoder keeps only what differs from it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from litotes import __version__
+from litotes.classifier import Classifier, task_table
+from litotes.data.pieces import PieceTokenizer
+from litotes.encoders import pretrained
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.families import config_from_spec
+from litotes.encoders.spec import EncoderSpec
+from litotes.encoders.weights import fill, read_tensors, taken_apart
+from litotes.errors import UserError
+from litotes.storage import sha256_of, write_bytes, write_json, write_text
+
+FORMAT = 1
+DESCRIPTION = "litotes.json"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A classifier with its tokenizer and what is known about it (`facts`: data, recipe, scores)."""
+
+    classifier: Classifier
+    tokenizer: PieceTokenizer
+    base: str
+    base_sha256: str | None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_model(model: Model, folder: Path, *, card: str) -> None:
+    """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / DESCRIPTION).unlink(missing_ok=True)
+    tensors = taken_apart(model.classifier.encoder)
+    omitted = _same_as_base(model, tensors)
+    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
+    heads = {f"heads.{name}": tensor.detach().cpu().clone() for name, tensor in model.classifier.heads.state_dict().items()}
+    write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
+    write_text(folder / "tokenizer.json", model.tokenizer.to_json())
+    write_text(folder / "README.md", card)
+    if not omitted:
+        write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
+    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted)))
+
+
+def load_model(folder: Path) -> Model:
+    """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
+    description = _read_description(folder)
+    for name, sha256 in description["files"].items():
+        if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
+            raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
+    spec = EncoderSpec(**description["encoder"])
+    encoder = Encoder(spec)
+    tensors = read_tensors(folder / "model.safetensors")
+    fill(encoder, _base_tensors(description) | tensors, str(folder))
+    classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
+    classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
+    tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+    base = description["base"]
+    return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], description["facts"])
+
+
+def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:
+    classifier = model.classifier
+    return {
+        "format": FORMAT,
+        "litotes": __version__,
+        "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
+        "head": classifier.head_name,
+        "dropout": next(iter(classifier.heads.values())).dropout.p,
+        "max_pieces": model.tokenizer.max_pieces,
+        "encoder": classifier.encoder.spec.as_json(),
+        "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
+        "files": {name: sha256_of(folder / name) for name in ("model.safetensors", "tokenizer.json")},
+        "facts": dict(model.facts),
+    }
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    file = folder / DESCRIPTION
+    if not file.is_file():
+        raise UserError(f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes train RECIPE --out {folder}`.")
+    try:
+        description = json.loads(file.read_text("utf-8"))
+        version = description["format"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
+    if version != FORMAT:
+        raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
+    if any(Path(name).name != name for name in description["files"]):
+        raise UserError(f"{file}: names a file outside the folder; litotes reads only files of the folder itself.")
+    return dict(description)
+
+
+def _same_as_base(model: Model, tensors: Mapping[str, Tensor]) -> set[str]:
+    """Names of tensors that training left as the bundled encoder has them."""
+    if model.base_sha256 is None:
+        return set()
+    base = taken_apart(pretrained.load(model.base).encoder)
+    return {name for name, tensor in tensors.items() if torch.equal(tensor, base[name])}
+
+
+def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
+    base = description["base"]
+    if not base["omitted"]:
+        return {}
+    loaded = pretrained.load(base["name"])
+    if loaded.sha256 != base["sha256"]:
+        raise UserError(f"This model is a difference from {base['name']!r} with sha256 {base['sha256']}, which is not the one installed.")
+    return taken_apart(loaded.encoder)

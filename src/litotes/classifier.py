@@ -1,0 +1,42 @@
+"""An encoder with a classification head for every task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torch import Tensor, nn
+
+from litotes.encoders.encoder import Encoder
+from litotes.flow import Batch, Encoding, Task
+from litotes.heads import HEADS
+from litotes.layout import Layout
+from litotes.registry import pick
+
+
+class Classifier(nn.Module):
+    """Batch → logits{task: (text, class)}. All tasks share the encoder; each has a head of its own."""
+
+    def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
+        super().__init__()
+        self.tasks = {task.name: task for task in tasks}
+        self.head_name = head
+        self.encoder = encoder
+        kind = pick(HEADS, head, "head")
+        width = encoder.spec.width
+        self.heads = nn.ModuleDict({task.name: kind(width, task.n_outputs, dropout=dropout) for task in tasks})
+        self.firsts_only = kind.firsts_only
+
+    def forward(self, batch: Batch) -> dict[str, Tensor]:
+        return self.read(self.encoder(batch, firsts_only=self.firsts_only))
+
+    def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
+        """The same from hidden states (piece, width) that `layer` layers have already seen."""
+        return self.read(self.encoder.walk(hidden, layout, start=layer, firsts_only=self.firsts_only))
+
+    def read(self, encoding: Encoding) -> dict[str, Tensor]:
+        return {name: head(encoding) for name, head in self.heads.items()}
+
+
+def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:
+    """Tasks as a model folder writes them: {name: [label words]}."""
+    return [Task(name, tuple(labels)) for name, labels in tasks.items()]

@@ -1,0 +1,43 @@
+"""`litotes bench [WHAT]`"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False)
+    parser.add_argument("what", nargs="?", choices=("classify",), default="classify", metavar="WHAT", help="classify")
+    parser.add_argument("--data", default="sampler", metavar="SOURCE", help="where the texts come from (default: sampler)")
+    parser.add_argument("--texts", type=int, default=256, metavar="N", help="how many, drawn at random (default 256)")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="measured rounds (default 5)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_table, progress, say
+    from litotes.data.sources import load
+    from litotes.evaluation.bench import classify
+    from litotes.storage import write_json
+
+    corpus = load(options.data)
+    chosen = [example.text for example in corpus.where(split=corpus.test_split())]
+    texts = random.Random(options.seed or 0).sample(chosen, min(options.texts, len(chosen)))
+    with progress() as watch:
+        result = classify(texts, n_rounds=options.rounds, watch=watch)
+    say(f"{name}: left out, `transformers` is not installed." for name in result.left_out)
+    if options.out:
+        write_json(Path(options.out) / "bench.json", result.as_json())
+    if options.json:
+        print_json(result.as_json())
+        return
+    baseline = "hf-padded-32"
+    has_baseline = baseline not in result.left_out
+    rows = [
+        (line.name, f"{line.ms:.0f}", f"{line.per_second:.1f}", f"{result.ratio(line.name, baseline):.2f}" if has_baseline else "")
+        for line in result.lines
+    ]
+    print_table(("classify", "ms", "texts/s", f"times {baseline}"), rows, title=f"{len(texts)} texts of {options.data}, {result.machine}")

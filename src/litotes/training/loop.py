@@ -1,0 +1,176 @@
+"""The training loop: steps, epochs, early stopping, checkpoints.
+
+A run is a pure function of its recipe: on a CPU the same recipe gives the same bytes, killed and resumed or not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from litotes.classifier import Classifier
+from litotes.errors import UserError
+from litotes.progress import Watch, unwatched
+from litotes.training.feeding import Feeder
+from litotes.training.interruption import Interruption
+from litotes.training.losses import normaliser, task_loss, task_weights
+from litotes.training.optimizer import make_optimizer, set_rate
+from litotes.training.processes import Processes
+from litotes.training.run_state import Checkpoints, RunState, trainable
+from litotes.training.settings import TrainingSettings
+from litotes.training.trackers import TRACKERS
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a loop works with beside the model and its texts."""
+
+    device: torch.device
+    folder: Path
+    key: str  # of the recipe: checkpoints of another recipe are not resumed
+    processes: Processes = Processes()
+    watch: Watch = unwatched
+
+
+class Loop:
+    """Trains a classifier on the texts of a feeder.
+
+    validate: gives the held-out score of the classifier as it is (higher is better); None to take the last epoch.
+    """
+
+    def __init__(
+        self,
+        classifier: Classifier,
+        source: Feeder,
+        settings: TrainingSettings,
+        *,
+        seed: int,
+        surroundings: Surroundings,
+        validate: Callable[[], float] | None = None,
+    ) -> None:
+        self.classifier, self.source, self.settings = classifier, source, settings
+        self.seed, self.around, self.validate = seed, surroundings, validate
+        self.optimizer = make_optimizer(classifier, settings)
+        self.weights = task_weights(source.texts.targets, classifier.tasks, balanced=settings.class_weights)
+        self.n_steps_an_epoch = -(-len(source.texts) // settings.batch_texts)
+        self.n_steps = self.n_steps_an_epoch * settings.epochs
+        self.state = RunState()
+        self.best: dict[str, Tensor] = {}
+        self.checkpoints = Checkpoints(surroundings.folder / "checkpoints", key=surroundings.key)
+        self.track = TRACKERS[settings.tracker](surroundings.folder)
+        self.saved_at = time.monotonic()
+
+    def resume(self) -> None:
+        """Goes on from the last whole checkpoint, if there is one."""
+        loaded = self.checkpoints.load(self.classifier, self.optimizer)
+        if loaded is not None:
+            self.state, self.best = loaded
+
+    def run(self) -> RunState:
+        """Trains to the end and leaves the best weights in the classifier."""
+        with Interruption() as interruption:
+            while not self.state.finished:
+                for places in self._order()[self.state.place :]:
+                    self._step(places)
+                    self._maybe_save()
+                    if interruption.wanted:
+                        self._save()
+                        raise UserError(f"Stopped after step {self.state.step} of {self.n_steps}. Go on with --resume.")
+                self._end_epoch()
+        if self.best:
+            self.classifier.load_state_dict(self.best, strict=False)
+        return self.state
+
+    def _order(self) -> list[list[int]]:
+        """The epoch's batches: the same for the same seed and epoch."""
+        generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", self.state.epoch))
+        order = torch.randperm(len(self.source.texts), generator=generator).tolist()
+        size = self.settings.batch_texts
+        return [order[start : start + size] for start in range(0, len(order), size)]
+
+    def _step(self, places: Sequence[int]) -> None:
+        processes, state = self.around.processes, self.state
+        self.classifier.train()
+        torch.manual_seed(derived_seed(self.seed, "step", state.step, processes.rank))
+        set_rate(self.optimizer, self.settings, step=state.step, n_steps=self.n_steps)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss = self._loss(places, processes.share(places))
+        loss.backward()
+        parameters = list(trainable(self.classifier).values())
+        processes.add_up(parameter.grad for parameter in parameters)
+        if self.settings.max_gradient_norm:
+            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
+        self.optimizer.step()
+        state.loss_sum += processes.total(float(loss.detach()))
+        state.step += 1
+        state.place += 1
+        self.around.watch("training", state.step, self.n_steps, f"epoch {state.epoch + 1}, loss {state.loss_sum / state.place:.3f}")
+
+    def _loss(self, places: Sequence[int], share: Sequence[int]) -> Tensor:
+        """This process's part of the batch's loss, summed over the tasks."""
+        if not share:  # fewer texts than processes: one text without weight keeps every parameter in the graph
+            logits = self._logits(places[:1])
+            return torch.stack([value.sum() for value in logits.values()]).sum() * 0.0
+        logits = self._logits(share)
+        whole, own = self.source.texts.targets_of(places), self.source.texts.targets_of(share)
+        losses = []
+        for task, values in logits.items():
+            weights = self.weights.get(task)
+            divide_by = normaliser(whole[task], weights)
+            on_device = None if weights is None else weights.to(values.device)
+            losses.append(task_loss(values, own[task].to(values.device), on_device, divide_by=divide_by))
+        return torch.stack(losses).sum()
+
+    def _logits(self, places: Sequence[int]) -> dict[str, Tensor]:
+        with autocast(self.settings, self.around.device):
+            return self.source.logits(self.classifier, places)
+
+    def _end_epoch(self) -> None:
+        state = self.state
+        line: dict[str, float] = {"epoch": state.epoch + 1, "step": state.step, "loss": state.loss_sum / max(state.place, 1)}
+        if self.validate is not None:
+            line["held_out"] = self._judge()
+        state.history.append(line)
+        self.track(state.step, line)
+        state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
+        state.finished = state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
+
+    def _judge(self) -> float:
+        """The held-out score of the epoch just done; the best epoch's weights are kept."""
+        assert self.validate is not None
+        state, score = self.state, self.validate()
+        if state.best_score is None or score > state.best_score:
+            state.best_score, state.best_epoch, state.n_waited = score, state.epoch + 1, 0
+            self.best = {name: parameter.detach().clone() for name, parameter in trainable(self.classifier).items()}
+        else:
+            state.n_waited += 1
+        return score
+
+    def _maybe_save(self) -> None:
+        if time.monotonic() - self.saved_at >= self.settings.checkpoint_seconds:
+            self._save()
+
+    def _save(self) -> None:
+        if self.around.processes.is_first:
+            self.checkpoints.save(self.state, self.classifier, self.optimizer, self.best)
+        self.saved_at = time.monotonic()
+
+
+def autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast | nullcontext[None]:
+    """bfloat16 where the settings and the device allow it."""
+    wanted = settings.precision == "bfloat16" or (settings.precision == "auto" and device.type == "cuda")
+    return torch.autocast(device.type, torch.bfloat16) if wanted else nullcontext()
+
+
+def derived_seed(seed: int, *what: object) -> int:
+    """A seed of its own for every purpose, the same on every machine."""
+    digest = hashlib.sha256(repr((seed, *what)).encode()).digest()
+    return int.from_bytes(digest[:8], "big") >> 1  # torch wants a signed 64-bit number

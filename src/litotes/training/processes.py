@@ -1,0 +1,70 @@
+"""Several processes as one: `torchrun --nproc-per-node N -m litotes train …`.
+
+Every process holds the whole model and takes its share of each batch; gradients are added up. Since the loss is divided by the whole
+batch's normaliser (losses.py), N processes take the same step as one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+
+
+@dataclass(frozen=True)
+class Processes:
+    """This process's number and how many there are."""
+
+    rank: int = 0
+    n: int = 1
+
+    @property
+    def is_first(self) -> bool:
+        return self.rank == 0
+
+    def share(self, places: Sequence[int]) -> Sequence[int]:
+        """This process's part of a batch."""
+        return places[self.rank :: self.n]
+
+    def add_up(self, gradients: Iterable[Tensor | None]) -> None:
+        """Replaces each gradient by the sum over all processes."""
+        if self.n == 1:
+            return
+        tensors = [gradient for gradient in gradients if gradient is not None]
+        flat = torch.cat([tensor.flatten() for tensor in tensors])  # one message instead of a hundred
+        distributed.all_reduce(flat)
+        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(part.view_as(tensor))
+
+    def total(self, value: float) -> float:
+        """The sum of a number over all processes."""
+        if self.n == 1:
+            return value
+        tensor = torch.tensor(value, dtype=torch.float64)
+        if distributed.get_backend() == "nccl":
+            tensor = tensor.cuda()
+        distributed.all_reduce(tensor)
+        return float(tensor)
+
+    def wait(self) -> None:
+        if self.n > 1:
+            distributed.barrier()
+
+
+@contextmanager
+def joined(device: str) -> Iterator[Processes]:
+    """Joins the other processes when started by torchrun; alone otherwise."""
+    if "LOCAL_RANK" not in os.environ:
+        yield Processes()
+        return
+    if device.startswith("cuda"):
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+    try:
+        yield Processes(distributed.get_rank(), distributed.get_world_size())
+    finally:
+        distributed.destroy_process_group()

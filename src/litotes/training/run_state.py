@@ -1,0 +1,114 @@
+"""Where a training run stands, kept so that a killed run goes on as if nothing had happened.
+
+Tensors go to safetensors, numbers to JSON, both into a folder that is staged, flushed and renamed (storage.py). Randomness is no
+state: every step draws from a generator seeded by (seed, step, process), and every epoch's order from (seed, epoch).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+from torch.optim import Optimizer
+
+from litotes.classifier import Classifier
+from litotes.storage import clear_staged, is_whole, remove_folder, write_folder
+
+KEPT = 2
+"""Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""
+
+
+@dataclass
+class RunState:
+    """The numbers of a run: what comes next, what was best, what happened so far."""
+
+    step: int = 0  # steps done in all
+    epoch: int = 0  # the epoch under way, from 0
+    place: int = 0  # steps done in it
+    loss_sum: float = 0.0  # of the epoch under way
+    best_score: float | None = None
+    best_epoch: int | None = None
+    n_waited: int = 0  # epochs since the best one
+    finished: bool = False
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Checkpoints:
+    """The checkpoints of one run, in a folder of their own."""
+
+    def __init__(self, folder: Path, *, key: str) -> None:
+        self.folder, self.key = folder, key
+
+    def save(self, state: RunState, classifier: Classifier, optimizer: Optimizer, best: dict[str, Tensor]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        target = self.folder / f"step-{state.step:09d}"
+        if target.exists():
+            return
+
+        def fill(folder: Path) -> None:
+            save_file(_tensors(classifier, optimizer, best), folder / "state.safetensors")
+            (folder / "state.json").write_text(json.dumps({"key": self.key, "state": asdict(state)}), "utf-8")
+
+        write_folder(target, fill)
+        for old in self._all()[:-KEPT]:
+            remove_folder(old)
+
+    def load(self, classifier: Classifier, optimizer: Optimizer) -> tuple[RunState, dict[str, Tensor]] | None:
+        """Restores the newest whole checkpoint of this very recipe and says where it stood; None when there is none."""
+        clear_staged(self.folder)
+        for folder in reversed(self._all()):
+            if is_whole(folder):
+                content = json.loads((folder / "state.json").read_text("utf-8"))
+                best = _restore(load_file(folder / "state.safetensors"), classifier, optimizer)
+                return RunState(**content["state"]), best
+        return None
+
+    def key_found(self) -> str | None:
+        """The key of the run these checkpoints belong to; None when there are none."""
+        for folder in reversed(self._all()):
+            if is_whole(folder):
+                return str(json.loads((folder / "state.json").read_text("utf-8"))["key"])
+        return None
+
+    def clear(self) -> None:
+        clear_staged(self.folder)
+        for folder in self._all():
+            remove_folder(folder)
+        if self.folder.is_dir():
+            self.folder.rmdir()
+
+    def _all(self) -> list[Path]:
+        return sorted(self.folder.glob("step-*"))
+
+
+def trainable(classifier: Classifier) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in classifier.named_parameters() if parameter.requires_grad}
+
+
+def _tensors(classifier: Classifier, optimizer: Optimizer, best: dict[str, Tensor]) -> dict[str, Tensor]:
+    tensors = {f"best/{name}": tensor for name, tensor in best.items()}
+    for name, parameter in trainable(classifier).items():
+        tensors[f"model/{name}"] = parameter.detach()
+        for key, value in optimizer.state.get(parameter, {}).items():
+            tensors[f"optimizer/{name}/{key}"] = value
+    return {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+
+
+def _restore(tensors: dict[str, Tensor], classifier: Classifier, optimizer: Optimizer) -> dict[str, Tensor]:
+    best: dict[str, Tensor] = {}
+    parameters = trainable(classifier)
+    for full_name, tensor in tensors.items():
+        kind, _, name = full_name.partition("/")
+        if kind == "best":
+            best[name] = tensor
+        elif kind == "model":
+            parameters[name].data.copy_(tensor)
+        else:
+            name, _, key = name.rpartition("/")
+            # Adam counts its steps on the CPU; its averages lie beside the parameter.
+            optimizer.state[parameters[name]][key] = tensor if key == "step" else tensor.to(parameters[name].device)
+    return best

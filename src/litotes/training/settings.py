@@ -1,0 +1,30 @@
+"""How a classifier is trained, as data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class TrainingSettings(BaseModel):
+    """The `[training]` table of a recipe. The defaults are ours; the paper's are in `recipes/paper_*.toml`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epochs: int = Field(8, ge=1, description="passes over the training texts, at most")
+    batch_texts: int = Field(16, ge=1, description="texts a step")
+    optimizer: Literal["adamw", "adam"] = "adamw"
+    learning_rate: float = Field(5e-5, gt=0)
+    head_learning_rate: float | None = Field(None, gt=0, description="for the heads alone; None: the same as the encoder's")
+    weight_decay: float = Field(0.01, ge=0, description="not applied to biases and norms")
+    schedule: Literal["linear", "constant"] = Field("linear", description="after the warm-up: down to 0, or level")
+    warmup_share: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises")
+    max_gradient_norm: float = Field(1.0, ge=0, description="0: no limit")
+    class_weights: bool = Field(True, description="weigh classes by their inverse frequency")
+    held_out: float = Field(0.1, ge=0, lt=0.9, description="share of train kept apart to choose the best epoch; 0: the last epoch is taken")
+    patience: int = Field(3, ge=1, description="epochs without a better held-out score before training stops")
+    freeze_below: int = Field(0, ge=0, description="layers under this one stay as they are; what they compute is kept, not computed anew")
+    precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on CUDA, float32 elsewhere")
+    checkpoint_seconds: float = Field(120.0, ge=0, description="how much work a crash may cost at most")
+    tracker: Literal["none", "tensorboard", "mlflow"] = "none"
