@@ -65,10 +65,10 @@ def test_splits_and_class_names_are_mapped(hub: Callable[[object], list[tuple[An
 
 def test_a_split_of_another_name_must_be_left_out(hub: Callable[[object], list[tuple[Any, ...]]]) -> None:
     hub({"train": Split([{"text": "good", "label": "1"}]), "extra": Split([{"text": "odd", "label": "0"}])})
-    with pytest.raises(UserError, match="the split 'extra' is none of train, valid and test. Leave it out with only="):
+    with pytest.raises(UserError, match=r"the split 'extra' is none of train, valid and test. Leave it out with only="):
         load("hub:somebody/reviews?label.sentiment=label")
     assert load("hub:somebody/reviews?label.sentiment=label&only=train").splits() == ("train",)
-    with pytest.raises(UserError, match="There is no split 'trian'. Did you mean 'train'"):
+    with pytest.raises(UserError, match=r"There is no split 'trian'. Did you mean 'train'"):
         load("hub:somebody/reviews?label.sentiment=label&only=trian")
 
 
@@ -76,7 +76,7 @@ def test_rows_are_checked_as_in_a_table(hub: Callable[[object], list[tuple[Any, 
     hub({"train": Split([{"text": "good", "label": "1"}, {"text": None, "label": "0"}])})
     with pytest.raises(UserError, match="hub:somebody/reviews train, row 2, column 'text' is empty"):
         load("hub:somebody/reviews?label.sentiment=label")
-    with pytest.raises(UserError, match="There is no column 'lable'. Did you mean 'label'"):
+    with pytest.raises(UserError, match=r"There is no column 'lable'. Did you mean 'label'"):
         load("hub:somebody/reviews?label.sentiment=lable")
 
 
@@ -90,6 +90,19 @@ def test_the_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "datasets", None)  # makes the import fail
     with pytest.raises(UserError, match=r"pip install 'litotes\[hub\]'"):
         load("hub:somebody/reviews")
+
+
+def test_a_data_set_without_rows_is_refused(hub: Callable[[object], list[tuple[Any, ...]]]) -> None:
+    hub({"train": Split([])})
+    with pytest.raises(UserError, match="hub:somebody/reviews has no rows"):
+        load("hub:somebody/reviews")
+
+
+def test_a_damaged_local_folder_is_explained(tmp_path: Path) -> None:
+    pytest.importorskip("datasets", reason="the extra `hub` is not installed")
+    (tmp_path / "train.csv").write_text('text,label\n"never closed,1\n')
+    with pytest.raises(UserError, match=f"hub:{tmp_path} cannot be read"):
+        load(f"hub:{tmp_path}?label.sentiment=label")
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -1,4 +1,4 @@
-"""What every source keeps; a new one is tested as soon as it is in the table and has its invented files in conftest."""
+"""What every source keeps; a new one is tested as soon as it is in the table and has its invented files in made_files."""
 
 import math
 import subprocess
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import MADE
+from made_files import MADE
 
 from litotes.data.corpus import SPLITS, text_key
 from litotes.data.sources import SOURCES, load

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import write_table
+from made_files import write_table
 
 from litotes.data.sources import load
 from litotes.errors import UserError
@@ -17,12 +17,15 @@ WIDE = {"source": "google", "variety": "en-UK", "text": "Ta very much", "sentime
 
 def test_besstie_merges_the_tasks_of_a_text_and_loses_no_row(tmp_path: Path) -> None:
     sarcasm = {**LONG, "task": "Sarcasm", "label": "0"}
-    write_table(tmp_path / "train.csv", [LONG, sarcasm, {**LONG, "label": "0"}, {**LONG, "variety": "en-IN"}])
-    labels = [(example.variety, dict(example.labels)) for example in load(f"besstie:{tmp_path}")]
+    write_table(
+        tmp_path / "train.csv", [LONG, sarcasm, {**LONG, "label": "0"}, {**sarcasm, "variety": "en-IN"}, {**sarcasm, "source": "Google"}]
+    )
+    labels = [(example.variety, example.source, dict(example.labels)) for example in load(f"besstie:{tmp_path}")]
     assert labels == [
-        ("en-AU", {"sentiment": "positive", "sarcasm": "literal"}),
-        ("en-AU", {"sentiment": "negative"}),
-        ("en-IN", {"sentiment": "positive"}),
+        ("en-AU", "Reddit", {"sentiment": "positive", "sarcasm": "literal"}),
+        ("en-AU", "Reddit", {"sentiment": "negative"}),
+        ("en-IN", "Reddit", {"sarcasm": "literal"}),
+        ("en-AU", "Google", {"sarcasm": "literal"}),
     ]
 
 
@@ -58,7 +61,7 @@ def test_besstie_asks_for_the_split_where_the_name_is_silent(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"attest.csv does not say its split: add \?split=train"):
         load(f"besstie:{tmp_path / 'attest.csv'}")
     assert load(f"besstie:{tmp_path / 'attest.csv'}?split=valid").splits() == ("valid",)
-    with pytest.raises(UserError, match="There is no split= 'vald'. Did you mean 'valid'"):
+    with pytest.raises(UserError, match=r"split=vald: There is no choice 'vald'. Did you mean 'valid'"):
         load(f"besstie:{tmp_path / 'attest.csv'}?split=vald")
 
 
@@ -151,7 +154,7 @@ def test_glue_scores_are_numbers_from_0_to_5(make: Callable[..., str], tmp_path:
 
 
 ROWS = [
-    {"body": "First, and \"best\"", "mood": "pos", "irony": "false", "part": "train", "who": "a"},
+    {"body": 'First, and "best"', "mood": "pos", "irony": "false", "part": "train", "who": "a"},
     {"body": "Second\nline", "mood": "Neutral", "irony": "", "part": "dev", "who": "b"},
     {"body": "Drïtte", "mood": "", "irony": "1", "part": "TEST", "who": "a"},
 ]
@@ -203,9 +206,15 @@ def test_table_reads_numbers(tmp_path: Path) -> None:
     assert [example.labels["warmth"] for example in loaded] == [1.0, 2.5]
 
 
+def test_table_reads_the_truth_values_of_json(tmp_path: Path) -> None:
+    (tmp_path / "t.jsonl").write_text('{"text": "x", "irony": true}\n{"text": "y", "irony": false}\n')
+    loaded = load(f"table:{tmp_path / 't.jsonl'}?label.sarcasm=irony")
+    assert [example.labels["sarcasm"] for example in loaded] == ["sarcastic", "literal"]
+
+
 def test_table_reads_unquoted_files_when_told(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('text\tmood\n"Nice" he said\tpos\n')
-    with pytest.raises(UserError, match="line 2: .* quotes=no"):
+    with pytest.raises(UserError, match=r"line 2: .* quotes=no"):
         load(f"table:{tmp_path / 't.tsv'}?label.sentiment=mood")
     assert load(f"table:{tmp_path / 't.tsv'}?label.sentiment=mood&quotes=no").examples[0].text == '"Nice" he said'
 
@@ -217,7 +226,11 @@ def test_table_columns_may_be_percent_encoded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("query", "told"),
-    [("task=mood", "needs the column of its labels"), ("label=a&task=mood&label.mood=b", "has two columns"), ("numbers=si", "numbers= 'si'")],
+    [
+        ("task=mood", "needs the column of its labels"),
+        ("label=a&task=mood&label.mood=b", "has two columns"),
+        ("numbers=si", "numbers=si: There is no choice"),
+    ],
 )
 def test_table_refuses_contradicting_options(query: str, told: str) -> None:
     with pytest.raises(UserError, match=told):

@@ -22,10 +22,12 @@ class Rows:
     """Turns packed (piece, attention_head, head_width) into row blocks (text, attention_head, piece, head_width) and back."""
 
     layout: Layout
+    apart: bool  # each text a block of its own, or all of them one block
 
-    @property
-    def apart(self) -> bool:
-        return self.layout.device.type == "cpu"
+    @classmethod
+    def of(cls, layout: Layout) -> Rows:
+        """The way that suits the layout's device."""
+        return cls(layout, apart=layout.device.type == "cpu")
 
     @cached_property
     def _places(self) -> Tensor:
@@ -60,5 +62,5 @@ class Rows:
     def positions(self) -> list[Tensor]:
         """Per block the position of each row's pieces. (piece,), the same for all texts of a block."""
         if self.apart:
-            return [torch.arange(length) for length in self.layout.lengths]
+            return [torch.arange(length, device=self.layout.device) for length in self.layout.lengths]
         return [torch.arange(self.layout.longest, device=self.layout.device)]

@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> None:
 
     corpus = load(options.data)
     with progress() as watch:
-        result = audit(corpus, progress=lambda done, total: watch("checks", done, total, ""))
+        result = audit(corpus, progress=watch)
     if options.out:
         write_json(Path(options.out) / "audit.json", result.as_json())
     if options.json:

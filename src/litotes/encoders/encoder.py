@@ -107,7 +107,7 @@ class Attention(nn.Module):
         both = functional.linear(hidden, weight[width:], offset[width:])  # (piece, 2 × width)
         key, value = both.unflatten(-1, (2, self.n_heads, -1)).unbind(1)
         first_bias = [None if block is None else block[:, :, :1] for block in bias]
-        return self._attend(query.unflatten(-1, (self.n_heads, -1)), key, value, Rows(rows.layout.firsts), rows, first_bias)
+        return self._attend(query.unflatten(-1, (self.n_heads, -1)), key, value, Rows(rows.layout.firsts, rows.apart), rows, first_bias)
 
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, query_rows: Rows, rows: Rows, bias: list[Tensor | None]) -> Tensor:
         dropout = self.dropout if self.training else 0.0
@@ -160,7 +160,7 @@ class Encoder(nn.Module):
         looks at the others, and saves most of a layer.
         """
         layers = self.spec.walk[start:stop]
-        rows = Rows(layout)
+        rows = Rows.of(layout)
         bias = self._bias(rows)
         for place, block in enumerate(layers):
             last = firsts_only and place == len(layers) - 1

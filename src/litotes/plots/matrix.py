@@ -54,7 +54,7 @@ def rendered(picture: Figure, kind: str) -> bytes:
     from matplotlib import rc_context
 
     target = BytesIO()
-    with rc_context({"svg.hashsalt": "litotes", "font.family": "DejaVu Sans"}):
+    with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}):
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         picture.savefig(target, format=kind, dpi=160, metadata=metadata)
     return target.getvalue()

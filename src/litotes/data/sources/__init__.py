@@ -1,0 +1,90 @@
+"""Where corpora come from: the table of sources, and `load`, which reads `NAME[/SUB][:PATH][?key=value&key=value]`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote
+
+from litotes.data.corpus import Corpus
+from litotes.data.sources import besstie, bicodemix, glue, hub, sampler, table, twitter
+from litotes.errors import UserError
+from litotes.registry import pick, unknown
+
+
+@dataclass(frozen=True)
+class Source:
+    """A way to read a corpus: from a path or from none, with options that are explained in a line each."""
+
+    read: Callable[[Path | None, Mapping[str, str]], Corpus]
+    about: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    needs_path: bool = True
+    example: str = ""
+
+
+SOURCES: dict[str, Source] = {
+    "sampler": Source(sampler.read, "invented reviews and posts in three varieties, built in", needs_path=False, example="sampler"),
+    "besstie": Source(
+        besstie.read,
+        "reviews and comments in en-AU, en-IN and en-UK, sentiment and sarcasm",
+        besstie.OPTIONS,
+        example="besstie:data/besstie",
+    ),
+    "twitter": Source(
+        twitter.read, "tweets about brands and games, sentiment", twitter.OPTIONS, example="twitter:data/twitter_training.csv?min_words=40"
+    ),
+    "bicodemix": Source(
+        bicodemix.read, "Malaysian comments, sentiment and sarcasm", bicodemix.OPTIONS, example="bicodemix:data/bicodemix?classes=2"
+    ),
+    "glue/sst2": Source(partial(glue.read, glue.SST2), "film reviews, sentiment", example="glue/sst2:data/glue"),
+    "glue/rte": Source(partial(glue.read, glue.RTE), "does the first text entail the second", example="glue/rte:data/glue"),
+    "glue/qnli": Source(partial(glue.read, glue.QNLI), "does the sentence answer the question", example="glue/qnli:data/glue"),
+    "glue/mrpc": Source(partial(glue.read, glue.MRPC), "are the two sentences paraphrases", example="glue/mrpc:data/glue"),
+    "glue/stsb": Source(partial(glue.read, glue.STSB), "how similar two sentences are, 0 to 5", example="glue/stsb:data/glue"),
+    "table": Source(
+        table.read, "any CSV, TSV, JSONL or Parquet file", table.OPTIONS, example="table:reviews.csv?text=review&label.sentiment=stars"
+    ),
+    "hub": Source(hub.read, "a data set of the Hugging Face Hub", hub.OPTIONS, example="hub:OWNER/NAME@REVISION?label.sentiment=label"),
+}
+
+
+def load(spec: str) -> Corpus:
+    """The corpus a user names, such as `besstie:data/besstie` or `table:reviews.csv?text=review&label=stars`."""
+    address, _, query = spec.partition("?")
+    name, _, path = address.partition(":")
+    source = pick(SOURCES, name, "source")
+    options = _options(query)
+    for key in options:
+        if key not in source.options and not _is_labelling(key, source.options):
+            raise UserError(_no_option(key, name, source.options))
+    if source.needs_path and not path:
+        raise UserError(f"{name} needs a path: write for example {source.example}.")
+    if path and not source.needs_path:
+        raise UserError(f"{name} is built in and reads no path: write {source.example}.")
+    try:
+        return source.read(Path(path).expanduser() if path else None, options)
+    except OSError as error:  # a folder that may not be entered, a name longer than the system takes
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _options(query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in query.split("&") if query else ():
+        key, _, value = part.partition("=")
+        if not key or not value:
+            raise UserError(f"The option {part!r} is not of the form key=value (write %26 for an & that belongs to a value).")
+        if key in options:
+            raise UserError(f"The option {key!r} is given twice: give it once.")
+        options[key] = unquote(value)
+    return options
+
+
+def _is_labelling(key: str, known: Mapping[str, str]) -> bool:
+    return "label.TASK" in known and key.startswith("label.") and key != "label."
+
+
+def _no_option(key: str, name: str, known: Mapping[str, str]) -> str:
+    return unknown(key, known, f"option of {name}") if known else f"{name} has no options, so leave {key!r} out."

@@ -1,0 +1,106 @@
+"""BESSTIE: sentiment and sarcasm in Australian, Indian and British English, from Google reviews and Reddit comments.
+
+Srirag et al. 2025, "BESSTIE: A Benchmark for Sentiment and Sarcasm Classification for Varieties of English", ACL Findings.
+Read in the long form it is published in (a row for each text and task) and in the wide form of the ALTA 2026 shared task.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from litotes.data.corpus import SPLITS, Corpus
+from litotes.data.files import files_in, require_file
+from litotes.data.rows import Row, read_rows, require_columns
+from litotes.data.sources.options import choice, given
+from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.errors import UserError
+from litotes.flow import Example
+
+OPTIONS = {"split": "train, valid or test: the split of a single file whose name does not say it"}
+
+_TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
+_LABELS = {  # as floats too: that is how a table with an empty cell in the column stores them
+    task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True)) for task in _TASKS.values()
+}
+_VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
+_SOURCES = {source.casefold(): source for source in ("Google", "Reddit")}
+
+
+@dataclass(frozen=True)
+class _Labelled:
+    """What one row says: a text with the labels it gives."""
+
+    text: str
+    variety: str
+    source: str
+    labels: Mapping[str, str]
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """A folder with train, valid and test files, or one such file."""
+    examples: list[Example] = []
+    for split, file in _files(given(path), options).items():
+        examples += _examples(file, split)
+    return Corpus("besstie", tuple(examples), _TASKS)
+
+
+def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
+    if path.is_dir():
+        if "split" in options:
+            raise UserError(f"split={options['split']} is for a single file, and {path} is a folder: leave it out.")
+        return files_in(path, {split: f"{split}.csv" for split in SPLITS})
+    require_file(path)
+    if "split" in options:
+        return {choice(options, "split", SPLITS): path}
+    words = re.findall("[a-z]+", path.name.lower())
+    named = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
+    if len(named) != 1:
+        raise UserError(f"The name of {path} does not say its split: add ?split=train, ?split=valid or ?split=test.")
+    return {named.pop(): path}
+
+
+def _examples(path: Path, split: str) -> Iterator[Example]:
+    rows = read_rows(path, needs=("text", "variety", "source"))
+    first = next(rows)
+    columns = first.values.keys()
+    is_long = "label" in columns or "task" in columns
+    if is_long:
+        require_columns(str(path), columns, ("label", "task"))
+    elif split != "test":  # an unlabelled test file has neither column
+        require_columns(str(path), columns, tuple(_TASKS))
+    all_rows = chain([first], rows)
+    labelled = _merged(_long(row, split) for row in all_rows) if is_long else map(_wide, all_rows)
+    for item in labelled:
+        yield Example(item.text, item.labels, variety=item.variety, source=item.source, split=split)
+
+
+def _long(row: Row, split: str) -> _Labelled:
+    task = row.translated("task", {name: name for name in _TASKS}, "task")
+    unlabelled = split == "test" and row.word("label") is None
+    return _labelled(row, {} if unlabelled else {task: row.translated("label", _LABELS[task])})
+
+
+def _wide(row: Row) -> _Labelled:
+    return _labelled(row, {task: row.translated(task, _LABELS[task]) for task in _TASKS if row.word(task) is not None})
+
+
+def _labelled(row: Row, labels: Mapping[str, str]) -> _Labelled:
+    variety = row.translated("variety", _VARIETIES, "variety")
+    return _Labelled(row.text("text"), variety, row.translated("source", _SOURCES, "source"), labels)
+
+
+def _merged(items: Iterable[_Labelled]) -> Iterable[_Labelled]:
+    # A text's rows for the two tasks become one; a second row for the same task stays apart, for the audit to see.
+    merged: dict[tuple[str, str, str, int], _Labelled] = {}
+    for item in items:
+        copy = 0
+        while (key := (item.text, item.variety, item.source, copy)) in merged and merged[key].labels.keys() & item.labels.keys():
+            copy += 1
+        earlier = merged[key].labels if key in merged else {}
+        merged[key] = _Labelled(item.text, item.variety, item.source, {**earlier, **item.labels})
+    return merged.values()

@@ -1,0 +1,61 @@
+"""Bicodemix: sentiment and sarcasm in 10,000 Malaysian social-media comments, of which the English ones are read by default.
+
+Md Suhaimin et al. 2024, "Annotated dataset for sentiment analysis and sarcasm detection: Bilingual code-mixed English-Malay
+social media data in the public security domain", Data in Brief 55.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from litotes.data.corpus import Corpus, text_key
+from litotes.data.files import file_or_only
+from litotes.data.rows import Row, read_rows
+from litotes.data.sources.options import choice, given
+from litotes.data.splitting import hashed_split
+from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
+from litotes.errors import UserError
+from litotes.flow import Example
+
+OPTIONS = {
+    "lang": "en (default), my, cm (code-mixed) or all",
+    "kind": "all (default), comment or reply",
+    "classes": "3 (default); 2 takes the sentiment label from neutral texts",
+}
+
+_FILE = "annotated_bicodemix_publicsa_v2.csv"
+_TEXT, _REPLY, _LANGUAGE = "comment/tweet", "2nd level comment/ reply", "lang_id"
+_SENTIMENT, _SARCASM = "majority_sent", "majority_sarc"
+_LANGUAGES = {language: language for language in ("en", "my", "cm")}
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """The comments of one language, or of all."""
+    language = choice(options, "lang", ("en", "my", "cm", "all"))
+    kind = choice(options, "kind", ("all", "comment", "reply"))
+    sentiment = SENTIMENT if choice(options, "classes", ("3", "2")) == "2" else SENTIMENT_3
+    file = file_or_only(given(path), _FILE)
+    rows = read_rows(file, needs=(_TEXT, _REPLY, _SENTIMENT, _SARCASM, _LANGUAGE))
+    examples = tuple(
+        _example(row, sentiment.labels)
+        for row in rows
+        if language in ("all", row.translated(_LANGUAGE, _LANGUAGES, "language")) and kind in ("all", _kind(row))
+    )
+    if not examples:
+        raise UserError(f"{file} has no text with lang={language} and kind={kind}: choose others.")
+    return Corpus("bicodemix", examples, {SENTIMENT.name: sentiment, SARCASM.name: SARCASM})
+
+
+def _kind(row: Row) -> str:
+    # The column holds a flag in spite of its name, and numbers that a spreadsheet has spoilt, where it is not set.
+    return "reply" if row.word(_REPLY) == "Yes" else "comment"
+
+
+def _example(row: Row, words: tuple[str, ...]) -> Example:
+    labels = {SARCASM.name: row.translated(_SARCASM, SPELLINGS[SARCASM.name])}
+    if row.word(_SENTIMENT) is not None:
+        word = row.translated(_SENTIMENT, SPELLINGS[SENTIMENT.name])
+        labels |= {SENTIMENT.name: word} if word in words else {}
+    text = row.text(_TEXT)
+    return Example(text, labels, source="Bicodemix", split=hashed_split(text_key(text), test_share=0.2))

@@ -1,0 +1,32 @@
+"""Reading the options of a source: `?key=value&key=value`, checked before any file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from litotes.errors import UserError
+from litotes.registry import unknown
+
+
+def choice(options: Mapping[str, str], name: str, known: Sequence[str]) -> str:
+    """The option's value, one of `known`, of which the first is the default."""
+    value = options.get(name, known[0])
+    if value not in known:
+        raise UserError(f"{name}={value}: {unknown(value, known, 'choice')}")
+    return value
+
+
+def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
+    """The option's value as a number of things."""
+    value = options.get(name, str(default))
+    if not (value.isascii() and value.isdigit()):
+        raise UserError(f"{name}={value} is no whole number: write for example {name}={default}.")
+    return int(value)
+
+
+def given(path: Path | None) -> Path:
+    """The path, of a source whose entry in the table says that it needs one."""
+    if path is None:
+        raise TypeError("this source reads a path")  # `load` asks the user for it before it comes to this
+    return path

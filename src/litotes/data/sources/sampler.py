@@ -1,0 +1,35 @@
+"""The sampler: invented texts in three varieties of English that come with the package, for trying things out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from litotes.data.corpus import Corpus, text_key
+from litotes.data.rows import Row, read_rows
+from litotes.data.splitting import hashed_split
+from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.flow import Example
+
+VARIETIES = ("en-AU", "en-IN", "en-UK")
+
+_TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """All texts of the sampler."""
+    examples = tuple(_example(row, variety) for variety in VARIETIES for row in _rows(variety))
+    return Corpus("sampler", examples, _TASKS)
+
+
+def _rows(variety: str) -> Iterator[Row]:
+    with as_file(files("litotes.data") / "sampler" / f"{variety}.jsonl") as file:
+        yield from read_rows(file, needs=("text", "source", *_TASKS))
+
+
+def _example(row: Row, variety: str) -> Example:
+    text = row.text("text")
+    labels = {name: row.translated(name, {word: word for word in task.labels}) for name, task in _TASKS.items()}
+    split = hashed_split(text_key(text), test_share=0.3)
+    return Example(text, labels, variety=variety, source=row.required("source"), split=split)

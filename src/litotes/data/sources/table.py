@@ -1,0 +1,22 @@
+"""Any CSV, TSV, JSON-lines or Parquet file, its columns named by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from litotes.data.corpus import Corpus
+from litotes.data.rows import read_rows
+from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
+from litotes.data.sources.options import choice, given
+
+OPTIONS = {**COLUMN_OPTIONS, "quotes": "no when a CSV or TSV file is written without quoting (yes)"}
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """The rows of one file as examples."""
+    file = given(path)
+    columns = columns_of(options)
+    quotes = choice(options, "quotes", ("yes", "no")) == "yes"
+    rows = read_rows(file, needs=columns.names, quotes=quotes)
+    return corpus_of(file.name, ((row, "train") for row in rows), columns)

@@ -1,0 +1,54 @@
+"""The Twitter entity-sentiment data set: 74,682 short tweets about brands and games, of which the longer ones are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from litotes.data.corpus import Corpus, text_key
+from litotes.data.files import file_or_only
+from litotes.data.rows import Row, read_records, require_columns, tabulated
+from litotes.data.sources.options import given, whole_number
+from litotes.data.splitting import components, hashed_split
+from litotes.data.tasks import SENTIMENT
+from litotes.errors import UserError
+from litotes.flow import Example
+
+OPTIONS = {"min_words": "leave shorter texts out (40)"}
+
+_COLUMNS = ("id", "entity", "sentiment", "text")
+_LABELS = {"positive": "positive", "negative": "negative", "neutral": "", "irrelevant": ""}  # texts of the last two are left out
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """The positive and negative texts of a file, or of twitter_training.csv in a folder."""
+    min_words = whole_number(options, "min_words", 40)
+    file = file_or_only(given(path), "twitter_training.csv")
+    labelled = ((row, row.translated("sentiment", _LABELS)) for row in _rows(file))
+    kept = [(row, label) for row, label in labelled if label and len(row.values["text"].split()) >= max(min_words, 1)]
+    if not kept:
+        raise UserError(f"{file} has no positive or negative text of {min_words} words or more: choose a smaller min_words.")
+    # Paraphrases share an id, and a few texts occur under two ids: neither may be torn apart.
+    roots = components((("id", row.required("id")), ("text", text_key(row.values["text"]))) for row, _ in kept)
+    examples = tuple(
+        Example(
+            row.text("text"),
+            {SENTIMENT.name: label},
+            source="Twitter",
+            split=hashed_split(kept[root][0].values["id"], test_share=0.1),
+            group=row.values["id"],
+        )
+        for (row, label), root in zip(kept, roots, strict=True)
+    )
+    return Corpus("twitter", examples, {SENTIMENT.name: SENTIMENT})
+
+
+def _rows(path: Path) -> Iterator[Row]:
+    records = read_records(path)
+    first = next(records)
+    header = [field.strip().casefold() for field in first[1]]
+    if "sentiment" not in header and "text" not in header:  # the original file begins with its first tweet
+        return tabulated(path, _COLUMNS, chain([first], records))
+    require_columns(f"{path}, line {first[0]}", header, _COLUMNS)
+    return tabulated(path, header, records)

@@ -1,0 +1,93 @@
+"""The contract of every weighting: a new entry of the table is tested before its author writes a test."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from litotes.attention import WEIGHTINGS, Weighting
+from litotes.attention.rows import Rows
+from litotes.layout import Layout
+
+HEADS = 3
+
+
+@pytest.fixture(params=sorted(WEIGHTINGS))
+def weighting(request: pytest.FixtureRequest) -> Weighting:
+    return WEIGHTINGS[request.param](HEADS)
+
+
+@pytest.fixture(params=[True, False], ids=["training", "evaluation"])
+def mode(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+def affinity_of(*shape: int, dtype: torch.dtype = torch.float32, scale: float = 3.0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype) * scale
+
+
+def live_keys(lengths: list[int], n_keys: int) -> torch.Tensor:
+    return (torch.arange(n_keys) < torch.tensor(lengths)[:, None])[:, None, None, :]
+
+
+def test_weights_are_a_distribution_over_live_keys(weighting: Weighting, mode: bool) -> None:
+    weighting.train(mode)
+    live = live_keys([1, 4, 7], 7)
+    weights = weighting(affinity_of(3, HEADS, 5, 7), live)
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3, HEADS, 5))
+    assert (weights[~live.expand_as(weights)] == 0).all()
+
+
+def test_dead_keys_equal_a_shorter_row(weighting: Weighting, mode: bool) -> None:
+    weighting.train(mode)
+    affinity = affinity_of(1, HEADS, 4, 9)
+    masked = weighting(affinity, live_keys([6], 9))
+    torch.testing.assert_close(masked[..., :6], weighting(affinity[..., :6]))
+
+
+def test_a_row_without_live_keys_has_no_weight(weighting: Weighting) -> None:
+    weights = weighting(affinity_of(1, HEADS, 2, 3), live_keys([0], 3))
+    assert (weights == 0).all()
+
+
+def test_gradient(weighting: Weighting) -> None:
+    weighting.double()
+    affinity = affinity_of(1, HEADS, 2, 5, dtype=torch.float64, scale=1.0).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: weighting(x, live_keys([4], 5)), (affinity,))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_finite_in_half_precision(weighting: Weighting, dtype: torch.dtype) -> None:
+    weights = weighting(affinity_of(2, HEADS, 4, 6, dtype=dtype, scale=100.0), live_keys([2, 6], 6))
+    assert weights.isfinite().all()
+    torch.testing.assert_close(weights.float().sum(-1), torch.ones(2, HEADS, 4), atol=2e-2, rtol=0)
+
+
+def test_attend_equals_its_definition(weighting: Weighting, mode: bool) -> None:
+    """A fused `attend` must be what `forward` says, with and without bias and dead keys."""
+    weighting.train(mode)
+    query, key, value = (affinity_of(2, HEADS, 6, 8, scale=s) for s in (1.0, 1.3, 0.7))
+    live, bias = live_keys([3, 6], 6), affinity_of(1, HEADS, 6, 6)
+    for case in ({}, {"live": live}, {"bias": bias}, {"live": live, "bias": bias}):
+        expected = Weighting.attend(weighting, query, key, value, **case)
+        torch.testing.assert_close(weighting.attend(query, key, value, **case), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(weighting: Weighting) -> None:
+    lengths = (5, 1, 3)
+    packed = affinity_of(9, HEADS, 8)
+    alone = Rows(Layout.of(lengths), apart=True)
+    together = Rows(Layout.of(lengths), apart=False)
+    mixed = []
+    for rows in (alone, together):
+        blocks = zip(rows.split(packed), rows.live, strict=True)
+        mixed.append(rows.join([weighting.attend(block, block, block, live=live) for block, live in blocks]))
+    torch.testing.assert_close(mixed[0], mixed[1], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_rows_split_and_join_are_inverse(apart: bool) -> None:
+    rows = Rows(Layout.of((4, 1, 2)), apart=apart)
+    packed = torch.randn(7, HEADS, 8)
+    torch.testing.assert_close(rows.join(rows.split(packed)), packed.flatten(1))

@@ -1,0 +1,185 @@
+"""The command line as a user meets it: in a process of its own where start-up counts, in this one elsewhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from litotes.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def run_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    out = tmp_path_factory.mktemp("cli") / "run"
+    assert main(["train", str(root / "recipes" / "quick.toml"), "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0",
+                 "--set", "training.epochs=1", "--device", "cpu", "--out", str(out), "--seed", "5"]) == 0  # fmt: skip
+    return out
+
+
+def output_of(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    return captured.out if code == 0 else captured.err
+
+
+def test_help_answers_at_once() -> None:
+    command = [sys.executable, "-m", "litotes", "--help"]
+    seconds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        seconds.append(time.perf_counter() - start)
+    assert min(seconds) < 0.4
+    for name in ("predict", "train", "evaluate", "matrix", "audit", "bench", "list"):
+        assert name in shown
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = "import sys; from litotes.cli.main import make_parser; make_parser().format_help(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"torch", "numpy", "pydantic", "rich", "transformers", "matplotlib", "tokenizers"} & set(loaded)
+
+
+def test_train_writes_a_model(run_folder: Path) -> None:
+    assert json.loads((run_folder / "recipe.json").read_text())["seed"] == 5
+    assert (run_folder / "litotes.json").is_file()
+
+
+def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = output_of(capsys, "predict", "Great tea", "Lovely queue", "--model", str(run_folder), "--format", "jsonl").splitlines()
+    first = json.loads(lines[0])
+    assert len(lines) == 2
+    assert list(first) == ["text", "sentiment", "sarcasm", "truncated"]
+    assert first["text"] == "Great tea"
+    assert first["sentiment"]["label"] in ("negative", "positive")
+    assert 0.5 <= first["sarcasm"]["probability"] <= 1
+    assert first["truncated"] is False
+
+
+def test_predict_gives_the_same_from_every_input(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["Great tea, mate", 'She said "fine", twice', "naïve café"]
+    with (tmp_path / "in.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([["n", "body"], *([n, text] for n, text in enumerate(texts))])
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"body": text}) + "\n" for text in texts))
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table({"body": texts}), tmp_path / "in.parquet")
+    common = ("--model", str(run_folder), "--json", "--device", "cpu")
+    expected = output_of(capsys, "predict", *texts, *common)
+    for name in ("in.csv", "in.jsonl", "in.parquet"):
+        assert output_of(capsys, "predict", "--file", str(tmp_path / name), "--column", "body", *common) == expected
+    monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts) + "\n"))
+    assert output_of(capsys, "predict", *common) == expected
+
+
+def test_predict_as_csv_and_table(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    out = tmp_path / "labels.csv"
+    output_of(capsys, "predict", "a, b\nc", "--model", str(run_folder), "--format", "csv", "--out", str(out))
+    (row,) = csv.DictReader(io.StringIO(out.read_text()))
+    assert row["text"] == "a, b\nc"
+    assert row["sentiment"] in ("negative", "positive")
+    shown = output_of(capsys, "predict", "x " * 200, "--model", str(run_folder))
+    assert "sarcasm" in shown
+    assert "its end was not seen" in shown
+
+
+def test_evaluate_with_a_selection(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ("evaluate", "--model", str(run_folder), "--data", "sampler", "--where", "variety=en-IN,en-UK", "--where", "task=sarcasm")
+    rows = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
+    assert rows == json.loads((tmp_path / "scores.json").read_text())
+    assert [row["cell"] for row in rows] == ["all", "en-IN forum", "en-IN review", "en-UK forum", "en-UK review"]
+    assert all(row["interval"][0] <= row["macro_f1"] <= row["interval"][1] for row in rows)
+    assert "majority" in output_of(capsys, *arguments)
+
+
+def test_audit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    content = json.loads(output_of(capsys, "audit", "--data", "sampler", "--json", "--out", str(tmp_path)))
+    assert content == json.loads((tmp_path / "audit.json").read_text())
+    assert not [finding for finding in content["findings"] if finding["severity"] == "error"]
+    assert "words: median" in output_of(capsys, "audit", "--data", "sampler")
+
+
+def test_matrix_writes_report_and_pictures(tiny_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path) -> None:
+    changes = ["--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=1", "--set", "training.epochs=1"]
+    shown = output_of(capsys, "matrix", str(root / "recipes" / "quick.toml"), *changes, "--out", str(tmp_path), "--device", "cpu")
+    assert {"matrix.json", "matrix.svg", "matrix.png", "report.html"} <= {path.name for path in tmp_path.iterdir()}
+    assert "majority line" in shown
+    assert "report.html" in shown
+
+
+@pytest.mark.parametrize("kind", ["heads", "weightings", "sources", "encoders", "settings"])
+def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
+    assert content
+    assert all(content.values())
+    assert next(iter(content)) in output_of(capsys, "list", kind)
+
+
+def test_bench_prints_lines_and_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    content = json.loads(output_of(capsys, "bench", "classify", "--texts", "3", "--rounds", "1", "--json"))
+    assert {line["name"] for line in content["lines"]} == {"hf-padded-32", "hf-1", "litotes-dense"}
+    assert all(line["group"] == "classify" and line["ms"] > 0 and line["per_second"] > 0 for line in content["lines"])
+    assert content["machine"]["torch"]
+
+
+def test_bench_leaves_out_what_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert main(["bench", "--texts", "2", "--rounds", "1"]) == 0
+    captured = capsys.readouterr()
+    assert "litotes-dense" in captured.out
+    assert "hf-padded-32: left out" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["predict", "x"], "Name a model"),
+        (["predict", "x", "--model", "nowhere"], "not a model folder"),
+        (["train", "nowhere.toml"], "no such recipe"),
+        (["audit", "--data", "samplr"], "Did you mean 'sampler'"),
+        (["audit", "--data", "besstie:nowhere"], "nowhere"),
+        (["audit", "--data", "besstie"], "needs a path"),
+        (["evaluate", "--model", "m", "--data", "sampler", "--where", "variety"], "key=word"),
+        (["evaluate", "--model", "m", "--data", "sampler", "--where", "varity=x"], "Did you mean 'variety'"),
+        (["bench", "--data", "table:x.csv"], "x.csv"),
+    ],
+)
+def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.err.startswith("litotes: ")
+    assert captured.out == ""
+
+
+def test_nothing_is_half_written_when_the_data_is_bad(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("text,label\nfine,positive\n,negative\n")
+    out = tmp_path / "run"
+    recipe = str(root / "recipes" / "quick.toml")
+    assert main(["train", recipe, "--set", f"data.source=table:{bad}?label.sentiment=label", "--set", 'data.tasks=["sentiment"]', "--out", str(out)]) == 2
+    assert "bad.csv" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_predicting_a_bad_file_writes_nothing(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("text\nfine\n\xff\n", "latin-1")
+    assert main(["predict", "--file", str(bad), "--model", str(run_folder), "--format", "jsonl", "--out", str(tmp_path / "out.jsonl")]) == 2
+    assert "UTF-8" in capsys.readouterr().err
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_wrong_device(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "x", "--model", str(run_folder), "--device", "warp"]) == 2
+    assert "cpu or cuda" in capsys.readouterr().err

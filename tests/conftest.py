@@ -1,0 +1,96 @@
+"""What all tests share: a tiny random encoder with its tokenizer, made on the spot; no test needs a network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from litotes.encoders import pretrained
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.families import spec_from_config
+from litotes.encoders.weights import taken_apart
+from litotes.recipe import Recipe
+from litotes.storage import write_bytes
+
+torch.set_num_threads(1)  # the tensors are tiny, and waiting threads only get in each other's way
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+TINY_CONFIG = {
+    "model_type": "bert",
+    "vocab_size": 0,  # filled in below
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 96,
+    "type_vocab_size": 2,
+    "pad_token_id": 0,
+}
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    if not (SHARED / "data").is_dir():
+        pytest.skip("the shared data sets are not on this machine")
+    return SHARED / "data"
+
+
+@pytest.fixture(scope="session")
+def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A random BERT of 2 layers whose pieces are letters and a few words."""
+    from safetensors.torch import save
+
+    folder = tmp_path_factory.mktemp("tiny-bert")
+    tokenizer = _letter_tokenizer()
+    tokenizer.enable_truncation(16)  # as many files have it: it must not be obeyed
+    tokenizer.enable_padding(length=16)
+    tokenizer.save(str(folder / "tokenizer.json"))
+    config = TINY_CONFIG | {"vocab_size": tokenizer.get_vocab_size()}
+    (folder / "config.json").write_text(json.dumps(config))
+    torch.manual_seed(0)
+    write_bytes(folder / "model.safetensors", save(taken_apart(Encoder(spec_from_config(config, "test")))))
+    return folder
+
+
+@pytest.fixture
+def tiny(tiny_folder: Path) -> pretrained.Pretrained:
+    return pretrained.load(str(tiny_folder))
+
+
+@pytest.fixture
+def tiny_recipe(tiny_folder: Path) -> Recipe:
+    """Trains in seconds: the tiny encoder on the built-in corpus, one variety, one epoch of large batches."""
+    return Recipe().changed(
+        data__where__variety="en-AU",
+        model__encoder=str(tiny_folder),
+        training__epochs=2,
+        training__batch_texts=32,
+        training__learning_rate=1e-3,
+        training__held_out=0.2,
+    )
+
+
+def _letter_tokenizer() -> Tokenizer:
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789.,!?'\"-:;()$%&/"
+    words = ["the", "a", "and", "is", "it", "not", "great", "bad", "love", "hate", "queue", "tea"]
+    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters), *words]
+    tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(dict.fromkeys(vocabulary))}, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]",
+        pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))],
+    )
+    return tokenizer

@@ -1,0 +1,188 @@
+"""Every way a file can be wrong is answered with one sentence: which file, which line, which column, and what to do."""
+
+import gzip
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from litotes.data.sources import load
+from litotes.errors import UserError
+
+HEAD = b"text,mood\n"
+TABLE = "table:{file}?label.sentiment=mood"
+BESSTIE_HEAD = b"text,label,variety,source,task\n"
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A file's name and content, and what the sentence about it must say beside the name; None for content makes no file."""
+
+    name: str
+    content: bytes | None
+    says: tuple[str, ...]
+    spec: str = TABLE
+
+
+BAD = {
+    "no such file": Bad("a.csv", None, ("does not exist", "check the path")),
+    "unknown kind": Bad("a.xlsx", HEAD, ("save it as .csv, .tsv or .jsonl",)),
+    "empty": Bad("a.csv", b"", ("is empty", "at least one row")),
+    "only blank lines": Bad("a.csv", b"\n\n", ("is empty",)),
+    "empty gzip": Bad("a.csv.gz", b"", ("is empty",)),
+    "header only": Bad("a.csv", HEAD, ("has no rows", "at least one text")),
+    "empty JSON lines": Bad("a.jsonl", b"\n", ("has no rows",)),
+    "Latin-1": Bad("a.csv", HEAD + b"caf\xe9,pos\n", ("line 2", "byte 13 ", "Save it as UTF-8")),
+    "Latin-1 after a BOM": Bad("a.csv", b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n", ("line 2", "byte 13 ")),
+    "UTF-16": Bad("a.csv", "text,mood\nhi,pos\n".encode("utf-16"), ("line 1", "byte 0 ", "Save it as UTF-8")),
+    "NUL": Bad("a.csv", HEAD + b"a\0b,pos\n", ("line 2", "NUL", "Save it as UTF-8")),
+    "not gzip": Bad("a.csv.gz", HEAD, ("is not a gzip file", "take .gz off the name")),
+    "cut gzip": Bad("a.csv.gz", gzip.compress(HEAD + b"good,pos\n" * 9)[:-9], ("breaks off after line", "fetch it again")),
+    "spoilt gzip": Bad("a.csv.gz", gzip.compress(HEAD + b"good,pos\n")[:-6] + b"abcdef", ("breaks off", "fetch it again")),
+    "missing column": Bad("a.csv", b"text,mod\ngood,pos\n", ("line 1", "no column 'mood'", "Did you mean 'mod'", "Known: mod, text")),
+    "column twice": Bad("a.csv", b"text,mood,text\na,pos,b\n", ("line 1", "column 'text'", "2 times", "Rename")),
+    "too few fields": Bad("a.csv", HEAD + b"\ngood\n", ("line 3", "1 fields", "2 (text, mood)", "'mood'", "fill it in")),
+    "too many fields": Bad("a.csv", HEAD + b"good, really,pos\n", ("line 2", "3 fields", "2 (text, mood)", "Put quotes")),
+    "unclosed quote": Bad("a.csv", HEAD + b'"good\nold",pos\nbad,"neg\n', ("line 4", "column 2", "never closed", "Close it")),
+    "stray quote": Bad("a.csv", HEAD + b'"so "good" it is",pos\n', ("line 2", "double the quotes")),
+    "bare carriage returns": Bad("a.csv", b"text,mood\rgood,pos\r", ("line 1", "carriage return", "ordinary line ends")),
+    "unknown label": Bad("a.csv", HEAD + b"good,posh\n", ("line 2", "column 'mood'", "'posh'", "Known: 0, 0.0", "positive")),
+    "empty label": Bad("a.csv", HEAD + b"good, \n", ("line 2", "column 'mood'", "is empty", "take the row out")),
+    "NaN label": Bad("a.csv", HEAD + b"good,NaN\n", ("line 2", "column 'mood'", "is empty")),
+    "null label": Bad("a.jsonl", b'{"text": "good", "mood": null}\n', ("line 1", "column 'mood'", "is empty")),
+    "empty text": Bad("a.csv", HEAD + b'"a\nb",pos\n \xc2\xa0,neg\n', ("line 4", "column 'text'", "is empty", "take it out")),
+    "unknown split": Bad("a.csv", HEAD + b"good,heldout\n", ("line 2", "column 'mood'", "'heldout'", "valid"), "table:{file}?split=mood"),
+    "empty variety": Bad("a.csv", HEAD + b"good,\n", ("line 2", "column 'mood'", "is empty"), "table:{file}?variety=mood"),
+    "no number": Bad("a.csv", HEAD + b"good,much\n", ("line 2", "column 'mood'", "'much'", "no number"), TABLE + "&numbers=yes"),
+    "infinite number": Bad("a.csv", HEAD + b"good,inf\n", ("line 2", "column 'mood'", "no number"), TABLE + "&numbers=yes"),
+    "long line": Bad("a.csv", HEAD + b"a" * 1_000_001 + b",pos\n", ("line 2", "longer than 1,000,000 characters", "cut it")),
+    "long text": Bad("a.csv", HEAD + b'"' + b"a\n" * 500_001 + b'",pos\n', ("line 2", "longer than 1,000,000 characters", "never closed")),
+    "broken JSON": Bad("a.jsonl", b'{"text": "a", "mood": "pos"}\n{"text": \n', ("line 2", "is not JSON", "one JSON object")),
+    "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
+    "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "no JSON object")),
+    "JSON without column": Bad("a.jsonl", b'{"text": "a"}\n', ("line 1", "no column 'mood'", "Known: text")),
+    "JSON text that is a list": Bad("a.jsonl", b'{"text": ["a"], "mood": 1}\n', ("line 1", "column 'text'", "holds a list")),
+    "half a surrogate pair": Bad("a.jsonl", b'{"text": "a\\ud800", "mood": 1}\n', ("line 1", "column 'text'", "surrogate")),
+    "escaped NUL": Bad("a.jsonl", b'{"text": "a\\u0000", "mood": 1}\n', ("line 1", "column 'text'", "NUL")),
+    "not Parquet": Bad("a.parquet", HEAD, ("is not a Parquet file", "write it again")),
+    "BESSTIE label": Bad(
+        "train.csv", BESSTIE_HEAD + b"a,2,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'label'", "'2'", "Known: 0,"), "besstie:{file}"
+    ),
+    "BESSTIE empty label": Bad(
+        "train.csv", BESSTIE_HEAD + b"a,,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'label'", "is empty"), "besstie:{file}"
+    ),
+    "BESSTIE empty text": Bad(
+        "train.csv", BESSTIE_HEAD + b",1,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'text'", "is empty"), "besstie:{file}"
+    ),
+    "BESSTIE task": Bad(
+        "train.csv", BESSTIE_HEAD + b"a,1,en-AU,Reddit,Irony\n", ("line 2", "column 'task'", "'Irony'", "sarcasm"), "besstie:{file}"
+    ),
+    "BESSTIE source": Bad(
+        "train.csv",
+        BESSTIE_HEAD + b"a,1,en-AU,Redit,Sarcasm\n",
+        ("line 2", "column 'source'", "Did you mean 'Reddit'? Known: Google, Reddit"),
+        "besstie:{file}",
+    ),
+    "BESSTIE variety": Bad(
+        "train.csv",
+        BESSTIE_HEAD + b"a,1,en-NZ,Reddit,Sarcasm\n",
+        ("line 2", "column 'variety'", "Known: en-AU, en-IN, en-UK"),
+        "besstie:{file}",
+    ),
+    "tweet label": Bad("t.csv", b"1,K,Glad,a b\n", ("line 1", "column 'sentiment'", "'Glad'", "negative"), "twitter:{file}?min_words=1"),
+    "tweet without id": Bad("t.csv", b",K,Positive,a b\n", ("line 1", "column 'id'", "is empty"), "twitter:{file}?min_words=1"),
+    "tweet with three fields": Bad("t.csv", b"1,Positive,a b\n", ("line 1", "3 fields", "'text'"), "twitter:{file}"),
+    "GLUE empty text": Bad("SST-2/dev.tsv", b"sentence\tlabel\n \t1\n", ("line 2", "column 'sentence'", "is empty"), "glue/sst2:{folder}"),
+    "GLUE label": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\t2\n", ("line 2", "column 'label'", "'2'", "0, 1"), "glue/sst2:{folder}"),
+    "GLUE fields": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\n", ("line 2", "1 fields", "'label'"), "glue/sst2:{folder}"),
+}
+
+
+def message(bad: Bad, folder: Path) -> str:
+    file = folder / bad.name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if bad.content is not None:
+        file.write_bytes(bad.content)
+    with pytest.raises(UserError) as caught:
+        load(bad.spec.format(file=file, folder=folder))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_answered_with_a_sentence(case: str, tmp_path: Path) -> None:
+    bad = BAD[case]
+    if bad.name.endswith(".parquet"):
+        pytest.importorskip("pyarrow", reason="the extra `parquet` is not installed")
+    told = message(bad, tmp_path)
+    missing = [part for part in (str(tmp_path / bad.name), *bad.says) if part not in told]
+    assert not missing, f"{missing} not in: {told}"
+    assert "\n" not in told
+    assert told.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("spec", "named"),
+    [
+        ("besstie:{folder}", "train.csv, valid.csv, test.csv"),
+        ("twitter:{folder}", "twitter_training.csv"),
+        ("bicodemix:{folder}", "annotated_bicodemix_publicsa_v2.csv"),
+        ("glue/sst2:{folder}", "train.tsv, dev.tsv"),
+    ],
+)
+def test_a_folder_without_the_files_is_told_their_names(spec: str, named: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        load(spec.format(folder=tmp_path))
+    assert f"{tmp_path} holds none of the files expected there: {named}" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["besstie", "twitter", "bicodemix", "table"])
+def test_a_path_to_nowhere_is_told(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"nowhere.csv does not exist: check the path"):
+        load(f"{name}:{tmp_path / 'nowhere.csv'}")
+
+
+def test_a_path_the_system_refuses_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"aaa.csv cannot be read: File name too long\."):
+        load(f"table:{tmp_path / ('a' * 5000)}.csv")
+
+
+def test_a_folder_where_a_file_is_needed_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is a folder where a file is needed: name the file in it"):
+        load(f"table:{tmp_path}")
+
+
+def test_a_file_where_a_folder_is_needed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "dev.tsv").write_text("sentence\tlabel\n")
+    with pytest.raises(UserError, match=r"dev.tsv is no folder: give the folder SST-2"):
+        load(f"glue/sst2:{tmp_path / 'dev.tsv'}")
+
+
+def test_gzip_is_told_by_the_name_in_either_case(tmp_path: Path) -> None:
+    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress(HEAD + b"good,pos\n"))
+    assert len(load(TABLE.format(file=tmp_path / "A.CSV.GZ"))) == 1
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbftext,mood\r\n\r\ngood,pos\r\n")
+    assert [(example.text, example.labels["sentiment"]) for example in load(TABLE.format(file=tmp_path / "a.csv"))] == [
+        ("good", "positive")
+    ]
+
+
+def test_a_text_up_to_the_limit_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(HEAD + b"a" * 999_990 + b",pos\n")
+    assert len(load(TABLE.format(file=tmp_path / "a.csv")).examples[0].text) == 999_990
+
+
+@pytest.mark.parametrize("line", [b"a" * 50_000_000, b'"' + b"a b c d e\n" * 5_000_000], ids=["one line", "one quote"])
+def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(HEAD + line)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UserError, match=r"line 2.* longer than 1,000,000 characters"):
+            load(TABLE.format(file=tmp_path / "a.csv"))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 25_000_000

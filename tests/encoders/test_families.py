@@ -1,0 +1,173 @@
+"""Every family equals `transformers`: on random weights, hidden states to 1e-5, both ways of saving and loading."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel
+
+from litotes.attention.rows import Rows
+from litotes.data.packing import pack
+from litotes.data.pieces import Pieces
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.families import FAMILIES, config_from_spec, spec_from_config, weight_names
+from litotes.encoders.weights import fill, taken_apart
+from litotes.errors import UserError
+from litotes.flow import Batch
+from litotes.layout import Layout
+
+COMMON = {"vocab_size": 99, "max_position_embeddings": 300}
+SIZES = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+CONFIGS: dict[str, dict[str, Any]] = {
+    "bert": SIZES,
+    "roberta": SIZES | {"type_vocab_size": 1},
+    "xlm-roberta": SIZES | {"type_vocab_size": 1},
+    "distilbert": {"dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 64},
+    "electra": SIZES | {"embedding_size": 24},
+    "albert": SIZES | {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+    "mpnet": SIZES,
+}
+LENGTHS = (1, 7, 290, 40, 3)  # past MPNet's farthest bucket of 128
+
+
+def test_every_family_is_tested() -> None:
+    assert set(CONFIGS) == set(FAMILIES)
+
+
+@pytest.fixture(params=sorted(CONFIGS))
+def reference(request: pytest.FixtureRequest) -> Any:
+    """A random model of `transformers`, with weights large enough to tell mistakes from noise."""
+    torch.manual_seed(3)
+    model = AutoModel.from_config(AutoConfig.for_model(request.param, **COMMON | CONFIGS[request.param])).eval()
+    for name, parameter in model.named_parameters():
+        torch.nn.init.normal_(parameter, mean=1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0, std=0.2)
+    return model
+
+
+def ours(reference: Any) -> Encoder:
+    encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
+    fill(encoder, reference.state_dict(), "test")
+    return encoder.eval()
+
+
+def batch(lengths: tuple[int, ...] = LENGTHS, *, segments: bool = False) -> Batch:
+    generator = torch.Generator().manual_seed(5)
+    texts = [torch.randint(5, 99, (length,), generator=generator).tolist() for length in lengths]
+    return pack([Pieces(text, [int(segments and place > 2) for place in range(len(text))], False) for text in texts])
+
+
+def theirs(reference: Any, packed: Batch, **more: Any) -> torch.Tensor:
+    """Text by text, so that no padding is involved on their side either."""
+    lengths = packed.layout.lengths
+    rows = [reference(input_ids=ids[None], **{k: v[None] for k, v in zip(more, values, strict=True)}).last_hidden_state[0]
+            for ids, *values in zip(packed.pieces.split(lengths), *(v.split(lengths) for v in more.values()), strict=True)]  # fmt: skip
+    return torch.cat(rows)
+
+
+@torch.no_grad()
+def test_hidden_states_equal_transformers(reference: Any) -> None:
+    difference = (ours(reference)(batch()).hidden - theirs(reference, batch())).abs().max()
+    assert difference < 1e-5
+
+
+@torch.no_grad()
+def test_pairs_equal_transformers(reference: Any) -> None:
+    if not ours(reference).spec.n_segments > 1:
+        pytest.skip("this family does not tell the texts of a pair apart")
+    packed = batch(segments=True)
+    assert (ours(reference)(packed).hidden - theirs(reference, packed, token_type_ids=packed.segments)).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_rows_together_equal_texts_apart(reference: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way accelerators take, on the CPU."""
+    encoder = ours(reference)
+    apart, firsts = encoder(batch()).hidden, encoder(batch(), firsts_only=True).hidden
+    monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
+    assert (encoder(batch()).hidden - apart).abs().max() < 1e-5
+    assert (encoder(batch(), firsts_only=True).hidden - firsts).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_first_pieces_alone_are_exact(reference: Any) -> None:
+    encoder, packed = ours(reference), batch()
+    whole, firsts = encoder(packed), encoder(packed, firsts_only=True)
+    assert firsts.layout == Layout.of([1] * len(LENGTHS))
+    assert (whole.hidden[packed.layout.starts] - firsts.hidden).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_a_text_alone_equals_the_text_in_a_batch(reference: Any) -> None:
+    encoder, packed = ours(reference), batch()
+    together = encoder(packed).hidden.split(LENGTHS)
+    for ids, hidden in zip(packed.pieces.split(LENGTHS), together, strict=True):
+        alone = encoder(pack([Pieces(ids.tolist(), [0] * len(ids), False)])).hidden
+        assert (alone - hidden).abs().max() < 1e-5
+
+
+@torch.no_grad()
+def test_saved_weights_load_in_transformers_again(reference: Any, tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    encoder = ours(reference)
+    save_file(taken_apart(encoder), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    (tmp_path / "config.json").write_text(json.dumps(config_from_spec(encoder.spec)))
+    again, info = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
+    assert {name for name in info["missing_keys"] if "pooler" not in name} == set()
+    assert not info["unexpected_keys"]
+    assert (theirs(again.eval(), batch()) - theirs(reference, batch())).abs().max() < 1e-6
+
+
+def test_gradient_reaches_every_weight(reference: Any) -> None:
+    encoder = ours(reference).train()
+    encoder(batch(segments=True)).hidden.square().sum().backward()
+    # The keys' offset cannot change a softmax, so its gradient is 0 but for rounding.
+    without = [name for name, parameter in encoder.named_parameters() if parameter.grad is None]
+    assert not without
+
+
+def test_every_weight_has_a_name_of_the_family(reference: Any) -> None:
+    encoder = ours(reference)
+    assert {name for name, _ in weight_names(encoder.spec)} == set(encoder.state_dict())
+
+
+def test_task_checkpoints_and_old_norm_names_load(reference: Any) -> None:
+    if reference.config.model_type != "bert":
+        pytest.skip("only BERT has checkpoints that old")
+    old = {f"bert.{name}".replace("LayerNorm.weight", "LayerNorm.gamma"): tensor for name, tensor in reference.state_dict().items()}
+    encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json")).eval()
+    fill(encoder, old | {"classifier.weight": torch.zeros(2, 48)}, "test")
+    assert torch.equal(encoder(batch()).hidden, ours(reference)(batch()).hidden)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"auto_map": {"AutoModel": "x.Model"}}, "auto_map"),
+        ({"_attn_implementation_internal": "someone/kernel"}, "_attn_implementation"),
+        ({"is_decoder": True}, "decoder"),
+        ({"position_embedding_type": "relative_key"}, "relative_key"),
+        ({"model_type": "robbert"}, "roberta"),
+        ({"hidden_size": None}, "hidden_size"),
+        ({"num_attention_heads": 7}, "7 attention heads"),
+        ({"quantization_config": {"bits": 4}}, "quantis"),
+    ],
+)
+def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], word: str) -> None:
+    config = {"model_type": "bert"} | COMMON | SIZES | change
+    with pytest.raises(UserError, match=word):
+        spec_from_config({key: value for key, value in config.items() if value is not None}, "config.json")
+
+
+def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:
+    tensors = reference.state_dict()
+    name = next(name for name in tensors if "LayerNorm" in name or "layer_norm" in name)
+    encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
+    with pytest.raises(UserError, match="missing"):
+        fill(encoder, {key: value for key, value in tensors.items() if key != name}, "model.safetensors")
+    with pytest.raises(UserError, match="shape"):
+        fill(encoder, tensors | {name: torch.zeros(3)}, "model.safetensors")

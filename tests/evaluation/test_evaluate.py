@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.errors import UserError
+from litotes.evaluation.evaluate import evaluate, warnings_of
+from litotes.flow import Task
+from litotes.predictor import Predictor
+from litotes.recipe import Recipe
+from litotes.run import train
+
+
+@pytest.fixture
+def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
+    return Predictor(train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu")
+
+
+def test_scores_by_cell_and_over_all(predictor: Predictor) -> None:
+    corpus = load("sampler").where(split="test", task="sentiment")
+    rows = evaluate(predictor, corpus)
+    assert [row.cell for row in rows] == ["all", *(str(cell) for cell in corpus.cells())]
+    assert rows[0].scores.n == len(corpus) == sum(row.scores.n for row in rows[1:])
+
+
+def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
+    head = predictor.classifier.heads["sarcasm"].output
+    head.weight.data.zero_()
+    head.bias.data.copy_(head.bias.data.new_tensor([1.0, 0.0]))
+    rows = evaluate(predictor, load("sampler").where(split="test", task="sarcasm"))
+    warnings = warnings_of(rows)
+    assert len(warnings) == len(rows)
+    assert "COLLAPSED" in warnings[0]
+    assert "'literal'" in warnings[0]
+    assert rows[0].scores.macro_f1 == rows[0].scores.majority
+
+
+def test_labels_the_model_does_not_know(predictor: Predictor) -> None:
+    corpus = load("sampler").where(split="test")
+    strange = replace(corpus.examples[0], labels={"sentiment": "neutral"})
+    three = Corpus("three", (strange,), {"sentiment": Task("sentiment", ("negative", "neutral", "positive"))})
+    with pytest.raises(UserError, match="'neutral'"):
+        evaluate(predictor, three)
+
+
+def test_nothing_in_common(predictor: Predictor) -> None:
+    corpus = Corpus("other", load("sampler").examples[:2], {"topic": Task("topic", ("a", "b"))})
+    with pytest.raises(UserError, match="Nothing to score"):
+        evaluate(predictor, corpus)

@@ -1,0 +1,75 @@
+"""Train on each, test on every: the matrix, its picture and its report, with the tiny encoder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from litotes.data.sources import load
+from litotes.errors import UserError
+from litotes.evaluation.matrix import CrossMatrix, MatrixCell, Study, cross
+from litotes.evaluation.report import html_report, in_words
+from litotes.plots.matrix import figure, rendered
+from litotes.recipe import Recipe
+
+
+def cell(trained_on: str, tested_on: str, value: float, *, n_collapsed: int = 0, low: float = 0.05) -> MatrixCell:
+    return MatrixCell(trained_on, tested_on, 50, value, (value - low, value + 0.05), 0.4, (value,), n_collapsed)
+
+
+@pytest.fixture
+def matrix() -> CrossMatrix:
+    cells = (cell("a", "a", 0.9), cell("a", "b", 0.6), cell("b", "a", 0.42, n_collapsed=1), cell("b", "b", 0.8))
+    return CrossMatrix("sarcasm", "variety", ("a", "b"), cells)
+
+
+def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
+    assert matrix.at_home == pytest.approx(0.85)
+    assert matrix.elsewhere == pytest.approx(0.51)
+    words = in_words(matrix)
+    assert "0.850" in words
+    assert "+0.340" in words
+    assert "b → a" in words  # not clearly better than the majority line
+    assert "a → b" not in words
+
+
+def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = tiny_recipe.changed(data__where__variety=None, training__epochs=1, data__tasks=["sentiment"])
+    study = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
+    (matrix,) = study.matrices
+    assert matrix.names == ("en-AU", "en-IN", "en-UK")
+    assert len(matrix.cells) == 9
+    assert all(len(one.by_seed) == 2 and one.interval[0] <= one.macro_f1 <= one.interval[1] for one in matrix.cells)
+    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.safetensors")}
+    assert len(files) == 6
+    again = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
+    assert again.as_json() == study.as_json()
+    assert {path: path.stat().st_mtime_ns for path in files} == files
+
+
+def test_a_matrix_needs_two_names(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="at least two"):
+        cross(tiny_recipe, tmp_path)
+
+
+def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -> None:
+    svg = rendered(figure([matrix, matrix]), "svg")
+    written = {element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")}
+    assert {"0.900", "0.600", "0.420", "0.800", "0.85–0.95", "trained on", "sarcasm, macro-F1"} <= written
+    assert svg == rendered(figure([matrix, matrix]), "svg")
+    assert rendered(figure([matrix]), "png").startswith(b"\x89PNG")
+
+
+def test_report_is_one_file_that_needs_nothing_else(matrix: CrossMatrix) -> None:
+    study = Study(Recipe(), (0,), (matrix,), ("<b>a note</b>",))
+    page = html_report(study, load("sampler"), picture=rendered(figure([matrix]), "svg").decode())
+    assert "0.900" in page
+    assert 'class="collapsed"' in page
+    assert "&lt;b&gt;a note" in page
+    assert "<b>a note" not in page
+    for outside in ("<script", "<link", "@import", 'src="http', "url(http"):
+        assert outside not in page
+    assert json.loads(json.dumps(study.as_json()))["matrices"][0]["at_home"] == pytest.approx(0.85)

@@ -1,0 +1,97 @@
+"""Scores equal scikit-learn's on whatever comes; intervals cover what they should."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn import metrics
+
+from litotes.evaluation.matrix import bootstrap_mean
+from litotes.evaluation.scores import bootstrap, confusion, interval, macro_f1, score, score_regression
+from litotes.flow import Task
+
+THREE = Task("sentiment", ("negative", "neutral", "positive"))
+TWO = Task("sarcasm", ("literal", "sarcastic"))
+
+answers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40)
+
+
+@given(answers)
+def test_scores_equal_scikit_learn(pairs: list[tuple[int, int]]) -> None:
+    gold, predicted = (list(side) for side in zip(*pairs, strict=True))
+    ours = score(gold, predicted, THREE)
+    assert ours.macro_f1 == pytest.approx(metrics.f1_score(gold, predicted, average="macro", zero_division=0))
+    assert ours.accuracy == pytest.approx(metrics.accuracy_score(gold, predicted))
+    if len(set(gold)) > 1 and len(set(predicted)) > 1:  # elsewhere scikit-learn warns
+        assert ours.matthews == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
+    precision, recall, f1, n = metrics.precision_recall_fscore_support(gold, predicted, labels=[0, 1, 2], zero_division=0)
+    assert [(c.precision, c.recall, c.f1, c.n) for c in ours.classes] == [
+        (pytest.approx(p), pytest.approx(r), pytest.approx(f), s) for p, r, f, s in zip(precision, recall, f1, n, strict=True)
+    ]
+
+
+def test_majority_line() -> None:
+    gold = [0] * 7 + [1] * 3
+    assert score(gold, gold, TWO).majority == pytest.approx(metrics.f1_score(gold, [0] * 10, average="macro"))
+
+
+def test_a_collapsed_model_is_told_from_a_good_one() -> None:
+    assert score([0, 0, 1], [0, 0, 0], TWO).collapsed_to == "literal"
+    assert score([0, 0, 1], [0, 0, 1], TWO).collapsed_to is None
+    assert score([0, 0, 0], [0, 0, 0], TWO).collapsed_to is None  # one class is all there is
+
+
+def test_bootstrap_of_counts_equals_the_bootstrap_of_texts() -> None:
+    """The multinomial draw is the same thing as drawing texts, only faster."""
+    generator = np.random.default_rng(1)
+    gold = generator.integers(0, 2, 120)
+    predicted = np.where(generator.random(120) < 0.75, gold, 1 - gold)
+    fast = interval(bootstrap(confusion(gold, predicted, 2), seed=0))
+    places = generator.integers(0, 120, size=(2000, 120))
+    slow = interval(np.array([metrics.f1_score(gold[p], predicted[p], average="macro") for p in places]))
+    assert fast == pytest.approx(slow, abs=0.02)
+
+
+def test_interval_covers_the_truth_about_95_times_in_100() -> None:
+    generator = np.random.default_rng(2)
+    truth = float(macro_f1(np.array([[40, 10], [10, 40]])))
+    covered = 0
+    for trial in range(200):
+        counts = generator.multinomial(200, np.array([0.4, 0.1, 0.1, 0.4])).reshape(2, 2)
+        low, high = interval(bootstrap(counts, seed=trial))
+        covered += low <= truth <= high
+    assert 0.90 <= covered / 200 <= 0.99
+
+
+def test_same_bytes_twice() -> None:
+    gold, predicted = [0, 1, 1, 0, 1, 0, 0], [0, 1, 0, 0, 1, 1, 0]
+    assert score(gold, predicted, TWO, seed=3) == score(gold, predicted, TWO, seed=3)
+
+
+def test_interval_over_seeds_is_wider_than_over_texts() -> None:
+    generator = np.random.default_rng(3)
+    gold = generator.integers(0, 2, 300)
+    good = np.where(generator.random(300) < 0.9, gold, 1 - gold)
+    poor = np.where(generator.random(300) < 0.6, gold, 1 - gold)
+    alike = interval(bootstrap_mean(gold, np.stack([good, good]), 2, seed=0))
+    apart = interval(bootstrap_mean(gold, np.stack([good, poor]), 2, seed=0))
+    assert apart[1] - apart[0] > 2 * (alike[1] - alike[0])
+
+
+def test_one_seed_is_the_plain_bootstrap() -> None:
+    generator = np.random.default_rng(4)
+    gold = generator.integers(0, 2, 150)
+    predicted = np.where(generator.random(150) < 0.7, gold, 1 - gold)
+    one = interval(bootstrap_mean(gold, predicted[None], 2, seed=0))
+    assert one == pytest.approx(interval(bootstrap(confusion(gold, predicted, 2), seed=0)), abs=0.02)
+
+
+def test_regression_equals_numpy_and_ranks() -> None:
+    gold, predicted = np.array([1.0, 2.0, 2.0, 4.0, 5.0]), np.array([1.5, 1.0, 2.5, 3.5, 6.0])
+    scores = score_regression(gold, predicted, Task("similarity", ()))
+    assert scores.pearson == pytest.approx(np.corrcoef(gold, predicted)[0, 1])
+    assert scores.spearman == pytest.approx(np.corrcoef([1, 2.5, 2.5, 4, 5], [2, 1, 3, 4, 5])[0, 1])
+    assert scores.root_mean_squared_error == pytest.approx(np.sqrt(np.mean((gold - predicted) ** 2)))
+    assert score_regression(gold, np.ones(5), Task("similarity", ())).pearson == 0.0

@@ -1,0 +1,100 @@
+"""Imports point down, there are no cycles, and what the project promises never to do is not done anywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "litotes"
+
+LEVELS = {
+    "errors": 0, "flow": 0, "layout": 0, "progress": 0, "registry": 0, "storage": 0, "device": 0, "__init__": 0,
+    "attention": 1, "data": 1, "heads": 1,
+    "encoders": 2,
+    "classifier": 3, "checkpoint": 3,
+    "training": 4,
+    "predictor": 5, "recipe": 5,
+    "evaluation": 6, "run": 6, "card": 6,
+    "plots": 7,
+    "cli": 9, "__main__": 9,
+}  # fmt: skip
+
+FILES = sorted(SOURCE.rglob("*.py"))
+
+
+def module_of(file: Path) -> str:
+    parts = file.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+MODULES = {module_of(file) for file in FILES}
+
+
+def part_of(module: str) -> str:
+    return module.split(".")[1] if "." in module else "__init__"
+
+
+def imports_of(file: Path) -> Iterator[str]:
+    """All litotes modules a file imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in MODULES)
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "litotes":
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in MODULES else node.module
+
+
+def test_every_part_has_a_level() -> None:
+    assert {part_of(module) for module in MODULES} == set(LEVELS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_imports_point_down(file: Path) -> None:
+    here = part_of(module_of(file))
+    above = {other for other in imports_of(file) if LEVELS[part_of(other)] > LEVELS[here]}
+    assert not above, f"{file} imports from above: {above}"
+
+
+def test_no_cycles() -> None:
+    graph = {module_of(file): set(imports_of(file)) - {module_of(file)} for file in FILES}
+    tuple(TopologicalSorter(graph).static_order())  # raises CycleError with the cycle's modules
+    assert len(graph) == len(MODULES)
+
+
+def test_transformers_is_imported_by_the_bench_alone() -> None:
+    users = {module_of(file) for file in FILES if "transformers" in outside_imports(file)}
+    assert users == {"litotes.evaluation.bench"}
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_nothing_unpickles_or_runs_strings(file: Path) -> None:
+    assert not outside_imports(file) & {"pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            assert called not in {"eval", "exec", "torch.load", "torch.save", "os.system", "np.load"}, f"{file}:{node.lineno} calls {called}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=module_of)
+def test_a_file_is_read_in_one_sitting(file: Path) -> None:
+    text = file.read_text("utf-8")
+    assert text.count("\n") <= 320, "would two chapters read better?"
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef):
+            length = (node.end_lineno or 0) - node.lineno + 1
+            assert length <= 60, f"{node.name} is {length} lines long"
+
+
+def outside_imports(file: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found

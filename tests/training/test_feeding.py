@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from litotes.classifier import Classifier
+from litotes.data.packing import TextSet, text_set
+from litotes.data.sources import load
+from litotes.encoders.pretrained import Pretrained
+from litotes.errors import UserError
+from litotes.training.feeding import all_logits, feeder, freeze
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def texts(tiny: Pretrained) -> TextSet:
+    corpus = load("sampler")
+    return text_set(corpus.examples[:20], corpus.tasks.values(), tiny.tokenizer)
+
+
+@pytest.fixture(params=["linear", "mean"])
+def classifier(request: pytest.FixtureRequest, tiny: Pretrained) -> Classifier:
+    return Classifier(tiny.encoder, list(load("sampler").tasks.values()), head=request.param, dropout=0.1)
+
+
+@pytest.mark.parametrize("layer", [1, 2])
+def test_kept_layers_give_the_same_logits(classifier: Classifier, texts: TextSet, layer: int) -> None:
+    whole = all_logits(feeder(texts, classifier, CPU, freeze_below=0), classifier)
+    kept = all_logits(feeder(texts, classifier, CPU, freeze_below=layer), classifier)
+    for task in whole:
+        torch.testing.assert_close(kept[task], whole[task], atol=1e-5, rtol=1e-5)
+
+
+def test_frozen_layers_do_not_learn(classifier: Classifier) -> None:
+    freeze(classifier, 1)
+    learning = {name for name, parameter in classifier.named_parameters() if parameter.requires_grad}
+    assert all(name.startswith(("encoder.blocks.1.", "heads.")) for name in learning)
+    assert any(name.startswith("encoder.blocks.1.") for name in learning)
+
+
+def test_more_frozen_layers_than_there_are(classifier: Classifier) -> None:
+    with pytest.raises(UserError, match="2 layers"):
+        freeze(classifier, 3)

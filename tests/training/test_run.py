@@ -1,0 +1,269 @@
+"""Whole runs with the tiny encoder: same bytes twice, resumed as if never stopped, honest folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from litotes.checkpoint import load_model
+from litotes.errors import UserError
+from litotes.predictor import Predictor
+from litotes.recipe import Recipe
+from litotes.run import prepare, train
+from litotes.training import loop
+from litotes.training.run_state import Checkpoints
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def test_the_same_recipe_gives_the_same_bytes(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        train(tiny_recipe, tmp_path / name)
+    train(tiny_recipe.changed(seed=1), tmp_path / "other")
+    assert weights(tmp_path / "one") == weights(tmp_path / "two")
+    assert weights(tmp_path / "one") != weights(tmp_path / "other")
+
+
+def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    run = train(tiny_recipe, tmp_path / "run")
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names == {
+        "litotes.json", "model.safetensors", "tokenizer.json", "config.json", "README.md", "recipe.json", "history.jsonl", "scores.json"
+    }  # fmt: skip
+    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in history] == [1, 2]
+    assert all(0 <= line["held_out"] <= 1 for line in history)
+    assert {row.scores.task for row in run.scores} == {"sentiment", "sarcasm"}
+    assert "95 % bootstrap" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_a_loaded_model_answers_as_the_trained_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    trained = train(tiny_recipe, tmp_path / "run").model
+    texts = ["Lovely, another queue.", "Great tea, and the scones!"]
+    expected = Predictor(trained, device="cpu").predict(texts)
+    assert Predictor.load(tmp_path / "run", device="cpu").predict(texts) == expected
+
+
+def test_a_model_over_the_bundled_encoder_keeps_only_what_differs(tmp_path: Path) -> None:
+    recipe = Recipe().changed(
+        data__where__variety="en-AU", data__where__source="review", training__epochs=1, training__batch_texts=64, training__freeze_below=6
+    )
+    run = train(recipe, tmp_path / "run")
+    assert (tmp_path / "run" / "model.safetensors").stat().st_size < 20_000
+    assert not (tmp_path / "run" / "config.json").exists()  # transformers would fill the gaps with random weights
+    loaded = load_model(tmp_path / "run").classifier.encoder.state_dict()
+    assert all(torch.equal(loaded[name], tensor) for name, tensor in run.model.classifier.encoder.state_dict().items())
+
+
+def test_learns(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    """From random weights to the meaning of two words, on texts it has not seen."""
+    file = tmp_path / "tea.csv"
+    rows = [f"the tea {n} is {('great', 'bad')[n % 2]},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(80)]
+    file.write_text("text,label,split\n" + "\n".join(rows) + "\n")
+    recipe = tiny_recipe.changed(
+        data__source=f"table:{file}?label=label&split=split", data__where__variety=None, training__epochs=20, training__batch_texts=8, training__held_out=0.0
+    )
+    run = train(recipe, tmp_path / "run")
+    assert run.scores[0].scores.macro_f1 > 0.9
+    assert run.scores[0].scores.interval[0] > run.scores[0].scores.majority
+
+
+class Killed(Exception):
+    """Stands for the moment a process is killed: nothing after it is executed."""
+
+
+@pytest.mark.parametrize("frozen", [0, 1])
+@pytest.mark.parametrize("fatal_step", [1, 4, 7])
+def test_a_killed_run_ends_as_one_never_killed(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_step: int, frozen: int
+) -> None:
+    recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__freeze_below=frozen)
+    train(recipe, tmp_path / "whole")
+    original = loop.Loop._step
+
+    def dying(self: loop.Loop, places: Any) -> None:
+        if self.state.step == fatal_step:
+            raise Killed
+        original(self, places)
+
+    monkeypatch.setattr(loop.Loop, "_step", dying)
+    with pytest.raises(Killed):
+        train(recipe, tmp_path / "killed")
+    monkeypatch.undo()
+    train(recipe, tmp_path / "killed", resume=True)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert (tmp_path / "killed" / "history.jsonl").read_text() == (tmp_path / "whole" / "history.jsonl").read_text()
+    assert not (tmp_path / "killed" / "checkpoints").exists()
+
+
+def test_a_damaged_checkpoint_is_passed_over(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tiny_recipe.changed(training__checkpoint_seconds=0)
+    train(recipe, tmp_path / "whole")
+    monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
+    with pytest.raises(Killed):
+        train(recipe, tmp_path / "killed")
+    monkeypatch.undo()
+    newest = max((tmp_path / "killed" / "checkpoints").iterdir())
+    content = bytearray((newest / "state.safetensors").read_bytes())
+    content[-5] ^= 1
+    (newest / "state.safetensors").write_bytes(content)
+    train(recipe, tmp_path / "killed", resume=True)
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_sigkill_at_random_moments(tiny_folder: Path, tmp_path: Path) -> None:
+    """The real thing: processes shot while they train and save, and started again."""
+    arguments = [
+        sys.executable, "-m", "litotes", "train", str(Path(__file__).parents[2] / "recipes" / "quick.toml"), "--device", "cpu",
+        "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0", "--set", "training.checkpoint_seconds=0",
+        "--set", "training.epochs=2", "--set", "training.batch_texts=16", "--resume", "--out",
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*arguments, str(tmp_path / "whole")], check=True, capture_output=True, env=environment)
+    chance, n_kills = random.Random(0), 0
+    for _ in range(12):
+        process = subprocess.Popen([*arguments, str(tmp_path / "shot")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "shot" / "checkpoints").exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        time.sleep(chance.uniform(0.0, 1.0))
+        if process.poll() is not None:
+            break
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        n_kills += 1
+        if n_kills == 4:
+            break
+    assert n_kills >= 2
+    subprocess.run([*arguments, str(tmp_path / "shot")], check=True, capture_output=True, env=environment)
+    assert weights(tmp_path / "shot") == weights(tmp_path / "whole")
+
+
+@pytest.mark.slow
+def test_two_processes_take_the_steps_of_one(tiny_folder: Path, tmp_path: Path) -> None:
+    recipe = Path(__file__).parents[2] / "recipes" / "quick.toml"
+    changes = [
+        "--device", "cpu", "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0", "--set", "training.epochs=1",
+        "--set", "training.batch_texts=37", "--set", "model.dropout=0.0", "--set", "training.max_gradient_norm=0.0",
+    ]  # fmt: skip
+    config = json.loads((tiny_folder / "config.json").read_text())
+    (tmp_path / "encoder").mkdir()
+    for file in ("model.safetensors", "tokenizer.json"):
+        (tmp_path / "encoder" / file).write_bytes((tiny_folder / file).read_bytes())
+    still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # dropout differs between processes by design
+    (tmp_path / "encoder" / "config.json").write_text(json.dumps(still))
+    changes[3] = f"model.encoder={tmp_path / 'encoder'}"
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = ["-m", "litotes", "train", str(recipe), *changes, "--out"]
+    subprocess.run([sys.executable, *command, str(tmp_path / "one")], check=True, capture_output=True, env=environment)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    subprocess.run([*launcher, *command, str(tmp_path / "two")], check=True, capture_output=True, env=environment)
+    one, two = (load_model(tmp_path / name).classifier.state_dict() for name in ("one", "two"))
+    for name, tensor in one.items():
+        torch.testing.assert_close(two[name], tensor, atol=2e-5, rtol=1e-4)
+
+
+def test_ctrl_c_saves_and_says_how_to_go_on(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    train(tiny_recipe, tmp_path / "whole")
+    original = loop.Loop._step
+
+    def interrupted(self: loop.Loop, places: Any) -> None:
+        original(self, places)
+        if self.state.step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(loop.Loop, "_step", interrupted)
+    with pytest.raises(UserError, match=r"Stopped after step 3 of .*--resume"):
+        train(tiny_recipe, tmp_path / "stopped")
+    monkeypatch.undo()
+    with pytest.raises(UserError, match="was stopped"):
+        train(tiny_recipe, tmp_path / "stopped")
+    with pytest.raises(UserError, match="another recipe"):
+        train(tiny_recipe.changed(seed=7), tmp_path / "stopped", resume=True)
+    train(tiny_recipe, tmp_path / "stopped", resume=True)
+    assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
+
+
+def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    train(tiny_recipe, tmp_path / "run")
+    before = weights(tmp_path / "run")
+    with pytest.raises(UserError, match="already holds"):
+        train(tiny_recipe.changed(seed=1), tmp_path / "run")
+    assert train(tiny_recipe, tmp_path / "run", resume=True).model.facts["key"] == tiny_recipe.key()
+    assert weights(tmp_path / "run") == before
+
+
+def test_a_swapped_file_is_noticed(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    train(tiny_recipe, tmp_path / "run")
+    content = bytearray(weights(tmp_path / "run"))
+    content[-1] ^= 1
+    (tmp_path / "run" / "model.safetensors").write_bytes(content)
+    with pytest.raises(UserError, match="not the file that was saved"):
+        load_model(tmp_path / "run")
+
+
+def leaking_table(tmp_path: Path) -> Path:
+    file = tmp_path / "leaky.csv"
+    rows = ["text,split,sentiment,sarcasm"]
+    rows += [f"training text number {n},train,{n % 2},{n % 3 == 0:d}" for n in range(20)]
+    rows += [f"training text number {n},test,{n % 2},0" for n in range(3)]
+    rows += [f"test text number {n},test,{n % 2},{n % 2}" for n in range(10)]
+    file.write_text("\n".join(rows) + "\n")
+    return file
+
+
+def test_leaking_texts_are_dropped_and_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    source = f"table:{leaking_table(tmp_path)}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    recipe = tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0)
+    dropped = prepare(recipe)
+    assert len(dropped.train) == 17
+    assert "3 training texts also sit in another split" in dropped.notes[0]
+    kept = prepare(recipe.changed(data__leaks="keep"))
+    assert len(kept.train) == 20
+    assert kept.notes[0].startswith("WARNING: 3 training texts")
+
+
+def test_one_class_is_nothing_to_learn_from(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "flat.csv"
+    file.write_text("text,label\n" + "".join(f"text {n},same\n" for n in range(9)))
+    with pytest.raises(UserError, match="nothing to learn"):
+        prepare(tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None))
+
+
+def test_pairs_and_regression_train_like_the_rest(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "pairs.csv"
+    rows = [f"a cup of tea {n},a cup of coffee {n},{n % 6 - 0.5},{'test' if n % 4 == 0 else 'train'}" for n in range(40)]
+    file.write_text("text,other,score,split\n" + "\n".join(rows) + "\n")
+    source = f"table:{file}?pair=other&label=score&task=similarity&numbers=yes&split=split"
+    run = train(tiny_recipe.changed(data__source=source, data__where__variety=None), tmp_path / "run", device="cpu")
+    (row,) = run.scores
+    assert row.scores.task == "similarity"
+    assert -1 <= row.scores.pearson <= 1
+    answer = Predictor(run.model, device="cpu").predict(["one"], pairs=["two"])[0].answers["similarity"]
+    assert isinstance(answer.label, float)
+    assert answer.probability is None
+
+
+def test_an_unknown_tracker_library_is_a_sentence(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mlflow", None)
+    with pytest.raises(UserError, match="pip install mlflow"):
+        train(tiny_recipe.changed(training__tracker="mlflow"), tmp_path / "run")
+
+
+def test_old_checkpoints_are_cleared_away(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "checkpoints", key="x")
+    checkpoints.clear()
+    assert checkpoints.key_found() is None
