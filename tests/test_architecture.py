@@ -77,7 +77,9 @@ def test_nothing_unpickles_or_runs_strings(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called not in {"eval", "exec", "torch.load", "torch.save", "os.system", "np.load"}, f"{file}:{node.lineno} calls {called}"
+            assert called not in {"eval", "exec", "torch.load", "torch.save", "os.system", "np.load"}, (
+                f"{file}:{node.lineno} calls {called}"
+            )
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

@@ -34,7 +34,13 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_changes_are_typed(file: Path) -> None:
-    changes = ["training.epochs=9", "data.where.variety=en-UK", 'data.tasks=["sarcasm"]', "training.class_weights=false", "data.source=besstie:a/b"]
+    changes = [
+        "training.epochs=9",
+        "data.where.variety=en-UK",
+        'data.tasks=["sarcasm"]',
+        "training.class_weights=false",
+        "data.source=besstie:a/b",
+    ]
     recipe = read_recipe(file, changes=changes)
     assert recipe.seed == 3
     assert recipe.training.epochs == 9

@@ -44,6 +44,10 @@ def _score_table(rows: Sequence[CellScores]) -> list[str]:
     for row in rows:
         scores = row.scores
         low, high = scores.interval
-        value, majority = (f"macro-F1 {scores.macro_f1:.3f}", f"{scores.majority:.3f}") if isinstance(scores, Scores) else (f"Pearson {scores.pearson:.3f}", "")
+        value, majority = (
+            (f"macro-F1 {scores.macro_f1:.3f}", f"{scores.majority:.3f}")
+            if isinstance(scores, Scores)
+            else (f"Pearson {scores.pearson:.3f}", "")
+        )
         lines.append(f"| {scores.task} | {row.cell} | {scores.n} | {value} | {low:.3f} to {high:.3f} | {majority} |")
     return lines

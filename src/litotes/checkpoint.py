@@ -87,7 +87,7 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "litotes": __version__,
         "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
         "head": classifier.head_name,
-        "dropout": next(iter(classifier.heads.values())).dropout.p,
+        "dropout": classifier.dropout,
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},

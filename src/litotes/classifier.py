@@ -19,7 +19,7 @@ class Classifier(nn.Module):
     def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
         super().__init__()
         self.tasks = {task.name: task for task in tasks}
-        self.head_name = head
+        self.head_name, self.dropout = head, dropout
         self.encoder = encoder
         kind = pick(HEADS, head, "head")
         width = encoder.spec.width

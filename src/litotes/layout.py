@@ -23,7 +23,7 @@ class Layout:
     """The lengths of packed texts, and the index tensors that follow from them (made once, on `device`)."""
 
     lengths: tuple[int, ...]
-    device: torch.device = torch.device("cpu")
+    device: torch.device
 
     @classmethod
     def of(cls, lengths: Sequence[int], device: torch.device | str = "cpu") -> Layout:

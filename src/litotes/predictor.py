@@ -12,9 +12,9 @@ from torch import Tensor
 from litotes.checkpoint import Model, load_model
 from litotes.data.packing import by_budget, pack
 from litotes.data.pieces import Pieces
+from litotes.device import choose_device
 from litotes.errors import UserError
 from litotes.flow import Answer, Prediction, Task
-from litotes.device import choose_device
 
 _READ_AHEAD = 512
 """Texts tokenized at once when a stream is predicted."""

@@ -1,6 +1,6 @@
 """One run: a recipe becomes a trained, tested model folder.
 
-    corpus → no leaks → train / held out → texts as pieces → loop → model folder → scores on the test split
+corpus → no leaks → train / held out → texts as pieces → loop → model folder → scores on the test split
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from litotes.recipe import Recipe
 from litotes.storage import write_json, write_text
 from litotes.training.feeding import Feeder, all_logits, feeder, freeze
 from litotes.training.loop import Loop, Surroundings
-from litotes.training.processes import Processes, joined
+from litotes.training.processes import joined
 from litotes.training.run_state import Checkpoints, RunState
 
 
@@ -87,7 +87,10 @@ def prepare(recipe: Recipe) -> Prepared:
     notes = []
     clean, n_leaks = whole.without_leaks()
     if n_leaks and recipe.data.leaks == "drop":
-        notes.append(f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. Keep them with --set data.leaks=keep.")
+        notes.append(
+            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
+            "Keep them with --set data.leaks=keep."
+        )
         whole = clean
     elif n_leaks:
         notes.append(f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high.")
@@ -109,7 +112,9 @@ def finished_run(folder: Path) -> Run:
     return Run(folder, model, (), tuple(model.facts.get("notes", ())))
 
 
-def _fit(recipe: Recipe, classifier: Classifier, texts: TextSet, held_out: TextSet | None, around: Surroundings, *, resume: bool) -> RunState:
+def _fit(
+    recipe: Recipe, classifier: Classifier, texts: TextSet, held_out: TextSet | None, around: Surroundings, *, resume: bool
+) -> RunState:
     settings = recipe.training
     freeze(classifier, settings.freeze_below)
     source = feeder(texts, classifier, around.device, freeze_below=settings.freeze_below, watch=around.watch)
@@ -182,7 +187,9 @@ def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSe
 def _truncation_note(texts: TextSet) -> list[str]:
     if not texts.n_truncated:
         return []
-    return [f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and were cut at {max(texts.lengths)} pieces."]
+    return [
+        f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and were cut at {max(texts.lengths)} pieces."
+    ]
 
 
 def _check_classes(corpus: Corpus) -> None:
@@ -190,7 +197,9 @@ def _check_classes(corpus: Corpus) -> None:
         present = {example.labels[name] for example in corpus if name in example.labels}
         if not task.is_regression and len(present) < 2:
             only = f"only {next(iter(present))!r}" if present else "none"
-            raise UserError(f"The training texts of {corpus.name} carry {only} of the {name} labels {', '.join(task.labels)}; there is nothing to learn.")
+            raise UserError(
+                f"The training texts of {corpus.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
+            )
 
 
 def _facts(recipe: Recipe, prepared: Prepared, state: RunState, notes: tuple[str, ...], *, seconds: float) -> dict[str, Any]:
@@ -204,6 +213,3 @@ def _facts(recipe: Recipe, prepared: Prepared, state: RunState, notes: tuple[str
         "versions": {"torch": torch.__version__},
         "seconds": round(seconds, 1),
     }
-
-
-__all__ = ["Prepared", "Processes", "Run", "finished_run", "prepare", "train"]

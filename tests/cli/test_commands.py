@@ -64,7 +64,9 @@ def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert first["truncated"] is False
 
 
-def test_predict_gives_the_same_from_every_input(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_predict_gives_the_same_from_every_input(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = ["Great tea, mate", 'She said "fine", twice', "naïve café"]
     with (tmp_path / "in.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows([["n", "body"], *([n, text] for n, text in enumerate(texts))])
@@ -167,7 +169,21 @@ def test_nothing_is_half_written_when_the_data_is_bad(tmp_path: Path, root: Path
     bad.write_text("text,label\nfine,positive\n,negative\n")
     out = tmp_path / "run"
     recipe = str(root / "recipes" / "quick.toml")
-    assert main(["train", recipe, "--set", f"data.source=table:{bad}?label.sentiment=label", "--set", 'data.tasks=["sentiment"]', "--out", str(out)]) == 2
+    assert (
+        main(
+            [
+                "train",
+                recipe,
+                "--set",
+                f"data.source=table:{bad}?label.sentiment=label",
+                "--set",
+                'data.tasks=["sentiment"]',
+                "--out",
+                str(out),
+            ]
+        )
+        == 2
+    )
     assert "bad.csv" in capsys.readouterr().err
     assert not out.exists()
 

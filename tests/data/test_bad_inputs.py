@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from litotes.data.sources import load
 from litotes.errors import UserError
@@ -42,7 +44,7 @@ BAD = {
     "spoilt gzip": Bad("a.csv.gz", gzip.compress(HEAD + b"good,pos\n")[:-6] + b"abcdef", ("breaks off", "fetch it again")),
     "missing column": Bad("a.csv", b"text,mod\ngood,pos\n", ("line 1", "no column 'mood'", "Did you mean 'mod'", "Known: mod, text")),
     "column twice": Bad("a.csv", b"text,mood,text\na,pos,b\n", ("line 1", "column 'text'", "2 times", "Rename")),
-    "too few fields": Bad("a.csv", HEAD + b"\ngood\n", ("line 3", "1 fields", "2 (text, mood)", "'mood'", "fill it in")),
+    "too few fields": Bad("a.csv", HEAD + b"\ngood\n", ("line 3", "has 1 field ", "2 (text, mood)", "'mood'", "fill it in")),
     "too many fields": Bad("a.csv", HEAD + b"good, really,pos\n", ("line 2", "3 fields", "2 (text, mood)", "Put quotes")),
     "unclosed quote": Bad("a.csv", HEAD + b'"good\nold",pos\nbad,"neg\n', ("line 4", "column 2", "never closed", "Close it")),
     "stray quote": Bad("a.csv", HEAD + b'"so "good" it is",pos\n', ("line 2", "double the quotes")),
@@ -58,7 +60,11 @@ BAD = {
     "infinite number": Bad("a.csv", HEAD + b"good,inf\n", ("line 2", "column 'mood'", "no number"), TABLE + "&numbers=yes"),
     "long line": Bad("a.csv", HEAD + b"a" * 1_000_001 + b",pos\n", ("line 2", "longer than 1,000,000 characters", "cut it")),
     "long text": Bad("a.csv", HEAD + b'"' + b"a\n" * 500_001 + b'",pos\n', ("line 2", "longer than 1,000,000 characters", "never closed")),
-    "broken JSON": Bad("a.jsonl", b'{"text": "a", "mood": "pos"}\n{"text": \n', ("line 2", "is not JSON", "one JSON object")),
+    "broken JSON": Bad(
+        "a.jsonl",
+        b'{"text": "a", "mood": "pos"}\n{"text": \n',
+        ("line 2", "is not JSON (Expecting value, character 9)", "one JSON object"),
+    ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
     "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "no JSON object")),
     "JSON without column": Bad("a.jsonl", b'{"text": "a"}\n', ("line 1", "no column 'mood'", "Known: text")),
@@ -95,7 +101,7 @@ BAD = {
     "tweet with three fields": Bad("t.csv", b"1,Positive,a b\n", ("line 1", "3 fields", "'text'"), "twitter:{file}"),
     "GLUE empty text": Bad("SST-2/dev.tsv", b"sentence\tlabel\n \t1\n", ("line 2", "column 'sentence'", "is empty"), "glue/sst2:{folder}"),
     "GLUE label": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\t2\n", ("line 2", "column 'label'", "'2'", "0, 1"), "glue/sst2:{folder}"),
-    "GLUE fields": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\n", ("line 2", "1 fields", "'label'"), "glue/sst2:{folder}"),
+    "GLUE fields": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\n", ("line 2", "has 1 field ", "'label'"), "glue/sst2:{folder}"),
 }
 
 
@@ -186,3 +192,27 @@ def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 25_000_000
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    kind=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]),
+    content=st.lists(
+        st.one_of(
+            st.binary(max_size=6), st.sampled_from([HEAD, b"\n", b'"', b",", b"\t", b"\r", b"good,pos\n", b'{"text": "a", "mood": 1}\n'])
+        ),
+        max_size=12,
+    ).map(b"".join),
+    is_packed=st.booleans(),
+)
+def test_whatever_a_file_holds_it_is_read_or_explained(kind: str, content: bytes, is_packed: bool, tmp_path: Path) -> None:
+    file = tmp_path / f"a.{kind}"
+    file.write_bytes(gzip.compress(content) if is_packed else content)
+    try:
+        loaded = load(TABLE.format(file=file))
+    except UserError as error:
+        told = str(error)
+    else:
+        assert all(example.text.strip() for example in loaded)
+        return
+    assert str(file) in told

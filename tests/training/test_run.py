@@ -73,7 +73,11 @@ def test_learns(tiny_recipe: Recipe, tmp_path: Path) -> None:
     rows = [f"the tea {n} is {('great', 'bad')[n % 2]},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(80)]
     file.write_text("text,label,split\n" + "\n".join(rows) + "\n")
     recipe = tiny_recipe.changed(
-        data__source=f"table:{file}?label=label&split=split", data__where__variety=None, training__epochs=20, training__batch_texts=8, training__held_out=0.0
+        data__source=f"table:{file}?label=label&split=split",
+        data__where__variety=None,
+        training__epochs=20,
+        training__batch_texts=8,
+        training__held_out=0.0,
     )
     run = train(recipe, tmp_path / "run")
     assert run.scores[0].scores.macro_f1 > 0.9
@@ -135,7 +139,9 @@ def test_sigkill_at_random_moments(tiny_folder: Path, tmp_path: Path) -> None:
     subprocess.run([*arguments, str(tmp_path / "whole")], check=True, capture_output=True, env=environment)
     chance, n_kills = random.Random(0), 0
     for _ in range(12):
-        process = subprocess.Popen([*arguments, str(tmp_path / "shot")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
+        process = subprocess.Popen(
+            [*arguments, str(tmp_path / "shot")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+        )
         deadline = time.monotonic() + 60
         while not (tmp_path / "shot" / "checkpoints").exists() and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.02)

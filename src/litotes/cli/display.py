@@ -23,7 +23,13 @@ def progress() -> Iterator[Watch]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bars:
         ids: dict[str, Any] = {}
 
@@ -36,13 +42,14 @@ def progress() -> Iterator[Watch]:
 
 
 def _line_watch() -> Watch:
-    last = {"what": "", "time": 0.0}
+    last_what, last_time = "", 0.0
 
     def watch(what: str, done: int, total: int, note: str) -> None:
+        nonlocal last_what, last_time
         now = time.monotonic()
-        if what != last["what"] or now - float(last["time"]) > _SECONDS_BETWEEN_LINES:
+        if what != last_what or now - last_time > _SECONDS_BETWEEN_LINES:
             print(f"{what}: {done} of {total}{f', {note}' if note else ''}", file=sys.stderr, flush=True)
-            last.update(what=what, time=now)
+            last_what, last_time = what, now
 
     return watch
 
@@ -79,8 +86,20 @@ def print_scores(rows: Sequence[Any]) -> None:
     for row in rows:
         scores, (low, high) = row.scores, row.scores.interval
         if isinstance(scores, Scores):
-            values = (f"{scores.macro_f1:.3f}", f"{low:.3f}–{high:.3f}", f"{scores.majority:.3f}", f"{scores.accuracy:.3f}", f"{scores.matthews:.3f}")
+            values = (
+                f"{scores.macro_f1:.3f}",
+                f"{low:.3f}–{high:.3f}",
+                f"{scores.majority:.3f}",
+                f"{scores.accuracy:.3f}",
+                f"{scores.matthews:.3f}",
+            )
         else:
-            values = (f"r {scores.pearson:.3f}", f"{low:.3f}–{high:.3f}", "", f"rmse {scores.root_mean_squared_error:.3f}", f"ρ {scores.spearman:.3f}")
+            values = (
+                f"r {scores.pearson:.3f}",
+                f"{low:.3f}–{high:.3f}",
+                "",
+                f"rmse {scores.root_mean_squared_error:.3f}",
+                f"ρ {scores.spearman:.3f}",
+            )
         lines.append((scores.task, row.cell, str(scores.n), *values))
     print_table(("task", "cell", "n", "macro-F1", "95 % interval", "majority", "accuracy", "Matthews"), lines)

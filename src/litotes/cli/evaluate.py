@@ -11,7 +11,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("evaluate", parents=[common], help="scores with intervals, by cell", allow_abbrev=False)
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
     parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
-    parser.add_argument("--where", action="append", default=[], metavar="KEY=WORD", help="variety=, source=, task= or split=; split is the test split unless given")
+    parser.add_argument(
+        "--where",
+        action="append",
+        default=[],
+        metavar="KEY=WORD",
+        help="variety=, source=, task= or split=; split is the test split unless given",
+    )
     parser.set_defaults(run=run)
 
 

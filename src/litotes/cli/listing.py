@@ -42,7 +42,9 @@ def _encoders() -> dict[str, str]:
     from litotes.encoders.pretrained import BUNDLED
 
     others = {"FOLDER": f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"}
-    return {name: bundled.about for name, bundled in BUNDLED.items()} | others | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
+    return (
+        {name: bundled.about for name, bundled in BUNDLED.items()} | others | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
+    )
 
 
 def _sources() -> dict[str, str]:

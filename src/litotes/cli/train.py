@@ -31,4 +31,4 @@ def run(options: argparse.Namespace) -> None:
         print_json({"model": str(result.folder), "scores": [row.as_json() for row in result.scores], "notes": list(result.notes)})
         return
     print_scores(result.scores)
-    print(f"The model is in {result.folder}. Ask it: litotes predict --model {result.folder} \"…\"")
+    print(f'The model is in {result.folder}. Ask it: litotes predict --model {result.folder} "…"')

@@ -68,7 +68,9 @@ def near_duplicate_pairs(keyed: Keyed) -> Iterator[Finding]:
     across = [pair for pair in pairs if len(splits[pair[0]] | splits[pair[1]]) > 1]
     if pairs:
         n = f"{len(pairs)}" if found.is_complete else f"at least {len(pairs)}"
-        sentence = f"Pairs of texts with {THRESHOLD:.0%} of their word 3-grams in common: {n}, of them across splits: {len(across)}."
+        sentence = (
+            f"Pairs of texts with {THRESHOLD:.0%} or more of their word 3-grams in common: {n}, of them across splits: {len(across)}."
+        )
         advice = "Look at them: versions of one text belong in one split, and a shared group keeps them there."
         first = keyed.shown((across or pairs)[0])
         yield Finding("near_duplicate", "warning" if across else "note", len(pairs), sentence, first, advice)

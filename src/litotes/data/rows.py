@@ -150,7 +150,8 @@ def _with_header(path: Path, records: Iterator[Record], needs: Collection[str]) 
 
 
 def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
-    start = f"{place}: {n_fields} fields where there should be {len(header)} ({', '.join(header)})."
+    there = "1 field" if n_fields == 1 else f"{n_fields} fields"
+    start = f"{place} has {there} where there should be {len(header)} ({', '.join(header)})."
     if n_fields < len(header):
         return f"{start} The first one missing is {header[n_fields]!r}: fill it in, or take the row out."
     return f"{start} Put quotes around a text that holds the delimiter."
@@ -208,9 +209,10 @@ def _json_rows(path: Path, needs: Collection[str]) -> Iterator[Row]:
             continue
         place = f"{path}, line {number}"
         try:
-            record = json.loads(line)
+            record = json.loads(line.rstrip())
         except (ValueError, RecursionError) as error:
-            raise UserError(f"{place} is not JSON ({error}). Each line must be one JSON object.") from error
+            reason = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            raise UserError(f"{place} is not JSON ({reason}). Each line must be one JSON object.") from error
         if not isinstance(record, dict):
             raise UserError(f'{place} is no JSON object: write each row as {{"text": …, …}} on a line of its own.')
         require_columns(place, record, needs)

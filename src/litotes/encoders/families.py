@@ -124,7 +124,9 @@ _MPNET_QKV = (_BERT_BLOCK + "attention.attn.q", _BERT_BLOCK + "attention.attn.k"
 
 FAMILIES: dict[str, Family] = {
     "bert": Family("BertModel", "bert.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _BASE_DEFAULTS | {"n_segments": 2}),
-    "roberta": Family("RobertaModel", "roberta.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _ROBERTA_DEFAULTS | {"n_segments": 2}),
+    "roberta": Family(
+        "RobertaModel", "roberta.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _ROBERTA_DEFAULTS | {"n_segments": 2}
+    ),
     "xlm-roberta": Family(
         "XLMRobertaModel", "roberta.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _ROBERTA_DEFAULTS | {"n_segments": 2}
     ),
@@ -211,13 +213,13 @@ def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
 def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Pairs of our weight name and the family's; three of the family's for the fused projection."""
     family = FAMILIES[spec.family]
-    for ours, theirs in (family.weights | {"blocks.{block}.attention.qkv": family.qkv}).items():
+    table = {ours: (theirs,) for ours, theirs in family.weights.items()} | {"blocks.{block}.attention.qkv": family.qkv}
+    for ours, names in table.items():
         if ours == "embeddings.projection" and not spec.has_projection:
             continue
         suffixes = ("weight",) if _is_table(ours) else ("weight", "bias")
         for block in range(spec.n_blocks) if "{block}" in ours else (0,):
             place = {"block": block, "group": block // spec.group_size, "inner": block % spec.group_size}
-            names = (theirs,) if isinstance(theirs, str) else theirs
             for suffix in suffixes:
                 yield f"{ours.format(**place)}.{suffix}", tuple(f"{name.format(**place)}.{suffix}" for name in names)
 

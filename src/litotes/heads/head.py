@@ -24,8 +24,7 @@ class Head(nn.Module, ABC):
         self.output = nn.Linear(width, n_outputs)
 
     def forward(self, encoding: Encoding) -> Tensor:
-        logits: Tensor = self.output(self.dropout(self.read(encoding)))  # (text, n_outputs)
-        return logits
+        return self.output(self.dropout(self.read(encoding)))  # (text, n_outputs)
 
     @abstractmethod
     def read(self, encoding: Encoding) -> Tensor:

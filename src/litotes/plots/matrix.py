@@ -56,7 +56,7 @@ def rendered(picture: Figure, kind: str) -> bytes:
     target = BytesIO()
     with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}):
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        picture.savefig(target, format=kind, dpi=160, metadata=metadata)
+        picture.savefig(target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
     return target.getvalue()
 
 

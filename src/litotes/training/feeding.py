@@ -18,6 +18,7 @@ from litotes.errors import UserError
 from litotes.layout import Layout
 from litotes.progress import Watch, unwatched
 
+
 class Feeder(Protocol):
     """Gives logits for chosen texts of a set."""
 
@@ -33,8 +34,7 @@ class WholeTexts:
         self.texts, self.device = texts, device
 
     def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
-        result: dict[str, Tensor] = classifier(self.texts.batch(places, self.device))
-        return result
+        return classifier(self.texts.batch(places, self.device))
 
 
 class FromLayer:

@@ -36,7 +36,7 @@ class Surroundings:
     device: torch.device
     folder: Path
     key: str  # of the recipe: checkpoints of another recipe are not resumed
-    processes: Processes = Processes()
+    processes: Processes
     watch: Watch = unwatched
 
 

@@ -1,0 +1,58 @@
+"""Every Python snippet of the documentation is executed, every command line it shows is one the program understands."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from litotes.cli.main import make_parser
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(?:\$ )?(?:torchrun .* -m )?(litotes .*)$", re.MULTILINE)
+
+
+def blocks(page: Path, *languages: str) -> list[str]:
+    return [code for language, code in FENCE.findall(page.read_text("utf-8")) if language in languages]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+def test_snippets_run(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "recipes").symlink_to(ROOT / "recipes")
+    program = "\n".join(blocks(page, "python"))
+    result = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def commands() -> list[str]:
+    shown = [command for page in PAGES for code in blocks(page, "", "console", "sh") for command in COMMAND.findall(code)]
+    recipes = [line[2:].strip() for file in sorted((ROOT / "recipes").glob("*.toml")) for line in file.read_text().splitlines()[:1]]
+    return [*shown, *recipes]
+
+
+def test_there_are_commands_to_check() -> None:
+    assert len(commands()) > 5
+
+
+@pytest.mark.parametrize("command", commands())
+def test_commands_are_understood(command: str) -> None:
+    _, *arguments = shlex.split(command.split(" > ")[0].split(" | ")[0])
+    if arguments != ["--help"]:
+        assert make_parser().parse_args(arguments).run
+
+
+def test_the_repository_speaks_of_the_project_alone() -> None:
+    """No machine's paths or hosts, in code or documents."""
+    strange = re.compile(r"/work/|/root/|/home/\w+|/tmp/venv|https?://(?!www\.w3\.org)\S*(?:registry|mirror|proxy)")
+    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    for name in files:
+        if name.endswith((".py", ".md", ".toml", ".html", ".txt")) and name != "tests/test_docs.py":
+            found = strange.search((ROOT / name).read_text("utf-8"))
+            assert not found, f"{name}: {found}"
