@@ -15,7 +15,7 @@ from litotes.cli.main import make_parser
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^(?:\$ )?(?:torchrun .* -m )?(litotes .*)$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:\$ )?(?:torchrun .* -m |\.venv/bin/)?(litotes (?:.*\\\n)*.*)$", re.MULTILINE)
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
@@ -43,7 +43,7 @@ def test_there_are_commands_to_check() -> None:
 
 @pytest.mark.parametrize("command", commands())
 def test_commands_are_understood(command: str) -> None:
-    _, *arguments = shlex.split(command.split(" > ")[0].split(" | ")[0])
+    _, *arguments = shlex.split(command.replace("\\\n", " "), comments=True)
     if arguments != ["--help"]:
         assert make_parser().parse_args(arguments).run
 
