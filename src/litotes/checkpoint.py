@@ -28,12 +28,13 @@ from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, read_tensors, taken_apart
+from litotes.encoders.weights import fill, fill_own, own_tensors, read_tensors, taken_apart
 from litotes.errors import UserError
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
 FORMAT = 1
 DESCRIPTION = "litotes.json"
+HASHED = ("model.safetensors", "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -53,19 +54,26 @@ def save_model(model: Model, folder: Path, *, card: str) -> None:
     (folder / DESCRIPTION).unlink(missing_ok=True)
     tensors = taken_apart(model.classifier.encoder)
     omitted = _same_as_base(model, tensors)
-    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
+    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted} | own_tensors(model.classifier.encoder)
     heads = {f"heads.{name}": tensor.detach().cpu().clone() for name, tensor in model.classifier.heads.state_dict().items()}
     write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
     write_text(folder / "tokenizer.json", model.tokenizer.to_json())
     write_text(folder / "README.md", card)
-    if not omitted:
+    if not omitted and model.classifier.encoder.spec.weighting == "softmax":  # transformers knows no other
         write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
     write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted)))
 
 
 def load_model(folder: Path) -> Model:
     """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
-    description = _read_description(folder)
+    try:
+        return _load(folder, _read_description(folder))
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise UserError(f"{folder / DESCRIPTION}: damaged ({reason}). Copy the model folder again, or train anew.") from error
+
+
+def _load(folder: Path, description: dict[str, Any]) -> Model:
     for name, sha256 in description["files"].items():
         if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
             raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
@@ -73,6 +81,7 @@ def load_model(folder: Path) -> Model:
     encoder = Encoder(spec)
     tensors = read_tensors(folder / "model.safetensors")
     fill(encoder, _base_tensors(description) | tensors, str(folder))
+    fill_own(encoder, tensors)
     classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
     tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
@@ -91,7 +100,7 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
-        "files": {name: sha256_of(folder / name) for name in ("model.safetensors", "tokenizer.json")},
+        "files": {name: sha256_of(folder / name) for name in HASHED},
         "facts": dict(model.facts),
     }
 
@@ -103,12 +112,12 @@ def _read_description(folder: Path) -> dict[str, Any]:
     try:
         description = json.loads(file.read_text("utf-8"))
         version = description["format"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
     if version != FORMAT:
         raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
-    if any(Path(name).name != name for name in description["files"]):
-        raise UserError(f"{file}: names a file outside the folder; litotes reads only files of the folder itself.")
+    if set(description["files"]) != set(HASHED):
+        raise UserError(f"{file}: must give the hashes of {' and '.join(HASHED)}. Copy the model folder again, or train anew.")
     return dict(description)
 
 
@@ -124,6 +133,8 @@ def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
     base = description["base"]
     if not base["omitted"]:
         return {}
+    if base["name"] not in pretrained.BUNDLED:  # a model folder must not send us to other folders or to the network
+        raise UserError(f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it cannot be completed.")
     loaded = pretrained.load(base["name"])
     if loaded.sha256 != base["sha256"]:
         raise UserError(f"This model is a difference from {base['name']!r} with sha256 {base['sha256']}, which is not the one installed.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
 from litotes.encoders.encoder import Encoder
+from litotes.errors import UserError
 from litotes.flow import Batch, Encoding, Task
 from litotes.heads import HEADS
 from litotes.layout import Layout
@@ -18,6 +20,8 @@ class Classifier(nn.Module):
 
     def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
         super().__init__()
+        for task in tasks:
+            _check_name(task.name)
         self.tasks = {task.name: task for task in tasks}
         self.head_name, self.dropout = head, dropout
         self.encoder = encoder
@@ -35,6 +39,12 @@ class Classifier(nn.Module):
 
     def read(self, encoding: Encoding) -> dict[str, Tensor]:
         return {name: head(encoding) for name, head in self.heads.items()}
+
+
+def _check_name(name: str) -> None:
+    """A task's name becomes a key of every prediction and a part of weight names."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or name in ("text", "truncated") or hasattr(nn.ModuleDict, name):
+        raise UserError(f"A task cannot be called {name!r}. Choose another name of letters, digits, - and _.")
 
 
 def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:

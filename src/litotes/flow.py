@@ -6,7 +6,7 @@ source → Example → Batch → Encoding → logits → Prediction
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # torch takes a second to import; reading a corpus does not need it
@@ -54,15 +54,11 @@ class Example:
 
 @dataclass(frozen=True)
 class Batch:
-    """Texts laid end to end.
-
-    pieces, segments: (piece,); targets: a (text,) tensor per task, `MISSING` (or NaN for a number) where there is no label.
-    """
+    """Texts laid end to end. pieces, segments: (piece,)"""
 
     pieces: Tensor
     segments: Tensor
     layout: Layout
-    targets: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

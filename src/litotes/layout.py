@@ -29,9 +29,6 @@ class Layout:
     def of(cls, lengths: Sequence[int], device: torch.device | str = "cpu") -> Layout:
         return cls(tuple(lengths), torch.device(device))
 
-    def to(self, device: torch.device | str) -> Layout:
-        return Layout(self.lengths, torch.device(device))
-
     @property
     def n_texts(self) -> int:
         return len(self.lengths)

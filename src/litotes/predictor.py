@@ -46,6 +46,8 @@ class Predictor:
         for place, text in enumerate(texts):
             if not text.strip():
                 raise UserError(f"Text {place + 1} is empty; there is nothing to label.")
+            if any("\ud800" <= char <= "\udfff" for char in text):
+                raise UserError(f"Text {place + 1} holds bytes that are not UTF-8. Save or type it as UTF-8.")
         pieces = self.model.tokenizer.encode(texts, pairs)
         logits = self._logits(pieces)
         answers = {name: _answers(logits[name], task) for name, task in self.tasks.items()}

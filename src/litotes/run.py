@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,18 @@ from litotes.device import choose_device
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
-from litotes.evaluation.scores import score, score_regression
+from litotes.evaluation.scores import confusion, macro_f1, pearson
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.recipe import Recipe
-from litotes.storage import write_json, write_text
+from litotes.storage import write_json
 from litotes.training.feeding import Feeder, all_logits, feeder, freeze
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import joined
 from litotes.training.run_state import Checkpoints, RunState
+
+OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard")
+"""What a run that was killed before its first checkpoint may have left."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,11 @@ class Prepared:
     held_out: Corpus | None
     test: Corpus | None
     notes: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        """A hash of the texts learned from, chosen by and tested on."""
+        parts = [part.fingerprint() if part is not None else "" for part in (self.train, self.held_out, self.test)]
+        return sha256("".join(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -63,20 +72,23 @@ def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool 
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
-        checkpoints = Checkpoints(out / "checkpoints", key=recipe.key())
-        if _is_finished(recipe, out, checkpoints, resume=resume):
-            return finished_run(out)
         started = time.monotonic()
         prepared = prepare(recipe)
+        key = f"{recipe.key()}-{prepared.fingerprint()[:16]}"  # the same file name may hold other texts today
+        checkpoints = Checkpoints(out / "checkpoints", key=key)
+        if _is_finished(key, out, checkpoints, resume=resume):
+            return finished_run(out, checkpoints)
         source = pretrained.load(recipe.model.encoder, weighting=recipe.model.weighting, max_pieces=recipe.model.max_pieces)
         torch.manual_seed(recipe.seed)  # the heads' first weights
         tasks = list(prepared.train.tasks.values())
         classifier = Classifier(source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout).to(chosen)
         texts = text_set(prepared.train.examples, tasks, source.tokenizer)
-        around = Surroundings(chosen, out, recipe.key(), processes, watch)
+        if processes.is_first:
+            write_json(out / "recipe.json", recipe.model_dump(mode="json"))
+        around = Surroundings(chosen, out, key, processes, watch)
         state = _fit(recipe, classifier, texts, _held_out_texts(prepared, source), around, resume=resume)
         notes = (*prepared.notes, *_truncation_note(texts))
-        facts = _facts(recipe, prepared, state, notes, seconds=time.monotonic() - started)
+        facts = _facts(recipe, prepared, state, key=key, notes=notes, seconds=time.monotonic() - started)
         model = Model(classifier.eval(), source.tokenizer, source.name, source.sha256, facts)
         return _finish(recipe, model, prepared, around, checkpoints)
 
@@ -102,14 +114,25 @@ def prepare(recipe: Recipe) -> Prepared:
     share = recipe.training.held_out
     rest, held_out = training.hold_out(share, seed=recipe.seed) if share else (training, None)
     _check_classes(rest)
-    test = chosen.where(split=chosen.test_split(), task=list(chosen.tasks)) if len(chosen.splits()) > 1 else None
+    test = _test_part(chosen)
+    if test is None:
+        notes.append("There is no labelled test split: the model is not tested.")
     return Prepared(whole, rest, held_out, test, tuple(notes))
 
 
-def finished_run(folder: Path) -> Run:
+def finished_run(folder: Path, checkpoints: Checkpoints) -> Run:
     """A run that was trained before, read back."""
     model = load_model(folder)
-    return Run(folder, model, (), tuple(model.facts.get("notes", ())))
+    checkpoints.clear()  # left behind when the run was killed just after its last file
+    rows = tuple(CellScores.from_json(row) for row in json.loads((folder / "scores.json").read_text("utf-8")))
+    return Run(folder, model, rows, tuple(model.facts["notes"]))
+
+
+def _test_part(chosen: Corpus) -> Corpus | None:
+    """The labelled part of the test split; None where there is none."""
+    if not any(example.labels for example in chosen if example.split != "train"):
+        return None
+    return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
 
 
 def _fit(
@@ -139,9 +162,10 @@ def _validation(classifier: Classifier, source: Feeder) -> Callable[[], float]:
             if not labelled.any():
                 continue
             if task.is_regression:
-                values.append(score_regression(gold[labelled].numpy(), logits[labelled].squeeze(-1).numpy(), task).pearson)
+                values.append(float(pearson(gold[labelled].numpy(), logits[labelled].squeeze(-1).numpy())))
             else:
-                values.append(score(gold[labelled].numpy(), logits[labelled].argmax(-1).numpy(), task).macro_f1)
+                counts = confusion(gold[labelled].numpy(), logits[labelled].argmax(-1).numpy(), len(task.labels))
+                values.append(float(macro_f1(counts)))
         return sum(values) / max(len(values), 1)
 
     return validate
@@ -152,9 +176,8 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
     predictor = Predictor(model, device=str(around.device))
     rows = evaluate(predictor, prepared.test, seed=recipe.seed, watch=around.watch) if prepared.test is not None else ()
     notes = (*model.facts["notes"], *warnings_of(rows))
+    model = replace(model, facts={**model.facts, "notes": list(notes)})
     if around.processes.is_first:
-        write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
-        write_text(around.folder / "history.jsonl", "".join(json.dumps(line) + "\n" for line in model.facts["history"]))
         write_json(around.folder / "scores.json", [row.as_json() for row in rows])
         save_model(model, around.folder, card=model_card(model, rows))
         checkpoints.clear()
@@ -162,7 +185,7 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
     return Run(around.folder, model, rows, notes)
 
 
-def _is_finished(recipe: Recipe, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
+def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
     """Whether `out` already holds this very run; anything else in the way is a mistake to be told before work starts."""
     if out.exists() and not out.is_dir():
         raise UserError(f"{out} is a file; --out needs a folder.")
@@ -173,8 +196,10 @@ def _is_finished(recipe: Recipe, out: Path, checkpoints: Checkpoints, *, resume:
         found = str(load_model(out).facts.get("key"))
     elif found is not None and not resume:
         raise UserError(f"{out} holds a run that was stopped. Go on with --resume, or choose another --out.")
-    if found is not None and found != recipe.key():
-        raise UserError(f"{out} holds a run of another recipe. Choose another --out, or use the recipe it was started with.")
+    elif found is None and out.is_dir() and any(path.name not in OUR_FILES for path in out.iterdir()):
+        raise UserError(f"{out} holds files that are not of a run. Choose an empty or a new folder for --out.")
+    if found is not None and found != key:
+        raise UserError(f"{out} holds a run of another recipe or on other data. Choose another --out, or start it as it was started.")
     return (out / DESCRIPTION).is_file()
 
 
@@ -202,9 +227,9 @@ def _check_classes(corpus: Corpus) -> None:
             )
 
 
-def _facts(recipe: Recipe, prepared: Prepared, state: RunState, notes: tuple[str, ...], *, seconds: float) -> dict[str, Any]:
+def _facts(recipe: Recipe, prepared: Prepared, state: RunState, *, key: str, notes: tuple[str, ...], seconds: float) -> dict[str, Any]:
     return {
-        "key": recipe.key(),
+        "key": key,
         "recipe": recipe.model_dump(mode="json"),
         "data": {"name": prepared.whole.name, "sha256": prepared.whole.fingerprint(), "n_train": len(prepared.train)},
         "best_epoch": state.best_epoch,

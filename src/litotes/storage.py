@@ -26,9 +26,12 @@ def write_bytes(file: Path, content: bytes) -> None:
     """Replaces the file in one step."""
     file.parent.mkdir(parents=True, exist_ok=True)
     staged = file.with_name(f"{_STAGED}{file.name}")
-    staged.write_bytes(content)
-    _flush(staged)
-    staged.replace(file)
+    try:
+        staged.write_bytes(content)
+        _flush(staged)
+        staged.replace(file)
+    finally:
+        staged.unlink(missing_ok=True)
     _flush(file.parent)
 
 
@@ -59,7 +62,7 @@ def is_whole(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
         hashes = json.loads((folder / MANIFEST).read_text("utf-8"))
-        return all(sha256_of(folder / name) == sha256 for name, sha256 in hashes.items())
+        return bool(hashes) and all(sha256_of(folder / name) == sha256 for name, sha256 in hashes.items())
     except (OSError, ValueError, AttributeError):
         return False
 

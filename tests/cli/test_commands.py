@@ -164,6 +164,46 @@ def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: s
     assert captured.out == ""
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["matrix", "r.toml", "--seeds", "0"],
+        ["bench", "--texts", "0"],
+        ["bench", "--rounds", "-1"],
+        ["evaluate", "--model", "m", "--data", "sampler", "--seed", "-1"],
+        ["train", "r.toml", "--seed", "99999999999999999999"],
+        ["train", "r.toml", "--seed", "many"],
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(arguments)
+    assert stopped.value.code == 2
+    assert "is not" in capsys.readouterr().err
+
+
+def test_an_out_that_cannot_be_written_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("x")
+    assert main(["audit", "--data", "sampler", "--out", str(tmp_path / "file" / "deeper")]) == 2
+    assert "--out" in capsys.readouterr().err.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(("lines", "message"), [("", "stdin is empty"), ("a\n\nb\n", "line 2 is empty"), ("caf\udce9\n", "UTF-8")])
+def test_odd_stdin(run_folder: Path, lines: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(lines))
+    assert main(["predict", "--model", str(run_folder), "--format", "jsonl"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_table_without_splits_can_be_evaluated(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "plain.csv"
+    file.write_text("text,mood\n" + "".join(f"tea {n},{n % 2}\n" for n in range(8)))
+    source = f"table:{file}?label.sentiment=mood"
+    (row,) = json.loads(output_of(capsys, "evaluate", "--model", str(run_folder), "--data", source, "--where", "split=train", "--json"))
+    assert row["n"] == 8
+
+
 def test_nothing_is_half_written_when_the_data_is_bad(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("text,label\nfine,positive\n,negative\n")
@@ -197,5 +237,6 @@ def test_predicting_a_bad_file_writes_nothing(run_folder: Path, tmp_path: Path, 
 
 
 def test_wrong_device(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", "x", "--model", str(run_folder), "--device", "warp"]) == 2
-    assert "cpu or cuda" in capsys.readouterr().err
+    for name in ("warp", "meta", "mps"):
+        assert main(["predict", "x", "--model", str(run_folder), "--device", name]) == 2
+        assert "cpu or cuda" in capsys.readouterr().err

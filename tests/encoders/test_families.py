@@ -155,6 +155,12 @@ def test_task_checkpoints_and_old_norm_names_load(reference: Any) -> None:
         ({"hidden_size": None}, "hidden_size"),
         ({"num_attention_heads": 7}, "7 attention heads"),
         ({"quantization_config": {"bits": 4}}, "quantis"),
+        ({"num_hidden_layers": 10**12}, "num_hidden_layers"),
+        ({"num_hidden_layers": -1}, "num_hidden_layers"),
+        ({"vocab_size": "many"}, "vocab_size"),
+        ({"num_attention_heads": 0}, "num_attention_heads"),
+        ({"layer_norm_eps": -7}, "layer_norm_eps"),
+        ({"hidden_act": 3}, "hidden_act"),
     ],
 )
 def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], word: str) -> None:

@@ -192,10 +192,15 @@ def hub_cache(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_hub_encoder_loads_and_is_pinned_to_its_commit(hub_cache: Path, tiny: Any) -> None:
-    for name in (f"someone/tiny@{REVISION}", "someone/tiny"):
+    for name in (f"someone/tiny@{REVISION}", "someone/tiny@main"):
         loaded = pretrained.load(name)
         assert loaded.name == f"someone/tiny@{REVISION}"
         assert torch.equal(loaded.encoder.embeddings.piece.weight, tiny.encoder.embeddings.piece.weight)
+
+
+def test_a_hub_encoder_needs_its_revision() -> None:
+    with pytest.raises(UserError, match="someone/tiny@REVISION"):
+        pretrained.load("someone/tiny")
 
 
 def test_a_hub_encoder_that_is_not_there_is_a_sentence(hub_cache: Path) -> None:

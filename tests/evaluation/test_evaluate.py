@@ -32,7 +32,9 @@ def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
     head.weight.data.zero_()
     head.bias.data.copy_(head.bias.data.new_tensor([1.0, 0.0]))
     rows = evaluate(predictor, load("sampler").where(split="test", task="sarcasm"))
-    warnings = warnings_of(rows)
+    cut, *warnings = warnings_of(rows)
+    assert cut.startswith(f"{rows[0].n_truncated} of {rows[0].scores.n} sarcasm texts")  # the tiny encoder reads 96 pieces
+    assert rows[0].n_truncated > 100
     assert len(warnings) == len(rows)
     assert "COLLAPSED" in warnings[0]
     assert "'literal'" in warnings[0]

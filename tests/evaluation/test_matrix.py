@@ -10,7 +10,7 @@ import pytest
 
 from litotes.data.sources import load
 from litotes.errors import UserError
-from litotes.evaluation.matrix import CrossMatrix, MatrixCell, Study, cross
+from litotes.evaluation.matrix import CrossMatrix, MatrixCell, Study, cross, file_name
 from litotes.evaluation.report import html_report, in_words
 from litotes.plots.matrix import figure, rendered
 from litotes.recipe import Recipe
@@ -45,6 +45,10 @@ def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path:
     assert all(len(one.by_seed) == 2 and one.interval[0] <= one.macro_f1 <= one.interval[1] for one in matrix.cells)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.safetensors")}
     assert len(files) == 6
+    for name in matrix.names:  # each row learned from its own variety alone
+        facts = json.loads((tmp_path / "models" / f"{name}-0" / "litotes.json").read_text())["facts"]
+        assert facts["recipe"]["data"]["where"]["variety"] == name
+        assert facts["data"]["n_train"] == len(load("sampler").where(variety=name, split="train").hold_out(0.2, seed=0)[0])
     again = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
     assert again.as_json() == study.as_json()
     assert {path: path.stat().st_mtime_ns for path in files} == files
@@ -53,6 +57,19 @@ def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path:
 def test_a_matrix_needs_two_names(tiny_recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="at least two"):
         cross(tiny_recipe, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "en/AU", "a" * 300, "US$_{$x", "", "en AU", "."])
+def test_names_of_varieties_stay_in_the_folder(name: str) -> None:
+    assert Path(file_name(name)).name == file_name(name)
+    assert len(file_name(name)) < 70
+    assert file_name(name) not in (".", "..")
+    assert file_name("en-AU") == "en-AU"
+
+
+def test_odd_names_are_drawn(matrix: CrossMatrix) -> None:
+    odd = CrossMatrix("a$_{$b", "variety", ("US$_{$x",), (cell("US$_{$x", "US$_{$x", 0.5),))
+    assert b"US$_{$x" in rendered(figure([odd]), "svg")
 
 
 def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -> None:

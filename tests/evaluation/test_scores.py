@@ -95,3 +95,11 @@ def test_regression_equals_numpy_and_ranks() -> None:
     assert scores.spearman == pytest.approx(np.corrcoef([1, 2.5, 2.5, 4, 5], [2, 1, 3, 4, 5])[0, 1])
     assert scores.root_mean_squared_error == pytest.approx(np.sqrt(np.mean((gold - predicted) ** 2)))
     assert score_regression(gold, np.ones(5), Task("similarity", ())).pearson == 0.0
+
+
+def test_losing_a_rare_class_is_no_gain() -> None:
+    """A resample without the rare class must not score 1 for a model that never finds it."""
+    gold = np.array([0] * 98 + [1] * 2)
+    constant = np.zeros(100, dtype=np.int64)
+    assert score(gold, constant, TWO).interval[1] <= 0.5
+    assert interval(bootstrap_mean(gold, constant[None], 2, seed=0))[1] <= 0.5

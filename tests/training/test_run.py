@@ -21,7 +21,6 @@ from litotes.predictor import Predictor
 from litotes.recipe import Recipe
 from litotes.run import prepare, train
 from litotes.training import loop
-from litotes.training.run_state import Checkpoints
 
 
 def weights(folder: Path) -> bytes:
@@ -89,7 +88,7 @@ class Killed(Exception):
 
 
 @pytest.mark.parametrize("frozen", [0, 1])
-@pytest.mark.parametrize("fatal_step", [1, 4, 7])
+@pytest.mark.parametrize("fatal_step", [1, 5, 7])  # 5: between two epochs
 def test_a_killed_run_ends_as_one_never_killed(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_step: int, frozen: int
 ) -> None:
@@ -208,7 +207,7 @@ def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) 
     before = weights(tmp_path / "run")
     with pytest.raises(UserError, match="already holds"):
         train(tiny_recipe.changed(seed=1), tmp_path / "run")
-    assert train(tiny_recipe, tmp_path / "run", resume=True).model.facts["key"] == tiny_recipe.key()
+    assert train(tiny_recipe, tmp_path / "run", resume=True).model.facts["key"].startswith(tiny_recipe.key())
     assert weights(tmp_path / "run") == before
 
 
@@ -269,7 +268,144 @@ def test_an_unknown_tracker_library_is_a_sentence(tiny_recipe: Recipe, tmp_path:
         train(tiny_recipe.changed(training__tracker="mlflow"), tmp_path / "run")
 
 
-def test_old_checkpoints_are_cleared_away(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    checkpoints = Checkpoints(tmp_path / "checkpoints", key="x")
-    checkpoints.clear()
-    assert checkpoints.key_found() is None
+def test_only_two_checkpoints_are_kept(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
+    with pytest.raises(Killed):
+        train(tiny_recipe.changed(training__checkpoint_seconds=0), tmp_path / "run")
+    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == ["step-000000004", "step-000000005"]
+    assert json.loads((tmp_path / "run" / "recipe.json").read_text())["training"]["epochs"] == 2
+
+
+def test_a_run_on_other_data_is_not_taken_for_this_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "tea.csv"
+    recipe = tiny_recipe.changed(data__source=f"table:{file}?label=label&split=split", data__where__variety=None, training__held_out=0.0)
+    rows = [f"tea {n},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(30)]
+    file.write_text("\n".join(["text,label,split", *rows]) + "\n")
+    train(recipe, tmp_path / "run")
+    train(recipe, tmp_path / "run", resume=True)
+    file.write_text("\n".join(["text,label,split", *rows[:-1], "other tea,1,train"]) + "\n")
+    with pytest.raises(UserError, match="on other data"):
+        train(recipe, tmp_path / "run", resume=True)
+
+
+def test_a_folder_with_other_files_is_left_alone(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(UserError, match="not of a run"):
+        train(tiny_recipe, tmp_path)
+    assert (tmp_path / "README.md").read_text() == "mine"
+
+
+def test_a_task_without_test_labels_is_trained_and_not_scored(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "half.csv"
+    rows = [f"tea {n},{n % 2},{n % 3 == 0:d},train" for n in range(20)] + [f"test {n},{n % 2},,test" for n in range(9)]
+    file.write_text("\n".join(["text,sentiment,sarcasm,split", *rows]) + "\n")
+    source = f"table:{file}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    run = train(tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0), tmp_path / "run")
+    assert {row.scores.task for row in run.scores} == {"sentiment"}
+    assert set(run.model.classifier.tasks) == {"sentiment", "sarcasm"}
+
+
+def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "train.csv"
+    file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
+    run = train(tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None), tmp_path / "run")
+    assert run.scores == ()
+    assert any("not tested" in note for note in run.notes)
+
+
+def test_divergence_is_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="learning_rate"):
+        train(tiny_recipe.changed(training__learning_rate=1e30, training__epochs=5), tmp_path / "run")
+    assert not (tmp_path / "run" / "litotes.json").exists()
+
+
+def test_the_best_epoch_is_kept_and_training_stops_early(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With scores 0.3, 0.9, 0.5, 0.4 and patience 2 the second epoch's weights are the result, and the fifth epoch never runs."""
+    seen: list[torch.Tensor] = []
+
+    def judged(classifier: Any, source: Any) -> Any:
+        def validate() -> float:
+            seen.append(classifier.heads["sentiment"].output.weight.detach().clone())
+            return [0.3, 0.9, 0.5, 0.4][len(seen) - 1]
+
+        return validate
+
+    monkeypatch.setattr("litotes.run._validation", judged)
+    run = train(tiny_recipe.changed(training__epochs=9, training__patience=2), tmp_path / "run")
+    assert len(seen) == 4
+    assert run.model.facts["best_epoch"] == 2
+    assert torch.equal(run.model.classifier.heads["sentiment"].output.weight, seen[1])
+    assert not torch.equal(seen[1], seen[3])
+
+
+def test_orders_rates_and_weights_reach_the_steps(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    orders, rates, weights = [], [], []
+    original = loop.Loop._step
+
+    def watching(self: loop.Loop, places: Any) -> None:
+        original(self, places)
+        orders.append(tuple(places))
+        rates.append(self.optimizer.param_groups[0]["lr"])
+        weights.append(self.weights["sarcasm"].tolist())
+
+    monkeypatch.setattr(loop.Loop, "_step", watching)
+    train(tiny_recipe, tmp_path / "run")
+    assert set(orders[:5]) != set(orders[5:])
+    assert sorted(place for batch in orders[:5] for place in batch) == sorted(place for batch in orders[5:] for place in batch)
+    assert rates[0] == pytest.approx(1e-3)  # one step of warm-up
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] < 0.2 * rates[0]
+    assert weights[0][1] > 1.2 * weights[0][0]  # sarcasm is the rarer class
+
+
+def test_leaks_under_another_task_are_dropped_too(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    file = tmp_path / "cross.csv"
+    rows = (
+        [f"tea {n},{n % 2},,train" for n in range(12)] + ["tea 3,,1,test", "tea 4,,0,test"] + [f"test {n},{n % 2},,test" for n in range(4)]
+    )
+    file.write_text("\n".join(["text,sentiment,sarcasm,split", *rows]) + "\n")
+    source = f"table:{file}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    prepared = prepare(
+        tiny_recipe.changed(data__source=source, data__tasks=["sentiment"], data__where__variety=None, training__held_out=0.0)
+    )
+    assert len(prepared.train) == 10
+
+
+def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    train(tiny_recipe.changed(training__epochs=1), tmp_path / "run")
+    file = tmp_path / "run" / "litotes.json"
+    whole = json.loads(file.read_text())
+    for key in whole:
+        for damage in ({}, {key: None}, {key: "x"}, {key: {}}):
+            content = {k: v for k, v in whole.items() if k != key} | damage
+            file.write_text(json.dumps(content))
+            if key in ("facts", "litotes") or (key == "dropout" and damage == {}):
+                continue
+            with pytest.raises(UserError):
+                load_model(tmp_path / "run")
+    file.write_text(json.dumps(whole | {"base": {"name": "someone/else@main", "sha256": None, "omitted": True}}))
+    with pytest.raises(UserError, match="not a bundled encoder"):
+        load_model(tmp_path / "run")
+
+
+def test_parameters_of_a_weighting_are_saved(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from litotes.attention import WEIGHTINGS
+    from litotes.attention.softmax import Softmax
+    from litotes.attention.weighting import Weighting
+
+    class Tempered(Softmax):
+        def __init__(self, n_attention_heads: int) -> None:
+            super().__init__(n_attention_heads)
+            self.heat = torch.nn.Parameter(torch.zeros(n_attention_heads))
+
+        def forward(self, affinity: torch.Tensor, live: torch.Tensor | None = None) -> torch.Tensor:
+            return super().forward(affinity * self.heat.exp()[:, None, None], live)
+
+        attend = Weighting.attend
+
+    monkeypatch.setitem(WEIGHTINGS, "tempered", Tempered)
+    run = train(tiny_recipe.changed(model__weighting="tempered", training__learning_rate=3e-2), tmp_path / "run")
+    heat = run.model.classifier.encoder.blocks[0].attention.weighting.heat
+    assert heat.abs().max() > 0
+    assert torch.equal(load_model(tmp_path / "run").classifier.encoder.blocks[0].attention.weighting.heat, heat)
+    assert not (tmp_path / "run" / "config.json").exists()

@@ -7,13 +7,15 @@ import random
 from pathlib import Path
 from typing import Any
 
+from litotes.cli.numbers import count
+
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False)
     parser.add_argument("what", nargs="?", choices=("classify",), default="classify", metavar="WHAT", help="classify")
     parser.add_argument("--data", default="sampler", metavar="SOURCE", help="where the texts come from (default: sampler)")
-    parser.add_argument("--texts", type=int, default=256, metavar="N", help="how many, drawn at random (default 256)")
-    parser.add_argument("--rounds", type=int, default=5, metavar="N", help="measured rounds (default 5)")
+    parser.add_argument("--texts", type=count, default=256, metavar="N", help="how many, drawn at random (default 256)")
+    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="measured rounds (default 5)")
     parser.set_defaults(run=run)
 
 

@@ -70,12 +70,14 @@ def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, title: st
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    # Text everywhere: a user's words are never markup
+    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     for name in head:
-        table.add_column(name, overflow="fold")
+        table.add_column(Text(name), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(value) for value in row))  # Text: a user's words are never markup
-    Console().print(table)
+        table.add_row(*(Text(value) for value in row))
+    # A file or a pipe has no edge to wrap at.
+    Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 
 def print_scores(rows: Sequence[Any]) -> None:

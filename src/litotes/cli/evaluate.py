@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
     where = parse_where(options.where)
     predictor = Predictor.load(options.model, device=options.device)
     corpus = load(options.data)
-    corpus = corpus.where(**({"split": corpus.test_split()} | where))
+    corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
     with progress() as watch:
         rows = evaluate(predictor, corpus, seed=options.seed or 0, watch=watch)
     content = [row.as_json() for row in rows]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from litotes import __version__
 from litotes.cli import audit, bench, evaluate, listing, matrix, predict, train
+from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
 COMMANDS = (predict, train, evaluate, matrix, audit, bench, listing)
@@ -24,11 +25,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"litotes: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        return 0
+    except OSError as error:  # a full disk, a folder that may not be written, a file in the way
+        print(f"litotes: {error.filename or 'the system'}: {error.strerror or error}. Check the path given, e.g. --out.", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("litotes: interrupted.", file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
     return 0
 
 
@@ -47,7 +52,7 @@ def common_options() -> argparse.ArgumentParser:
     """What every command takes."""
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print one JSON document on stdout; progress goes to stderr")
-    common.add_argument("--seed", type=int, metavar="N", help="fixes all that is random")
+    common.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
     common.add_argument("--out", metavar="PATH", help="where to write")
     common.add_argument("--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one")
     return common

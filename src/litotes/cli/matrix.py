@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.cli.numbers import count
+
 if TYPE_CHECKING:
     from litotes.evaluation.matrix import CrossMatrix
 
@@ -14,7 +16,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("matrix", parents=[common], help="train on each part, test on every part", allow_abbrev=False)
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. training.epochs=3")
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="models per row (default 1)")
+    parser.add_argument("--seeds", type=count, default=1, metavar="N", help="models per row (default 1)")
     parser.add_argument("--by", choices=("variety", "source"), default="variety", help="what rows and columns are")
     parser.set_defaults(run=run)
 
@@ -33,9 +35,9 @@ def run(options: argparse.Namespace) -> None:
     out = Path(options.out) if options.out else Path("runs") / options.recipe.stem
     with progress() as watch:
         study = cross(recipe, out, axis=options.by, seeds=range(first, first + options.seeds), device=options.device, watch=watch)
+    write_json(out / "matrix.json", study.as_json())
     picture = figure(study.matrices)
     svg = rendered(picture, "svg")
-    write_json(out / "matrix.json", study.as_json())
     write_bytes(out / "matrix.svg", svg)
     write_bytes(out / "matrix.png", rendered(picture, "png"))
     write_text(out / "report.html", html_report(study, load(recipe.data.source), picture=svg.decode()))

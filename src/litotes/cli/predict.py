@@ -58,7 +58,21 @@ def _texts(options: argparse.Namespace) -> Iterator[str]:
     elif sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     else:
-        yield from (line.rstrip("\n") for line in sys.stdin if line.strip())
+        yield from _lines(sys.stdin)
+
+
+def _lines(stream: TextIO) -> Iterator[str]:
+    """One text a line; an empty line would put every later answer beside the wrong text."""
+    from litotes.errors import UserError
+
+    n_lines = 0
+    for number, line in enumerate(stream, start=1):
+        if not line.strip():
+            raise UserError(f"stdin, line {number} is empty: give it a text, or take it out.")
+        n_lines = number
+        yield line.rstrip("\r\n")
+    if not n_lines:
+        raise UserError("There is nothing to label: stdin is empty.")
 
 
 def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.Namespace) -> None:

@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> None:
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.changed(seed=options.seed)
-    out = Path(options.out) if options.out else Path("runs") / options.recipe.stem
+    out = Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-model"
     with progress() as watch:
         result = train(recipe, out, device=options.device, resume=options.resume, watch=watch)
     say(result.notes)

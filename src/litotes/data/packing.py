@@ -14,7 +14,7 @@ from litotes.flow import MISSING, Batch, Example, Task
 from litotes.layout import Layout
 
 
-def pack(texts: Sequence[Pieces], *, targets: Mapping[str, Tensor] | None = None, device: torch.device | str = "cpu") -> Batch:
+def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
     """One batch of the texts in order."""
     ids = [piece for text in texts for piece in text.ids]
     segments = [segment for text in texts for segment in text.segments]
@@ -22,7 +22,6 @@ def pack(texts: Sequence[Pieces], *, targets: Mapping[str, Tensor] | None = None
         pieces=torch.tensor(ids, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
         segments=torch.tensor(segments, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
         layout=Layout.of([len(text.ids) for text in texts], device),
-        targets={task: target.to(device, non_blocking=True) for task, target in (targets or {}).items()},
     )
 
 
@@ -78,7 +77,7 @@ class TextSet:
         return {task: target[list(places)] for task, target in self.targets.items()}
 
     def batch(self, places: Sequence[int], device: torch.device | str = "cpu") -> Batch:
-        return pack([self.pieces[place] for place in places], targets=self.targets_of(places), device=device)
+        return pack([self.pieces[place] for place in places], device=device)
 
 
 def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer) -> TextSet:

@@ -31,7 +31,6 @@ class PieceTokenizer:
             self._tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:  # the library raises bare Exception
             raise UserError(f"{file}: not a readable tokenizer.json ({error}). Save it again with a fast tokenizer.") from error
-        self.file = file
         self.max_pieces = max_pieces
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=max_pieces)

@@ -169,6 +169,21 @@ FAMILIES: dict[str, Family] = {
     ),
 }
 
+_LIMITS = {
+    "n_vocabulary": (1, 10_000_000),
+    "width": (1, 65_536),
+    "n_layers": (1, 1_000),
+    "n_attention_heads": (1, 1_024),
+    "inner_width": (1, 1_000_000),
+    "n_positions": (3, 1_000_000),
+    "padding_piece": (0, 10_000_000),
+    "n_segments": (1, 1_024),
+    "embedding_width": (1, 65_536),
+    "n_layer_groups": (1, 1_000),
+    "group_size": (1, 1_000),
+    "n_relative_buckets": (4, 10_000),
+}
+
 _REFUSED = {
     "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
     "custom_pipelines": "names Python code to be run, and litotes runs no code from a model folder",
@@ -194,6 +209,7 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
         if value is None:
             raise UserError(f"{where}: the key {theirs!r} is missing; a {name} encoder cannot be built without it.")
         values[ours] = value
+    _check_ranges(values, family, where)
     if name in ("roberta", "xlm-roberta"):
         values["first_position"] = values["padding_piece"] + 1
     if name == "electra":
@@ -201,6 +217,18 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
     if values["width"] % values["n_attention_heads"]:
         raise UserError(f"{where}: width {values['width']} is not a multiple of {values['n_attention_heads']} attention heads.")
     return EncoderSpec(**values)
+
+
+def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
+    """Numbers that are none, or that no encoder has, are told before memory is asked for them."""
+    for ours, theirs in family.keys.items():
+        value, limits = values[ours], _LIMITS.get(ours)
+        if limits is None:
+            fits = isinstance(value, str) if ours == "activation" else isinstance(value, int | float) and 0 <= value < 1
+        else:
+            fits = isinstance(value, int) and not isinstance(value, bool) and limits[0] <= value <= limits[1]
+        if not fits:
+            raise UserError(f"{where}: {theirs} = {value!r} is not something an encoder can be built with.")
 
 
 def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:

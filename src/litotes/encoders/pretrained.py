@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from litotes.errors import UserError
 from litotes.registry import unknown
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
-_HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[A-Za-z0-9][\w./-]*)?$")
+_HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
 _HUB_FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
 
 
@@ -62,7 +62,7 @@ def load(name: str, *, weighting: str = "softmax", max_pieces: int | None = None
     """The encoder called `name`, in evaluation mode."""
     folder, label, sha256 = locate(name)
     config_file = _needed(folder / "config.json")
-    spec = spec_from_config(_read_json(config_file), str(config_file)).with_(weighting=weighting)
+    spec = replace(spec_from_config(_read_json(config_file), str(config_file)), weighting=weighting)
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)
@@ -86,6 +86,8 @@ def locate(name: str) -> tuple[Path, str, str | None]:
     if _HUB_NAME.match(name) and not name.startswith("."):
         folder = _from_hub(name)
         return folder, f"{name.split('@')[0]}@{folder.name}", None
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        raise UserError(f"There is no folder {name!r}. For an encoder of the Hugging Face Hub say which revision: {name}@REVISION.")
     raise UserError(unknown(name, BUNDLED, "encoder") + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well.")
 
 
@@ -117,15 +119,15 @@ def _bundled_folder(name: str) -> Path:
 def _from_hub(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
     except ImportError as error:
         raise UserError(
             f"{name!r} is a Hub id, and the Hub client is not installed: `pip install litotes[hub]`, or give a folder."
         ) from error
     owner_name, _, revision = name.partition("@")
     try:
-        return Path(snapshot_download(owner_name, revision=revision or None, allow_patterns=_HUB_FILES))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        return Path(snapshot_download(owner_name, revision=revision, allow_patterns=_HUB_FILES))
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(
             f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 
@@ -54,9 +54,6 @@ class EncoderSpec:
             return tuple(range(self.n_layers))
         per_group = self.n_layers / self.n_layer_groups
         return tuple(int(layer / per_group) * self.group_size + inner for layer in range(self.n_layers) for inner in range(self.group_size))
-
-    def with_(self, **changes: Any) -> EncoderSpec:
-        return replace(self, **changes)
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

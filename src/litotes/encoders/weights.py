@@ -23,8 +23,11 @@ def weight_files(folder: Path) -> list[Path]:
     if whole.is_file():
         return [whole]
     if index.is_file():
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        if any(Path(name).name != name for name in names):
+        try:
+            names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UserError(f"{index}: not a list of shards ({error}). Download or save the model again.") from error
+        if any(not isinstance(name, str) or Path(name).name != name for name in names):
             raise UserError(f"{index}: a shard lies outside the folder; litotes reads only files of the folder itself.")
         return [folder / name for name in names]
     pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
@@ -68,6 +71,21 @@ def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
         for ours, theirs in weight_names(encoder.spec)
         for name, part in zip(theirs, state[ours].chunk(len(theirs)), strict=True)
     }
+
+
+def own_tensors(encoder: Encoder) -> dict[str, Tensor]:
+    """What the family has no name for: parameters of a weighting, under `encoder.…`."""
+    named = {ours for ours, _ in weight_names(encoder.spec)}
+    return {f"encoder.{name}": tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items() if name not in named}
+
+
+def fill_own(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
+    """Puts them back; one that is missing is an error."""
+    for name in own_tensors(encoder):
+        if name not in tensors:
+            raise UserError(f"The weight {name!r} of the weighting is missing from model.safetensors. Train anew.")
+        with torch.no_grad():
+            encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
 
 
 def _plain_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -10,8 +10,8 @@ import numpy as np
 
 from litotes.data.corpus import Corpus
 from litotes.errors import UserError
-from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
-from litotes.flow import Answer, Example, Task
+from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
+from litotes.flow import Answer, Example, Prediction, Task
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 
@@ -25,9 +25,20 @@ class CellScores:
 
     cell: str
     scores: AnyScores
+    n_truncated: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        return {"cell": self.cell} | self.scores.as_json()
+        return {"cell": self.cell, "n_truncated": self.n_truncated} | self.scores.as_json()
+
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> CellScores:
+        content = dict(content)
+        cell, n_truncated = content.pop("cell"), content.pop("n_truncated")
+        content["interval"] = tuple(content["interval"])
+        if "classes" not in content:
+            return cls(cell, RegressionScores(**content), n_truncated)
+        content["classes"] = tuple(ClassScores(**one) for one in content["classes"])
+        return cls(cell, Scores(**content), n_truncated)
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,7 @@ class Judged:
     task: Task
     examples: tuple[Example, ...]
     answers: tuple[Answer, ...]
+    truncated: tuple[bool, ...]
 
     def gold(self) -> np.ndarray[Any, Any]:
         return self._numbers([example.labels[self.task.name] for example in self.examples])
@@ -50,7 +62,15 @@ class Judged:
 
     def only(self, keep: Sequence[bool]) -> Judged:
         kept = [place for place, wanted in enumerate(keep) if wanted]
-        return Judged(self.task, tuple(self.examples[p] for p in kept), tuple(self.answers[p] for p in kept))
+        return Judged(
+            self.task,
+            tuple(self.examples[p] for p in kept),
+            tuple(self.answers[p] for p in kept),
+            tuple(self.truncated[p] for p in kept),
+        )
+
+    def row(self, cell: str, *, seed: int) -> CellScores:
+        return CellScores(cell, self.scores(seed=seed), sum(self.truncated))
 
     def _numbers(self, labels: Sequence[object]) -> np.ndarray[Any, Any]:
         if self.task.is_regression:
@@ -68,13 +88,13 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
     for task in tasks:
         _check_labels(task, corpus)
     examples = [example for example in corpus if any(task.name in example.labels for task in tasks)]
-    answers: list[dict[str, Answer]] = []
+    answers: list[Prediction] = []
     for start in range(0, len(examples), _CHUNK):
         chunk = examples[start : start + _CHUNK]
-        predictions = predictor.predict([example.text for example in chunk], pairs=[example.pair for example in chunk])
-        answers.extend(dict(prediction.answers) for prediction in predictions)
+        answers.extend(predictor.predict([example.text for example in chunk], pairs=[example.pair for example in chunk]))
         watch("testing", len(answers), len(examples), "")
-    return {task.name: _judged(task, examples, answers) for task in tasks}
+    judged = {task.name: _judged(task, examples, answers) for task in tasks}
+    return {name: result for name, result in judged.items() if result.examples}  # an unlabelled task has no score
 
 
 def evaluate(predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = unwatched) -> tuple[CellScores, ...]:
@@ -86,17 +106,22 @@ def cell_scores(judged: dict[str, Judged], corpus: Corpus, *, seed: int = 0) -> 
     rows = []
     cells = corpus.cells()
     for result in judged.values():
-        rows.append(CellScores("all", result.scores(seed=seed)))
+        rows.append(result.row("all", seed=seed))
         for cell in cells if len(cells) > 1 else ():
             part = result.only([(example.variety, example.source) == (cell.variety, cell.source) for example in result.examples])
             if part.examples:
-                rows.append(CellScores(str(cell), part.scores(seed=seed)))
+                rows.append(part.row(str(cell), seed=seed))
     return tuple(rows)
 
 
 def warnings_of(rows: Sequence[CellScores]) -> list[str]:
-    """A loud word for every cell in which the model gives one answer to everything."""
-    return [
+    """A loud word for every cell in which the model gives one answer to everything, and one for texts that were cut."""
+    cut = [
+        f"{row.n_truncated} of {row.scores.n} {row.scores.task} texts tested on are longer than the model reads; their ends were not seen."
+        for row in rows
+        if row.cell == "all" and row.n_truncated
+    ]
+    return cut + [
         f"COLLAPSED: on {row.cell} the {row.scores.task} model answers {row.scores.collapsed_to!r} to every one of {row.scores.n} texts. "
         "Its score is that of a constant; train longer, with another seed or learning rate, or with class weights."
         for row in rows
@@ -104,12 +129,21 @@ def warnings_of(rows: Sequence[CellScores]) -> list[str]:
     ]
 
 
-def _judged(task: Task, examples: Sequence[Example], answers: Sequence[dict[str, Answer]]) -> Judged:
+def _judged(task: Task, examples: Sequence[Example], answers: Sequence[Prediction]) -> Judged:
     places = [place for place, example in enumerate(examples) if task.name in example.labels]
-    return Judged(task, tuple(examples[p] for p in places), tuple(answers[p][task.name] for p in places))
+    return Judged(
+        task,
+        tuple(examples[p] for p in places),
+        tuple(answers[p].answers[task.name] for p in places),
+        tuple(answers[p].truncated for p in places),
+    )
 
 
 def _check_labels(task: Task, corpus: Corpus) -> None:
+    if task.is_regression != corpus.tasks[task.name].is_regression:
+        raise UserError(
+            f"{task.name} is answered with a number on one side and with words on the other; model and {corpus.name} do not fit."
+        )
     strange = sorted(set(corpus.tasks[task.name].labels) - set(task.labels))
     used = {str(example.labels.get(task.name)) for example in corpus}
     if any(label in used for label in strange):

@@ -1,13 +1,16 @@
 """Does it hold elsewhere? Train on each variety (or source), test on every one.
 
 A row is what a model was trained on, a column what it was tested on. With several seeds a cell is the mean over the seeds, and its
-interval covers both the choice of texts and the choice of seed: every resample draws texts and seeds with replacement.
+interval covers both the choice of texts and the choice of seed: every resample draws texts and seeds with replacement. Resampling two
+or three seeds understates how much seeds differ, so with few seeds it is mostly an interval over texts.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +20,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.scores import N_RESAMPLES, Floats, confusion, constant, interval, macro_f1
+from litotes.evaluation.scores import N_RESAMPLES, Floats, classes_of, confusion, constant, interval, macro_f1
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.recipe import Recipe
@@ -90,6 +93,9 @@ def cross(
     """Trains a model per name and seed (each a run folder under `out`, found again when it is there) and tests it on every name."""
     chosen = _chosen(recipe)
     names = _names(chosen, axis)
+    tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
+    if not tasks:
+        raise UserError(f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and evaluate for a regression.")
     tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **{axis: name}) for name in names}
     judged: dict[tuple[str, str, str], list[Judged]] = {}
     notes: dict[str, None] = {}  # a set that keeps its order
@@ -97,13 +103,13 @@ def cross(
     for place, (name, seed) in enumerate((name, seed) for name in names for seed in seeds):
         here = recipe.changed(**{f"data__where__{axis}": name, "seed": seed})
         label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
-        run = train(here, out / "models" / f"{name}-{seed}", device=device, resume=True, watch=_prefixed(watch, label))
+        run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=_prefixed(watch, label))
         notes |= dict.fromkeys(run.model.facts["notes"])
         predictor = Predictor(run.model, device=device)
         for tested_on, test in tests.items():
             for task, result in judge(predictor, test, watch=_prefixed(watch, label)).items():
                 judged.setdefault((task, name, tested_on), []).append(result)
-    matrices = tuple(_matrix(task, axis, names, judged, seed=recipe.seed) for task in chosen.tasks if not chosen.tasks[task].is_regression)
+    matrices = tuple(_matrix(task, axis, names, judged, seed=recipe.seed) for task in tasks)
     return Study(recipe, tuple(seeds), matrices, (*notes, *_collapses(matrices)))
 
 
@@ -119,6 +125,13 @@ def _names(corpus: Corpus, axis: Axis) -> tuple[str, ...]:
             f"{corpus.name} has {len(found)} {axis} to train on; a matrix needs at least two. Choose another --by or other data."
         )
     return tuple(sorted(found))
+
+
+def file_name(name: str) -> str:
+    """A variety's name as a folder may be called; other names are told apart by a hash."""
+    if re.fullmatch(r"[A-Za-z0-9][\w-]{0,60}", name, re.ASCII):
+        return name
+    return re.sub(r"[^A-Za-z0-9]+", "_", name)[:40] + "-" + sha256(name.encode()).hexdigest()[:8]
 
 
 def _prefixed(watch: Watch, label: str) -> Watch:
@@ -160,7 +173,8 @@ def bootstrap_mean(gold: np.ndarray[Any, Any], predicted: np.ndarray[Any, Any], 
     place = gold * n_classes + predicted  # (seed, text): the confusion cell a text falls into
     one_hot = np.eye(n_classes**2, dtype=np.int64)[place]  # (seed, text, class²)
     counts = np.einsum("rt,stc->src", draws, one_hot, optimize=True).reshape(n_seeds, N_RESAMPLES, n_classes, n_classes)
-    scores = macro_f1(counts)  # (seed, resample)
+    among = classes_of(np.sum([confusion(gold, row, n_classes) for row in predicted], axis=0))
+    scores = macro_f1(counts, among)  # (seed, resample)
     chosen = generator.integers(0, n_seeds, size=(n_seeds, N_RESAMPLES))
     return np.asarray(np.take_along_axis(scores, chosen, axis=0).mean(0))
 

@@ -76,13 +76,22 @@ def confusion(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n
     return np.bincount(flat, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
 
 
-def macro_f1(counts: NDArray[Any]) -> Floats:
-    """Macro-F1 of confusion counts (…, gold, predicted) → (…)."""
+def macro_f1(counts: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Floats:
+    """Macro-F1 of confusion counts (…, gold, predicted) → (…).
+
+    among: the classes to average over; without it those that occur or are predicted. A resample must be averaged over the
+    classes of the whole sample, or it would gain from losing a rare class.
+    """
     hits = np.diagonal(counts, axis1=-2, axis2=-1).astype(float)  # (…, class)
     seen = counts.sum(-1) + counts.sum(-2)  # 2·tp + fp + fn
     f1 = np.divide(2 * hits, seen, out=np.zeros_like(hits), where=seen > 0)
-    n_classes = (seen > 0).sum(-1)
-    return np.asarray(f1.sum(-1) / np.maximum(n_classes, 1))
+    counted = seen > 0 if among is None else among
+    return np.asarray((f1 * counted).sum(-1) / np.maximum(counted.sum(-1), 1))
+
+
+def classes_of(counts: Counts) -> NDArray[np.bool_]:
+    """Which classes occur or are predicted. (class,)"""
+    return np.asarray(counts.sum(0) + counts.sum(1) > 0)
 
 
 def score(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, task: Task, *, seed: int = 0) -> Scores:
@@ -109,7 +118,7 @@ def bootstrap(counts: Counts, *, seed: int, n_resamples: int = N_RESAMPLES) -> F
     """Macro-F1 of resampled texts. (resample,)"""
     n = int(counts.sum())
     draws = np.random.default_rng(seed).multinomial(n, counts.ravel() / n, size=n_resamples)
-    return macro_f1(draws.reshape(n_resamples, *counts.shape))
+    return macro_f1(draws.reshape(n_resamples, *counts.shape), classes_of(counts))
 
 
 def interval(values: Floats) -> tuple[float, float]:
@@ -140,9 +149,9 @@ def score_regression(gold: Floats, predicted: Floats, task: Task, *, seed: int =
     return RegressionScores(
         task=task.name,
         n=len(gold),
-        pearson=float(_pearson(gold, predicted)),
-        interval=interval(_pearson(gold[places], predicted[places])),
-        spearman=float(_pearson(_ranks(gold), _ranks(predicted))),
+        pearson=float(pearson(gold, predicted)),
+        interval=interval(pearson(gold[places], predicted[places])),
+        spearman=float(pearson(_ranks(gold), _ranks(predicted))),
         root_mean_squared_error=float(np.sqrt(np.mean((gold - predicted) ** 2))),
     )
 
@@ -158,7 +167,7 @@ def _class_scores(counts: Counts, number: int, label: str) -> ClassScores:
     )
 
 
-def _pearson(a: Floats, b: Floats) -> Floats:
+def pearson(a: Floats, b: Floats) -> Floats:
     """Correlation along the last axis; 0 where one side is constant."""
     a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
     spread = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))

@@ -21,12 +21,12 @@ def draw(matrix: CrossMatrix, ax: Axes) -> Any:
     values = [[matrix.cell(row, column).macro_f1 for column in matrix.names] for row in matrix.names]
     image = ax.imshow(values, cmap="YlGnBu", vmin=LOWEST, vmax=HIGHEST)
     places = range(len(matrix.names))
-    ax.set_xticks(places, matrix.names)
-    ax.set_yticks(places, matrix.names)
+    ax.set_xticks(places, matrix.names, parse_math=False)
+    ax.set_yticks(places, matrix.names, parse_math=False)
     ax.tick_params(length=0)
     ax.set_xlabel("tested on")
     ax.set_ylabel("trained on")
-    ax.set_title(f"{matrix.task}, macro-F1", pad=10)
+    ax.set_title(f"{matrix.task}, macro-F1", pad=10, parse_math=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
     for row, trained_on in enumerate(matrix.names):

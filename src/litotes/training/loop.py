@@ -6,6 +6,7 @@ A run is a pure function of its recipe: on a CPU the same recipe gives the same 
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -19,6 +20,7 @@ from torch.nn.utils import clip_grad_norm_
 from litotes.classifier import Classifier
 from litotes.errors import UserError
 from litotes.progress import Watch, unwatched
+from litotes.storage import write_text
 from litotes.training.feeding import Feeder
 from litotes.training.interruption import Interruption
 from litotes.training.losses import normaliser, task_loss, task_weights
@@ -83,7 +85,8 @@ class Loop:
                     self._maybe_save()
                     if interruption.wanted:
                         self._save()
-                        raise UserError(f"Stopped after step {self.state.step} of {self.n_steps}. Go on with --resume.")
+                        where = f"Stopped after step {self.state.step} of {self.n_steps}."
+                        raise UserError(f"{where} Start the command again to go on (train: with --resume).")
                 self._end_epoch()
         if self.best:
             self.classifier.load_state_dict(self.best, strict=False)
@@ -103,6 +106,10 @@ class Loop:
         set_rate(self.optimizer, self.settings, step=state.step, n_steps=self.n_steps)
         self.optimizer.zero_grad(set_to_none=True)
         loss = self._loss(places, processes.share(places))
+        if not loss.isfinite():
+            raise UserError(
+                f"The loss is {float(loss.detach())} at step {state.step + 1}: training diverged. Lower training.learning_rate."
+            )
         loss.backward()
         parameters = list(trainable(self.classifier).values())
         processes.add_up(parameter.grad for parameter in parameters)
@@ -140,6 +147,9 @@ class Loop:
             line["held_out"] = self._judge()
         state.history.append(line)
         self.track(state.step, line)
+        if self.around.processes.is_first:
+            lines = "".join(json.dumps(one) + "\n" for one in state.history)
+            write_text(self.around.folder / "history.jsonl", lines)
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         state.finished = state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
 

@@ -23,12 +23,11 @@ def make_optimizer(classifier: Classifier, settings: TrainingSettings) -> Optimi
     return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate)
 
 
-def set_rate(optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int) -> float:
+def set_rate(optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int) -> None:
     """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so resuming needs no state."""
     factor = rate_factor(settings, step=step, n_steps=n_steps)
     for group in optimizer.param_groups:
         group["lr"] = group["base_rate"] * factor
-    return settings.learning_rate * factor
 
 
 def rate_factor(settings: TrainingSettings, *, step: int, n_steps: int) -> float:

@@ -47,7 +47,9 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         target = self.folder / f"step-{state.step:09d}"
         if target.exists():
-            return
+            if is_whole(target):
+                return
+            remove_folder(target)
 
         def fill(folder: Path) -> None:
             save_file(_tensors(classifier, optimizer, best), folder / "state.safetensors")
