@@ -14,8 +14,7 @@ def choose_device(name: str | None) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
-        # Naming the number of threads keeps it: left alone, MKL takes fewer on a busy machine, sums come in another order,
-        # and the same run no longer gives the same bytes.
+        # Naming the number of threads keeps it: left alone, MKL may take fewer, and sums come in another order.
         torch.set_num_threads(torch.get_num_threads())
     elif not re.fullmatch(r"cuda(:\d+)?", name):
         raise UserError(f"There is no device {name!r}. Use cpu or cuda.")
