@@ -1,18 +1,19 @@
 """The model folder: what a run ends in and every consumer starts from.
 
-    litotes.json        what the model is: encoder, head, tasks, data, recipe; written last, with the hashes of the others
+    litotes.json        what the model is: encoder, head, tasks, calibration, data, recipe; written last, with the others' hashes
     model.safetensors   encoder weights under the family's own names, and the heads under `heads.…`
     tokenizer.json      the pieces
     config.json         for `transformers`, when the folder holds a whole encoder
     README.md           the model card
 
-A model whose lower layers are those of a bundled encoder keeps only what differs from it.
+A model whose lower layers are those of a bundled encoder keeps only what differs from it. A folder may also hold several such folders,
+one per task: its `litotes.json` then names them as its `parts`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes import __version__
-from litotes.classifier import Classifier, task_table
+from litotes.calibration import Calibration
+from litotes.classifier import Classifier, is_task_name, task_table
 from litotes.data.pieces import PieceTokenizer
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
@@ -39,12 +41,13 @@ HASHED = ("model.safetensors", "tokenizer.json")
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier with its tokenizer and what is known about it (`facts`: data, recipe, scores)."""
+    """A classifier with its tokenizer, the calibration of its tasks, and what is known about it (`facts`: data, recipe, scores)."""
 
     classifier: Classifier
     tokenizer: PieceTokenizer
     base: str
     base_sha256: str | None
+    calibration: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -66,14 +69,34 @@ def save_model(model: Model, folder: Path, *, card: str) -> None:
 
 def load_model(folder: Path) -> Model:
     """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
+    description = _read_description(folder)
+    if "parts" in description:
+        raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
     try:
-        return _load(folder, _read_description(folder))
+        return _load(folder, description)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
         reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
         raise UserError(f"{folder / DESCRIPTION}: damaged ({reason}). Copy the model folder again, or train anew.") from error
 
 
+def save_parts(parts: Sequence[str], folder: Path) -> None:
+    """Makes a folder that holds a model folder per part answer as one model."""
+    write_json(folder / DESCRIPTION, {"format": FORMAT, "litotes": __version__, "parts": list(parts)})
+
+
+def load_models(folder: Path) -> tuple[Model, ...]:
+    """The model of a folder, or all of its parts."""
+    parts = _read_description(folder).get("parts")
+    if parts is None:
+        return (load_model(folder),)
+    if not isinstance(parts, list) or not all(isinstance(part, str) and is_task_name(part) for part in parts):
+        raise UserError(f"{folder / DESCRIPTION}: damaged (its parts are no names). Copy the model folder again, or train anew.")
+    return tuple(load_model(folder / part) for part in parts)
+
+
 def _load(folder: Path, description: dict[str, Any]) -> Model:
+    if set(description["files"]) != set(HASHED):
+        raise UserError(f"{folder / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train anew.")
     for name, sha256 in description["files"].items():
         if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
             raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
@@ -86,7 +109,8 @@ def _load(folder: Path, description: dict[str, Any]) -> Model:
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
     tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
     base = description["base"]
-    return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], description["facts"])
+    calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
+    return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], calibration, description["facts"])
 
 
 def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:
@@ -97,6 +121,7 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
         "head": classifier.head_name,
         "dropout": classifier.dropout,
+        "calibration": {task: calibration.as_json() for task, calibration in model.calibration.items()},
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
@@ -116,8 +141,6 @@ def _read_description(folder: Path) -> dict[str, Any]:
         raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
     if version != FORMAT:
         raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
-    if set(description["files"]) != set(HASHED):
-        raise UserError(f"{file}: must give the hashes of {' and '.join(HASHED)}. Copy the model folder again, or train anew.")
     return dict(description)
 
 

@@ -16,18 +16,18 @@ from litotes.registry import pick
 
 
 class Classifier(nn.Module):
-    """Batch → logits{task: (text, class)}. All tasks share the encoder; each has a head of its own."""
+    """Batch → logits{task: (text, class)}. All tasks share the encoder."""
 
     def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
         super().__init__()
         for task in tasks:
-            _check_name(task.name)
+            if not is_task_name(task.name):
+                raise UserError(f"A task cannot be called {task.name!r}. Choose another name of letters, digits, - and _.")
         self.tasks = {task.name: task for task in tasks}
         self.head_name, self.dropout = head, dropout
         self.encoder = encoder
         kind = pick(HEADS, head, "head")
-        width = encoder.spec.width
-        self.heads = nn.ModuleDict({task.name: kind(width, task.n_outputs, dropout=dropout) for task in tasks})
+        self.heads = kind.for_tasks(encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout)
         self.firsts_only = kind.firsts_only
 
     def forward(self, batch: Batch) -> dict[str, Tensor]:
@@ -38,13 +38,12 @@ class Classifier(nn.Module):
         return self.read(self.encoder.walk(hidden, layout, start=layer, firsts_only=self.firsts_only))
 
     def read(self, encoding: Encoding) -> dict[str, Tensor]:
-        return {name: head(encoding) for name, head in self.heads.items()}
+        return self.heads(encoding)
 
 
-def _check_name(name: str) -> None:
-    """A task's name becomes a key of every prediction and a part of weight names."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name) or name in ("text", "truncated") or hasattr(nn.ModuleDict, name):
-        raise UserError(f"A task cannot be called {name!r}. Choose another name of letters, digits, - and _.")
+def is_task_name(name: str) -> bool:
+    """Whether a task may be called so: its name becomes a key of every prediction, a part of weight names, a folder's name."""
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and name not in ("text", "truncated") and not hasattr(nn.ModuleDict, name)
 
 
 def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:

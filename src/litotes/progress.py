@@ -10,3 +10,12 @@ Watch = Callable[[str, int, int, str], None]
 
 def unwatched(what: str, done: int, total: int, note: str = "") -> None:
     """Nobody looks."""
+
+
+def prefixed(watch: Watch, label: str) -> Watch:
+    """The same watch with a name before everything it is told."""
+
+    def watch_part(what: str, done: int, total: int, note: str) -> None:
+        watch(f"{label}: {what}", done, total, note)
+
+    return watch_part

@@ -35,6 +35,9 @@ class DataSettings(BaseModel):
     source: str = Field("sampler", description="NAME[:PATH][?option=value], see `litotes list sources`")
     tasks: list[str] | None = Field(None, description="None: all the corpus has")
     where: Where = Where()
+    labels: dict[str, dict[str, str]] = Field(
+        {}, description='label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
+    )
     leaks: Literal["drop", "keep"] = Field("drop", description="training texts that also sit in another split, under whatever task")
 
 
@@ -45,6 +48,7 @@ class ModelSettings(BaseModel):
 
     encoder: str = Field("minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION")
     head: str = Field("mean", description="see `litotes list heads`")
+    separate: bool = Field(False, description="a model of its own for every task instead of one for all")
     weighting: str = Field("softmax", description="see `litotes list weightings`")
     dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
     max_pieces: int | None = Field(None, description="None: what the encoder can read, at most 512")

@@ -1,36 +1,37 @@
 """One run: a recipe becomes a trained, tested model folder.
 
-corpus → no leaks → train / held out → texts as pieces → loop → model folder → scores on the test split
+corpus → no leaks → train / held out → texts as pieces → loop → calibration → model folder → scores on the test split
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from litotes.calibration import Calibration
 from litotes.card import model_card
-from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
+from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model, save_parts
 from litotes.classifier import Classifier
 from litotes.data.corpus import Corpus
 from litotes.data.packing import TextSet, text_set
-from litotes.data.sources import load
 from litotes.device import choose_device
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
-from litotes.evaluation.scores import confusion, macro_f1, pearson
 from litotes.predictor import Predictor
-from litotes.progress import Watch, unwatched
+from litotes.preparation import Prepared, prepare
+from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
 from litotes.storage import write_json
-from litotes.training.feeding import Feeder, all_logits, feeder, freeze
+from litotes.training.feeding import feeder, freeze
+from litotes.training.held_out import calibrations, held_out_score
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import joined
 from litotes.training.run_state import Checkpoints, RunState
@@ -40,84 +41,68 @@ OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard")
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to test on.
-
-    notes: sentences the user should read.
-    """
-
-    whole: Corpus
-    train: Corpus
-    held_out: Corpus | None
-    test: Corpus | None
-    notes: tuple[str, ...]
-
-    def fingerprint(self) -> str:
-        """A hash of the texts learned from, chosen by and tested on."""
-        parts = [part.fingerprint() if part is not None else "" for part in (self.train, self.held_out, self.test)]
-        return sha256("".join(parts).encode()).hexdigest()
-
-
-@dataclass(frozen=True)
 class Run:
-    """What a finished run leaves behind."""
+    """What a finished run leaves behind: one model, or one per task."""
 
     folder: Path
-    model: Model
+    models: tuple[Model, ...]
     scores: tuple[CellScores, ...]
     notes: tuple[str, ...] = field(default=())
+
+    @property
+    def model(self) -> Model:
+        """The only model."""
+        (model,) = self.models
+        return model
 
 
 def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool = False, watch: Watch = unwatched) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
-        started = time.monotonic()
-        prepared = prepare(recipe)
-        key = f"{recipe.key()}-{prepared.fingerprint()[:16]}"  # the same file name may hold other texts today
-        checkpoints = Checkpoints(out / "checkpoints", key=key)
-        if _is_finished(key, out, checkpoints, resume=resume):
-            return finished_run(out, checkpoints)
-        source = pretrained.load(recipe.model.encoder, weighting=recipe.model.weighting, max_pieces=recipe.model.max_pieces)
-        torch.manual_seed(recipe.seed)  # the heads' first weights
-        tasks = list(prepared.train.tasks.values())
-        classifier = Classifier(source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout).to(chosen)
-        texts = text_set(prepared.train.examples, tasks, source.tokenizer)
-        if processes.is_first:
-            write_json(out / "recipe.json", recipe.model_dump(mode="json"))
-        around = Surroundings(chosen, out, key, processes, watch)
-        state = _fit(recipe, classifier, texts, _held_out_texts(prepared, source), around, resume=resume)
-        notes = (*prepared.notes, *_truncation_note(texts))
-        facts = _facts(recipe, prepared, state, key=key, notes=notes, seconds=time.monotonic() - started)
-        model = Model(classifier.eval(), source.tokenizer, source.name, source.sha256, facts)
-        return _finish(recipe, model, prepared, around, checkpoints)
+        if recipe.model.separate:
+            return _train_separately(recipe, Surroundings(chosen, out, recipe.key(), processes, watch), resume=resume)
+        return _train(recipe, Surroundings(chosen, out, recipe.key(), processes, watch), resume=resume)
 
 
-def prepare(recipe: Recipe) -> Prepared:
-    """Loads the corpus, drops leaks, selects, and holds a slice of train out."""
-    whole = load(recipe.data.source)
-    notes = []
-    clean, n_leaks = whole.without_leaks()
-    if n_leaks and recipe.data.leaks == "drop":
-        notes.append(
-            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
-            "Keep them with --set data.leaks=keep."
-        )
-        whole = clean
-    elif n_leaks:
-        notes.append(f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high.")
-    where = recipe.data.where
-    chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
-    if "train" not in chosen.splits():
-        raise UserError(f"{recipe.data.source} has no training texts for this selection, only {', '.join(chosen.splits())}.")
-    training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
-    share = recipe.training.held_out
-    rest, held_out = training.hold_out(share, seed=recipe.seed) if share else (training, None)
-    _check_classes(rest)
-    test = _test_part(chosen)
-    if test is None:
-        notes.append("There is no labelled test split: the model is not tested.")
-    return Prepared(whole, rest, held_out, test, tuple(notes))
+def _train(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
+    started = time.monotonic()
+    prepared = prepare(recipe)
+    around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")  # the same file name may hold other texts today
+    checkpoints = Checkpoints(around.folder / "checkpoints", key=around.key)
+    if _is_finished(around.key, around.folder, checkpoints, resume=resume):
+        return finished_run(around.folder, checkpoints)
+    source = pretrained.load(recipe.model.encoder, weighting=recipe.model.weighting, max_pieces=recipe.model.max_pieces)
+    torch.manual_seed(recipe.seed)  # the heads' first weights
+    tasks = list(prepared.train.tasks.values())
+    classifier = Classifier(source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout).to(around.device)
+    texts = _texts(recipe, prepared.train, prepared, source)
+    held_out = _texts(recipe, prepared.held_out, prepared, source) if prepared.held_out is not None else None
+    if around.processes.is_first:
+        write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
+    state, calibration = _fit(recipe, classifier, texts, held_out, around, resume=resume)
+    notes = (*prepared.notes, *_truncation_note(texts), *_calibration_note(recipe, prepared))
+    facts = _facts(recipe, prepared, state, key=around.key, notes=notes, seconds=time.monotonic() - started)
+    model = Model(classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts)
+    return _finish(recipe, model, prepared, around, checkpoints)
+
+
+def _train_separately(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
+    """A run per task in a folder of its own, and a folder around them that answers as one model."""
+    prepared = prepare(recipe)
+    _check_parts(around.folder, list(prepared.train.tasks))
+    runs = []
+    for task in prepared.train.tasks:
+        alone = recipe.changed(data__tasks=[task], model__separate=False)
+        here = replace(around, folder=around.folder / task, watch=prefixed(around.watch, task))
+        runs.append(_train(alone, here, resume=resume))
+    notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
+    rows = tuple(row for run in runs for row in run.scores)
+    if around.processes.is_first:
+        write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
+        write_json(around.folder / "scores.json", [row.as_json() for row in rows])
+        save_parts(list(prepared.train.tasks), around.folder)
+    return Run(around.folder, tuple(model for run in runs for model in run.models), rows, notes)
 
 
 def finished_run(folder: Path, checkpoints: Checkpoints) -> Run:
@@ -125,50 +110,27 @@ def finished_run(folder: Path, checkpoints: Checkpoints) -> Run:
     model = load_model(folder)
     checkpoints.clear()  # left behind when the run was killed just after its last file
     rows = tuple(CellScores.from_json(row) for row in json.loads((folder / "scores.json").read_text("utf-8")))
-    return Run(folder, model, rows, tuple(model.facts["notes"]))
-
-
-def _test_part(chosen: Corpus) -> Corpus | None:
-    """The labelled part of the test split; None where there is none."""
-    if not any(example.labels for example in chosen if example.split != "train"):
-        return None
-    return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
+    return Run(folder, (model,), rows, tuple(model.facts["notes"]))
 
 
 def _fit(
     recipe: Recipe, classifier: Classifier, texts: TextSet, held_out: TextSet | None, around: Surroundings, *, resume: bool
-) -> RunState:
+) -> tuple[RunState, dict[str, Calibration]]:
+    """Trains, and fits the calibration on the held-out texts."""
     settings = recipe.training
     freeze(classifier, settings.freeze_below)
     source = feeder(texts, classifier, around.device, freeze_below=settings.freeze_below, watch=around.watch)
-    validate = None
-    if held_out is not None:
-        validate = _validation(classifier, feeder(held_out, classifier, around.device, freeze_below=settings.freeze_below))
+    held = feeder(held_out, classifier, around.device, freeze_below=settings.freeze_below) if held_out is not None else None
+    validate = partial(held_out_score, classifier, held, worst_group=settings.selection == "worst_group") if held is not None else None
     loop = Loop(classifier, source, settings, seed=recipe.seed, surroundings=around, validate=validate)
     if resume:
         loop.resume()
     around.processes.wait()
-    return loop.run()
-
-
-def _validation(classifier: Classifier, source: Feeder) -> Callable[[], float]:
-    """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts."""
-
-    def validate() -> float:
-        values = []
-        for name, logits in all_logits(source, classifier).items():
-            task, gold = classifier.tasks[name], source.texts.targets[name]
-            labelled = ~gold.isnan() if task.is_regression else gold >= 0
-            if not labelled.any():
-                continue
-            if task.is_regression:
-                values.append(float(pearson(gold[labelled].numpy(), logits[labelled].squeeze(-1).numpy())))
-            else:
-                counts = confusion(gold[labelled].numpy(), logits[labelled].argmax(-1).numpy(), len(task.labels))
-                values.append(float(macro_f1(counts)))
-        return sum(values) / max(len(values), 1)
-
-    return validate
+    state = loop.run()
+    if held is None or settings.calibration == "none":
+        return state, {}
+    by_group = settings.selection == "worst_group"
+    return state, calibrations(classifier, held, with_threshold=settings.calibration == "full", by_group=by_group)
 
 
 def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints) -> Run:
@@ -182,7 +144,14 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
         save_model(model, around.folder, card=model_card(model, rows))
         checkpoints.clear()
     around.processes.wait()
-    return Run(around.folder, model, rows, notes)
+    return Run(around.folder, (model,), rows, notes)
+
+
+def _check_parts(out: Path, tasks: Sequence[str]) -> None:
+    """What lies in the folder of a run per task must be of such a run."""
+    ours = {*tasks, DESCRIPTION, "recipe.json", "scores.json"}
+    if out.exists() and (not out.is_dir() or any(path.name not in ours for path in out.iterdir())):
+        raise UserError(f"{out} holds files that are not of a run with a model per task. Choose an empty or a new folder for --out.")
 
 
 def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
@@ -203,10 +172,15 @@ def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool)
     return (out / DESCRIPTION).is_file()
 
 
-def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSet | None:
-    if prepared.held_out is None:
-        return None
-    return text_set(prepared.held_out.examples, prepared.train.tasks.values(), source.tokenizer)
+def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained) -> TextSet:
+    tasks = prepared.train.tasks.values()
+    return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)
+
+
+def _calibration_note(recipe: Recipe, prepared: Prepared) -> list[str]:
+    if recipe.training.calibration == "none" or prepared.held_out is not None:
+        return []
+    return ["Not calibrated: training.held_out is 0, so there are no texts to fit temperature and threshold on."]
 
 
 def _truncation_note(texts: TextSet) -> list[str]:
@@ -215,16 +189,6 @@ def _truncation_note(texts: TextSet) -> list[str]:
     return [
         f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and were cut at {max(texts.lengths)} pieces."
     ]
-
-
-def _check_classes(corpus: Corpus) -> None:
-    for name, task in corpus.tasks.items():
-        present = {example.labels[name] for example in corpus if name in example.labels}
-        if not task.is_regression and len(present) < 2:
-            only = f"only {next(iter(present))!r}" if present else "none"
-            raise UserError(
-                f"The training texts of {corpus.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
-            )
 
 
 def _facts(recipe: Recipe, prepared: Prepared, state: RunState, *, key: str, notes: tuple[str, ...], seconds: float) -> dict[str, Any]:
@@ -237,4 +201,5 @@ def _facts(recipe: Recipe, prepared: Prepared, state: RunState, *, key: str, not
         "notes": list(notes),
         "versions": {"torch": torch.__version__},
         "seconds": round(seconds, 1),
+        "seconds_per_step": state.seconds / max(state.step, 1),
     }

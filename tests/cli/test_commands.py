@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from litotes.cli.bench import WHAT
 from litotes.cli.main import main
+from litotes.evaluation.bench import BENCHES
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +120,7 @@ def test_matrix_writes_report_and_pictures(tiny_folder: Path, capsys: pytest.Cap
     assert "report.html" in shown
 
 
-@pytest.mark.parametrize("kind", ["heads", "weightings", "sources", "encoders", "settings"])
+@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "sources", "encoders", "settings"])
 def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
     assert content
@@ -131,6 +133,12 @@ def test_bench_prints_lines_and_machine(capsys: pytest.CaptureFixture[str]) -> N
     assert {line["name"] for line in content["lines"]} == {"hf-padded-32", "hf-1", "litotes-dense"}
     assert all(line["group"] == "classify" and line["ms"] > 0 and line["per_second"] > 0 for line in content["lines"])
     assert content["machine"]["torch"]
+
+
+def test_every_bench_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert tuple(BENCHES) == WHAT
+    content = json.loads(output_of(capsys, "bench", "pcgrad", "--texts", "3", "--rounds", "1", "--json"))
+    assert {line["name"] for line in content["lines"]} == {"two-backwards", "torchjd", "litotes"}
 
 
 def test_bench_leaves_out_what_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

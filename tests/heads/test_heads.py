@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
+from litotes.errors import UserError
 from litotes.flow import Encoding
-from litotes.heads import HEADS, Head
+from litotes.heads import HEADS
 from litotes.heads.convolution import Convolution
 from litotes.layout import Layout
 
@@ -15,10 +16,23 @@ WIDTH = 16
 LENGTHS = (5, 1, 8, 2)
 
 
+TASKS = {"sentiment": 3, "sarcasm": 2}
+
+
 @pytest.fixture(params=sorted(HEADS))
-def head(request: pytest.FixtureRequest) -> Head:
+def name(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def head(name: str) -> nn.Module:
+    """The heads of two tasks."""
     torch.manual_seed(0)
-    return HEADS[request.param](WIDTH, 3, dropout=0.0)
+    return HEADS[name].for_tasks(WIDTH, TASKS, dropout=0.0)
+
+
+def both(logits: dict[str, torch.Tensor]) -> torch.Tensor:
+    return torch.cat([logits[task] for task in TASKS], dim=-1)  # (text, 3 + 2)
 
 
 def encoding(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> Encoding:
@@ -31,47 +45,63 @@ def alone(whole: Encoding) -> list[Encoding]:
 
 
 @pytest.mark.parametrize("mode", [True, False], ids=["training", "evaluation"])
-def test_a_text_alone_equals_the_text_in_a_batch(head: Head, mode: bool) -> None:
+def test_a_text_alone_equals_the_text_in_a_batch(head: nn.Module, mode: bool) -> None:
     head.train(mode)
     together = head(encoding())
-    assert together.shape == (len(LENGTHS), 3)
-    torch.testing.assert_close(together, torch.cat([head(one) for one in alone(encoding())]))
+    assert {task: logits.shape for task, logits in together.items()} == {task: (len(LENGTHS), n) for task, n in TASKS.items()}
+    torch.testing.assert_close(both(together), torch.cat([both(head(one)) for one in alone(encoding())]))
 
 
-def test_reads_first_pieces_alone_when_it_says_so(head: Head) -> None:
+def test_reads_first_pieces_alone_when_it_says_so(head: nn.Module, name: str) -> None:
     whole = encoding()
     firsts = Encoding(whole.hidden[whole.layout.starts], whole.layout.firsts)
-    same = torch.allclose(head(whole), head(firsts), atol=1e-6)
-    assert same == head.firsts_only
+    same = torch.allclose(both(head(whole)), both(head(firsts)), atol=1e-6)
+    assert same == HEADS[name].firsts_only
 
 
-def test_every_piece_matters_to_the_others(head: Head) -> None:
+def test_every_piece_matters_to_the_others(head: nn.Module, name: str) -> None:
     """A head that claims to read all pieces has a gradient at all of them."""
     whole = encoding()
     whole.hidden.requires_grad_()
-    head(whole).square().sum().backward()
+    both(head(whole)).square().sum().backward()
     touched = whole.hidden.grad.abs().sum(-1) > 0
-    assert touched.all() != head.firsts_only
+    assert touched.all() != HEADS[name].firsts_only
 
 
-def test_learns_eight_examples_by_heart(head: Head) -> None:
+def test_learns_eight_examples_of_two_tasks_by_heart(head: nn.Module) -> None:
     lengths = (3, 6, 2, 9, 4, 1, 7, 5)
-    texts, targets = encoding(lengths), torch.tensor([0, 1, 2, 0, 1, 2, 0, 1])
+    targets = {"sentiment": torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]), "sarcasm": torch.tensor([0, 0, 0, 1, 1, 1, 0, 1])}
+    texts = encoding(lengths)
     head.train()
     optimizer = torch.optim.Adam(head.parameters(), lr=0.02)
     for _ in range(150):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(head(texts), targets).backward()
+        logits = head(texts)
+        sum(nn.functional.cross_entropy(logits[task], gold) for task, gold in targets.items()).backward()
         optimizer.step()
-    assert head(texts).argmax(-1).equal(targets)
+    assert all(head(texts)[task].argmax(-1).equal(gold) for task, gold in targets.items())
 
 
-def test_saves_and_loads(head: Head) -> None:
+def test_saves_and_loads(head: nn.Module, name: str) -> None:
     torch.manual_seed(99)
-    other = type(head)(WIDTH, 3, dropout=0.0)
-    assert not torch.equal(other(encoding()), head(encoding()))
+    other = HEADS[name].for_tasks(WIDTH, TASKS, dropout=0.0)
+    assert not torch.equal(both(other(encoding())), both(head(encoding())))
     other.load_state_dict(head.state_dict())
-    assert torch.equal(other(encoding()), head(encoding()))
+    assert torch.equal(both(other(encoding())), both(head(encoding())))
+
+
+def test_crosstalk_lets_a_task_hear_the_other() -> None:
+    """A task's answer depends on the other task's projection; in separate heads nothing does."""
+    head = HEADS["crosstalk"].for_tasks(WIDTH, TASKS, dropout=0.0)
+    head(encoding())["sentiment"].sum().backward()
+    assert head.projections["sarcasm"].weight.grad.abs().sum() > 0
+    assert head.fusions["sarcasm"].weight.grad is None
+    assert head.outputs["sarcasm"].weight.grad is None
+
+
+def test_crosstalk_with_one_task_is_told_what_to_use() -> None:
+    with pytest.raises(UserError, match="convolution"):
+        HEADS["crosstalk"].for_tasks(WIDTH, {"sentiment": 2}, dropout=0.0)
 
 
 def test_convolution_equals_torch_conv1d_on_every_text() -> None:

@@ -7,6 +7,7 @@ from litotes.classifier import Classifier
 from litotes.encoders.pretrained import Pretrained
 from litotes.flow import Task
 from litotes.training.optimizer import make_optimizer, rate_factor, set_rate
+from litotes.training.run_state import trainable
 from litotes.training.settings import TrainingSettings
 
 
@@ -15,20 +16,20 @@ def classifier_of(tiny: Pretrained) -> Classifier:
 
 
 def test_norms_and_biases_are_not_decayed(tiny: Pretrained) -> None:
-    optimizer = make_optimizer(classifier_of(tiny), TrainingSettings(weight_decay=0.3))
+    optimizer = make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(weight_decay=0.3))
     for group in optimizer.param_groups:
         assert {parameter.ndim > 1 for parameter in group["params"]} == {group["weight_decay"] == 0.3}
 
 
 def test_every_parameter_is_in_exactly_one_group(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
-    groups = make_optimizer(classifier, TrainingSettings()).param_groups
+    groups = make_optimizer(trainable(classifier), TrainingSettings()).param_groups
     assert sorted(id(p) for group in groups for p in group["params"]) == sorted(id(p) for p in classifier.parameters())
 
 
 def test_heads_may_learn_faster(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
-    optimizer = make_optimizer(classifier, TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3))
+    optimizer = make_optimizer(trainable(classifier), TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3))
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     assert rates[id(classifier.heads["sentiment"].output.weight)] == 1e-3
     assert rates[id(classifier.encoder.embeddings.piece.weight)] == 1e-5
@@ -49,4 +50,4 @@ def test_the_papers_schedule_is_level() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("adam", Adam), ("adamw", AdamW)])
 def test_optimizer_by_name(tiny: Pretrained, name: str, kind: type) -> None:
-    assert type(make_optimizer(classifier_of(tiny), TrainingSettings(optimizer=name))) is kind
+    assert type(make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(optimizer=name))) is kind

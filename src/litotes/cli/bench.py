@@ -9,10 +9,13 @@ from typing import Any
 
 from litotes.cli.numbers import count
 
+WHAT = ("classify", "pcgrad")
+"""The names in `evaluation.bench.BENCHES`, written out: importing that table takes seconds."""
+
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False)
-    parser.add_argument("what", nargs="?", choices=("classify",), default="classify", metavar="WHAT", help="classify")
+    parser.add_argument("what", nargs="?", choices=WHAT, default=WHAT[0], metavar="WHAT", help=", ".join(WHAT))
     parser.add_argument("--data", default="sampler", metavar="SOURCE", help="where the texts come from (default: sampler)")
     parser.add_argument("--texts", type=count, default=256, metavar="N", help="how many, drawn at random (default 256)")
     parser.add_argument("--rounds", type=count, default=5, metavar="N", help="measured rounds (default 5)")
@@ -22,24 +25,23 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table, progress, say
     from litotes.data.sources import load
-    from litotes.evaluation.bench import classify
+    from litotes.evaluation.bench import BENCHES
     from litotes.storage import write_json
 
     corpus = load(options.data)
     chosen = [example.text for example in corpus.where(split=corpus.test_split())]
     texts = random.Random(options.seed or 0).sample(chosen, min(options.texts, len(chosen)))
     with progress() as watch:
-        result = classify(texts, n_rounds=options.rounds, watch=watch)
-    say(f"{name}: left out, `transformers` is not installed." for name in result.left_out)
+        result = BENCHES[options.what](texts, n_rounds=options.rounds, watch=watch)
+    say(f"{name}: left out, `{library}` is not installed." for name, library in result.left_out.items())
     if options.out:
         write_json(Path(options.out) / "bench.json", result.as_json())
     if options.json:
         print_json(result.as_json())
         return
-    baseline = "hf-padded-32"
-    has_baseline = baseline not in result.left_out
-    rows = [
-        (line.name, f"{line.ms:.0f}", f"{line.per_second:.1f}", f"{result.ratio(line.name, baseline):.2f}" if has_baseline else "")
-        for line in result.lines
-    ]
-    print_table(("classify", "ms", "texts/s", f"times {baseline}"), rows, title=f"{len(texts)} texts of {options.data}, {result.machine}")
+    rows = []
+    for line in result.lines:
+        ratio = result.ratio(line.name)
+        rows.append((line.name, f"{line.ms:.0f}", f"{line.per_second:.1f}", "" if ratio is None else f"{ratio:.2f}"))
+    title = f"{options.what}: texts of {options.data}, {result.machine}"
+    print_table((options.what, "ms", "texts/s", f"times {result.baseline}"), rows, title=title)

@@ -31,6 +31,12 @@ def _heads() -> dict[str, str]:
     return {name: _first_line(head) for name, head in HEADS.items()}
 
 
+def _balancings() -> dict[str, str]:
+    from litotes.training.balancing import BALANCINGS
+
+    return {name: _first_line(balancing) for name, balancing in BALANCINGS.items()}
+
+
 def _weightings() -> dict[str, str]:
     from litotes.attention import WEIGHTINGS
 
@@ -75,6 +81,7 @@ def _first_line(thing: object) -> str:
 
 
 KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "balancings": _balancings,
     "encoders": _encoders,
     "heads": _heads,
     "settings": _settings,

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from litotes.data.splitting import Block, choose, components, fraction
 from litotes.errors import UserError
 from litotes.flow import Example, Label, Task
-from litotes.registry import unknown
+from litotes.registry import pick, unknown
 
 SPLITS = ("train", "valid", "test")
 
@@ -114,6 +114,20 @@ class Corpus:
         )
         return replace(self, examples=kept), len(self) - len(kept)
 
+    def mapped(self, words: Mapping[str, Mapping[str, str]]) -> Corpus:
+        """The corpus with label words replaced, {task: {word: other word}}; a word mapped to "" is taken away.
+
+        >>> corpus.mapped({"sentiment": {"neutral": ""}})  # doctest: +SKIP
+        """
+        tasks = dict(self.tasks)
+        for name, mapping in words.items():
+            task = pick(self.tasks, name, "task")
+            for word in mapping:
+                if word not in task.labels:
+                    raise UserError(f"{self.name}, labels of {name}: {unknown(word, task.labels, 'label')}")
+            tasks[name] = Task(name, tuple(dict.fromkeys(new for label in task.labels if (new := mapping.get(label, label)))))
+        return Corpus(self.name, tuple(_relabelled(example, words) for example in self), tasks)
+
     def counts(self) -> tuple[Count, ...]:
         """How often each label occurs, by cell, split and task."""
         found = Counter(
@@ -182,6 +196,11 @@ def example_key(example: Example) -> str:
 def cell_of(example: Example) -> Cell:
     """The cell an example belongs to."""
     return Cell(example.variety, example.source)
+
+
+def _relabelled(example: Example, words: Mapping[str, Mapping[str, str]]) -> Example:
+    labels = {task: words.get(task, {}).get(str(label), label) for task, label in example.labels.items()}
+    return replace(example, labels={task: label for task, label in labels.items() if label != ""})
 
 
 def _in_order(cell: Cell) -> tuple[str, str]:

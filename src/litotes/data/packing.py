@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from litotes.data.corpus import cell_of
 from litotes.data.pieces import Pieces, PieceTokenizer
 from litotes.flow import MISSING, Batch, Example, Task
 from litotes.layout import Layout
+
+GroupBy = Literal["variety", "source", "cell"]
 
 
 def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
@@ -57,10 +61,12 @@ def by_budget(lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 
 
 @dataclass(frozen=True)
 class TextSet:
-    """Texts ready to be packed: their pieces, and targets (text,) per task."""
+    """Texts ready to be packed: their pieces, targets (text,) per task, and the number of the group each belongs to (text,)."""
 
     pieces: Sequence[Pieces]
     targets: Mapping[str, Tensor]
+    groups: Tensor
+    group_names: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.pieces)
@@ -68,6 +74,10 @@ class TextSet:
     @property
     def lengths(self) -> list[int]:
         return [len(text.ids) for text in self.pieces]
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.group_names)
 
     @property
     def n_truncated(self) -> int:
@@ -80,7 +90,15 @@ class TextSet:
         return pack([self.pieces[place] for place in places], device=device)
 
 
-def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer) -> TextSet:
-    """Tokenizes the examples and looks up their targets."""
+def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer, *, group_by: GroupBy = "variety") -> TextSet:
+    """Tokenizes the examples, looks up their targets and numbers their groups."""
     pieces = tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
-    return TextSet(pieces, targets(examples, tasks))
+    names = [_group(example, group_by) for example in examples]
+    known = tuple(sorted(set(names)))
+    groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)
+    return TextSet(pieces, targets(examples, tasks), groups, known)
+
+
+def _group(example: Example, by: GroupBy) -> str:
+    cell = cell_of(example)
+    return str(cell) if by == "cell" else getattr(cell, by) or "all"

@@ -16,13 +16,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from litotes.counting import Floats, classes_of, confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.scores import N_RESAMPLES, Floats, classes_of, confusion, constant, interval, macro_f1
+from litotes.evaluation.scores import N_RESAMPLES, constant, interval
 from litotes.predictor import Predictor
-from litotes.progress import Watch, unwatched
+from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
 from litotes.run import train
 
@@ -103,11 +104,11 @@ def cross(
     for place, (name, seed) in enumerate((name, seed) for name in names for seed in seeds):
         here = recipe.changed(**{f"data__where__{axis}": name, "seed": seed})
         label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
-        run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=_prefixed(watch, label))
-        notes |= dict.fromkeys(run.model.facts["notes"])
-        predictor = Predictor(run.model, device=device)
+        run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=prefixed(watch, label))
+        notes |= dict.fromkeys(run.notes)
+        predictor = Predictor(*run.models, device=device)
         for tested_on, test in tests.items():
-            for task, result in judge(predictor, test, watch=_prefixed(watch, label)).items():
+            for task, result in judge(predictor, test, watch=prefixed(watch, label)).items():
                 judged.setdefault((task, name, tested_on), []).append(result)
     matrices = tuple(_matrix(task, axis, names, judged, seed=recipe.seed) for task in tasks)
     return Study(recipe, tuple(seeds), matrices, (*notes, *_collapses(matrices)))
@@ -132,13 +133,6 @@ def file_name(name: str) -> str:
     if re.fullmatch(r"[A-Za-z0-9][\w-]{0,60}", name, re.ASCII):
         return name
     return re.sub(r"[^A-Za-z0-9]+", "_", name)[:40] + "-" + sha256(name.encode()).hexdigest()[:8]
-
-
-def _prefixed(watch: Watch, label: str) -> Watch:
-    def watch_part(what: str, done: int, total: int, note: str) -> None:
-        watch(f"{label}: {what}", done, total, note)
-
-    return watch_part
 
 
 def _matrix(task: str, axis: str, names: tuple[str, ...], judged: dict[tuple[str, str, str], list[Judged]], *, seed: int) -> CrossMatrix:

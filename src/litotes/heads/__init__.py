@@ -2,15 +2,19 @@
 
 from litotes.heads.bilstm import BiLSTM
 from litotes.heads.convolution import Convolution
-from litotes.heads.head import Head
+from litotes.heads.crosstalk import CrossTalk
+from litotes.heads.head import Head, HeadPerTask, JointHead
 from litotes.heads.linear import Linear
 from litotes.heads.mean import Mean
+from litotes.heads.multitask import Multitask
 
-HEADS: dict[str, type[Head]] = {
+HEADS: dict[str, type[Head] | type[JointHead]] = {
     "linear": Linear,
     "mean": Mean,
     "convolution": Convolution,
     "bilstm": BiLSTM,
+    "multitask": Multitask,
+    "crosstalk": CrossTalk,
 }
 
-__all__ = ["HEADS", "Head"]
+__all__ = ["HEADS", "Head", "HeadPerTask", "JointHead"]

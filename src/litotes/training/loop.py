@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -20,13 +21,16 @@ from torch.nn.utils import clip_grad_norm_
 from litotes.classifier import Classifier
 from litotes.errors import UserError
 from litotes.progress import Watch, unwatched
+from litotes.registry import pick
 from litotes.storage import write_text
+from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import Feeder
+from litotes.training.groups import GROUP_LOSSES, TaskBatch
 from litotes.training.interruption import Interruption
-from litotes.training.losses import normaliser, task_loss, task_weights
+from litotes.training.losses import task_weights, text_losses, text_weights
 from litotes.training.optimizer import make_optimizer, set_rate
 from litotes.training.processes import Processes
-from litotes.training.run_state import Checkpoints, RunState, trainable
+from litotes.training.run_state import Checkpoints, RunState, Tensors, trainable
 from litotes.training.settings import TrainingSettings
 from litotes.training.trackers import TRACKERS
 
@@ -60,21 +64,23 @@ class Loop:
     ) -> None:
         self.classifier, self.source, self.settings = classifier, source, settings
         self.seed, self.around, self.validate = seed, surroundings, validate
-        self.optimizer = make_optimizer(classifier, settings)
-        self.weights = task_weights(source.texts.targets, classifier.tasks, balanced=settings.class_weights)
+        n_tasks, device = len(classifier.tasks), surroundings.device
+        self.balancing = pick(BALANCINGS, settings.balancing, "balancing")(n_tasks).to(device)
+        self.group_loss = GROUP_LOSSES[settings.groups](n_tasks, source.texts.n_groups, rate=settings.group_rate).to(device)
+        parameters = trainable(classifier) | trainable(self.balancing, "balancing.")
+        self.tensors = Tensors(parameters, dict(self.group_loss.named_buffers()), make_optimizer(parameters, settings))
+        weights = task_weights(source.texts.targets, classifier.tasks, balanced=settings.class_weights)
+        self.weights = {task: weight.to(device) for task, weight in weights.items()}
         self.n_steps_an_epoch = -(-len(source.texts) // settings.batch_texts)
         self.n_steps = self.n_steps_an_epoch * settings.epochs
         self.state = RunState()
-        self.best: dict[str, Tensor] = {}
         self.checkpoints = Checkpoints(surroundings.folder / "checkpoints", key=surroundings.key)
         self.track = TRACKERS[settings.tracker](surroundings.folder)
         self.saved_at = time.monotonic()
 
     def resume(self) -> None:
         """Goes on from the last whole checkpoint, if there is one."""
-        loaded = self.checkpoints.load(self.classifier, self.optimizer)
-        if loaded is not None:
-            self.state, self.best = loaded
+        self.state = self.checkpoints.load(self.tensors) or self.state
 
     def run(self) -> RunState:
         """Trains to the end and leaves the best weights in the classifier."""
@@ -88,8 +94,8 @@ class Loop:
                         where = f"Stopped after step {self.state.step} of {self.n_steps}."
                         raise UserError(f"{where} Start the command again to go on (train: with --resume).")
                 self._end_epoch()
-        if self.best:
-            self.classifier.load_state_dict(self.best, strict=False)
+        if self.tensors.best:
+            self.classifier.load_state_dict(self.tensors.best, strict=False)
         return self.state
 
     def _order(self) -> list[list[int]]:
@@ -100,41 +106,42 @@ class Loop:
         return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _step(self, places: Sequence[int]) -> None:
-        processes, state = self.around.processes, self.state
+        started = time.monotonic()
+        processes, state, optimizer = self.around.processes, self.state, self.tensors.optimizer
         self.classifier.train()
         torch.manual_seed(derived_seed(self.seed, "step", state.step, processes.rank))
-        set_rate(self.optimizer, self.settings, step=state.step, n_steps=self.n_steps)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self._loss(places, processes.share(places))
-        if not loss.isfinite():
-            raise UserError(
-                f"The loss is {float(loss.detach())} at step {state.step + 1}: training diverged. Lower training.learning_rate."
-            )
-        loss.backward()
-        parameters = list(trainable(self.classifier).values())
-        processes.add_up(parameter.grad for parameter in parameters)
+        set_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
+        optimizer.zero_grad(set_to_none=True)
+        losses = self._losses(places, processes.share(places))
+        loss = processes.total(float(torch.stack([value.detach() for value in losses]).sum()))
+        if not math.isfinite(loss):
+            raise UserError(f"The loss is {loss} at step {state.step + 1}: training diverged. Lower training.learning_rate.")
+        parameters = list(self.tensors.parameters.values())
+        self.balancing.backward(losses, parameters, processes=processes, step=state.step)
         if self.settings.max_gradient_norm:
             clip_grad_norm_(parameters, self.settings.max_gradient_norm)
-        self.optimizer.step()
-        state.loss_sum += processes.total(float(loss.detach()))
+        optimizer.step()
+        state.loss_sum += loss
         state.step += 1
         state.place += 1
+        state.seconds += time.monotonic() - started
         self.around.watch("training", state.step, self.n_steps, f"epoch {state.epoch + 1}, loss {state.loss_sum / state.place:.3f}")
 
-    def _loss(self, places: Sequence[int], share: Sequence[int]) -> Tensor:
-        """This process's part of the batch's loss, summed over the tasks."""
-        if not share:  # fewer texts than processes: one text without weight keeps every parameter in the graph
-            logits = self._logits(places[:1])
-            return torch.stack([value.sum() for value in logits.values()]).sum() * 0.0
-        logits = self._logits(share)
-        whole, own = self.source.texts.targets_of(places), self.source.texts.targets_of(share)
+    def _losses(self, places: Sequence[int], share: Sequence[int]) -> list[Tensor]:
+        """This process's part of each task's loss."""
+        device, texts = self.around.device, self.source.texts
+        own = share or places[:1]  # fewer texts than processes: one text without weight keeps every parameter in the graph
+        logits = self._logits(own)
+        whole_targets, own_targets, whole_groups = texts.targets_of(places), texts.targets_of(own), texts.groups[list(places)]
         losses = []
-        for task, values in logits.items():
+        for number, (task, values) in enumerate(logits.items()):
             weights = self.weights.get(task)
-            divide_by = normaliser(whole[task], weights)
-            on_device = None if weights is None else weights.to(values.device)
-            losses.append(task_loss(values, own[task].to(values.device), on_device, divide_by=divide_by))
-        return torch.stack(losses).sum()
+            one = text_losses(values, own_targets[task].to(device), weights) if share else values.float().sum(-1) * 0.0
+            weigh = text_weights(whole_targets[task].to(device), weights)
+            by_group = torch.zeros(texts.n_groups, device=device).index_add(0, whole_groups.to(device), weigh)
+            batch = TaskBatch(one, texts.groups[list(own)].to(device), by_group)
+            losses.append(self.group_loss(number, batch, self.around.processes))
+        return losses
 
     def _logits(self, places: Sequence[int]) -> dict[str, Tensor]:
         with autocast(self.settings, self.around.device):
@@ -159,7 +166,7 @@ class Loop:
         state, score = self.state, self.validate()
         if state.best_score is None or score > state.best_score:
             state.best_score, state.best_epoch, state.n_waited = score, state.epoch + 1, 0
-            self.best = {name: parameter.detach().clone() for name, parameter in trainable(self.classifier).items()}
+            self.tensors.keep_best()
         else:
             state.n_waited += 1
         return score
@@ -170,7 +177,7 @@ class Loop:
 
     def _save(self) -> None:
         if self.around.processes.is_first:
-            self.checkpoints.save(self.state, self.classifier, self.optimizer, self.best)
+            self.checkpoints.save(self.state, self.tensors)
         self.saved_at = time.monotonic()
 
 

@@ -1,9 +1,9 @@
 """The loss of a batch: class-weighted cross-entropy, or squared error for a number.
 
-    L_task = Σ_i w_{y_i} · (−log p_i[y_i]) / Σ_i w_{y_i},   w_c = n / (C · n_c),   L = Σ_task L_task
+    L_task = Σ_i w_{y_i} · (−log p_i[y_i]) / Σ_i w_{y_i},   w_c = n / (C · n_c)
 
 Texts without a label for a task add nothing to it. The normalisers are those of the whole batch, so that several processes that each
-compute a part of it add up to the same gradient as one process.
+compute a part of it add up to the same gradient as one process. How the tasks' losses become one step is `balancing`'s business.
 """
 
 from __future__ import annotations
@@ -32,19 +32,15 @@ def task_weights(targets: Mapping[str, Tensor], tasks: Mapping[str, Task], *, ba
     return {name: class_weights(targets[name], task) for name, task in classification.items()}
 
 
-def normaliser(targets: Tensor, weights: Tensor | None) -> float:
-    """What a task's summed loss over a batch is divided by; 0 when no text carries a label."""
+def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
+    """How much each text counts: its class's weight; 0 without a label; 1 for a number. (text,)"""
     if weights is None:
-        return float((~targets.isnan()).sum())
-    labelled = targets[targets != MISSING]
-    return float(weights.to(labelled.device)[labelled].sum())
+        return (~targets.isnan()).float()
+    return torch.where(targets == MISSING, 0.0, weights.to(targets.device)[targets.clamp(min=0)])
 
 
-def task_loss(logits: Tensor, targets: Tensor, weights: Tensor | None, *, divide_by: float) -> Tensor:
-    """One task's loss over (a part of) a batch. logits (text, class), targets (text,)"""
-    if divide_by == 0:
-        return logits.sum() * 0.0  # keeps every parameter in the graph
+def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
+    """Each text's weighted loss; 0 without a label. logits (text, class), targets (text,) → (text,)"""
     if weights is None:
-        labelled = ~targets.isnan()
-        return (logits.float().squeeze(-1)[labelled] - targets[labelled]).square().sum() / divide_by
-    return functional.cross_entropy(logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="sum") / divide_by
+        return (logits.float().squeeze(-1) - targets.nan_to_num()).square() * text_weights(targets, None)
+    return functional.cross_entropy(logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="none")

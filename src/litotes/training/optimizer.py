@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 
-from litotes.classifier import Classifier
 from litotes.training.settings import TrainingSettings
 
 OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
 
 
-def make_optimizer(classifier: Classifier, settings: TrainingSettings) -> Optimizer:
-    """Parameters in four groups: encoder or heads, decayed or not. `base_rate` is a group's rate at the top of the schedule."""
-    rates = {"encoder": settings.learning_rate, "heads": settings.head_learning_rate or settings.learning_rate}
+BALANCING_RATE = 5e-3
+"""For what a balancing learns: a few numbers that start far from their place and have some hundred steps to get there."""
+
+
+def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettings) -> Optimizer:
+    """Parameters in groups: encoder, heads or balancing, decayed or not. `base_rate` is a group's rate at the top of the schedule."""
+    rates = {
+        "encoder": settings.learning_rate,
+        "heads": settings.head_learning_rate or settings.learning_rate,
+        "balancing": BALANCING_RATE,
+    }
     groups = []
     for part, rate in rates.items():
-        parameters = [p for name, p in classifier.named_parameters() if name.startswith(f"{part}.") and p.requires_grad]
+        own = [parameter for name, parameter in parameters.items() if name.startswith(f"{part}.")]
         for decayed in (True, False):
-            chosen = [p for p in parameters if (p.ndim > 1) == decayed]
+            chosen = [p for p in own if (p.ndim > 1) == decayed]
             if chosen:
                 groups.append({"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": settings.weight_decay if decayed else 0.0})
     return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.classifier import Classifier
 from litotes.storage import clear_staged, is_whole, remove_folder, write_folder
 
 KEPT = 2
@@ -34,7 +34,22 @@ class RunState:
     best_epoch: int | None = None
     n_waited: int = 0  # epochs since the best one
     finished: bool = False
+    seconds: float = 0.0  # spent in training steps
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class Tensors:
+    """The tensors of a run under way: what learns, what is kept beside it (`buffers`), and the best weights so far."""
+
+    parameters: dict[str, Parameter]
+    buffers: dict[str, Tensor]
+    optimizer: Optimizer
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    def keep_best(self) -> None:
+        """Remembers the weights as they are."""
+        self.best = {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
 
 
 class Checkpoints:
@@ -43,7 +58,7 @@ class Checkpoints:
     def __init__(self, folder: Path, *, key: str) -> None:
         self.folder, self.key = folder, key
 
-    def save(self, state: RunState, classifier: Classifier, optimizer: Optimizer, best: dict[str, Tensor]) -> None:
+    def save(self, state: RunState, tensors: Tensors) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         target = self.folder / f"step-{state.step:09d}"
         if target.exists():
@@ -52,21 +67,21 @@ class Checkpoints:
             remove_folder(target)
 
         def fill(folder: Path) -> None:
-            save_file(_tensors(classifier, optimizer, best), folder / "state.safetensors")
+            save_file(_named(tensors), folder / "state.safetensors")
             (folder / "state.json").write_text(json.dumps({"key": self.key, "state": asdict(state)}), "utf-8")
 
         write_folder(target, fill)
         for old in self._all()[:-KEPT]:
             remove_folder(old)
 
-    def load(self, classifier: Classifier, optimizer: Optimizer) -> tuple[RunState, dict[str, Tensor]] | None:
+    def load(self, tensors: Tensors) -> RunState | None:
         """Restores the newest whole checkpoint of this very recipe and says where it stood; None when there is none."""
         clear_staged(self.folder)
         for folder in reversed(self._all()):
             if is_whole(folder):
                 content = json.loads((folder / "state.json").read_text("utf-8"))
-                best = _restore(load_file(folder / "state.safetensors"), classifier, optimizer)
-                return RunState(**content["state"]), best
+                _restore(load_file(folder / "state.safetensors"), tensors)
+                return RunState(**content["state"])
         return None
 
     def key_found(self) -> str | None:
@@ -87,30 +102,32 @@ class Checkpoints:
         return sorted(self.folder.glob("step-*"))
 
 
-def trainable(classifier: Classifier) -> dict[str, Tensor]:
-    return {name: parameter for name, parameter in classifier.named_parameters() if parameter.requires_grad}
+def trainable(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
+    """The parameters that learn, by name."""
+    return {f"{prefix}{name}": parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
 
 
-def _tensors(classifier: Classifier, optimizer: Optimizer, best: dict[str, Tensor]) -> dict[str, Tensor]:
-    tensors = {f"best/{name}": tensor for name, tensor in best.items()}
-    for name, parameter in trainable(classifier).items():
-        tensors[f"model/{name}"] = parameter.detach()
-        for key, value in optimizer.state.get(parameter, {}).items():
-            tensors[f"optimizer/{name}/{key}"] = value
-    return {name: tensor.cpu().contiguous().clone() for name, tensor in tensors.items()}
+def _named(tensors: Tensors) -> dict[str, Tensor]:
+    named = {f"best/{name}": tensor for name, tensor in tensors.best.items()}
+    named |= {f"buffer/{name}": tensor for name, tensor in tensors.buffers.items()}
+    for name, parameter in tensors.parameters.items():
+        named[f"model/{name}"] = parameter.detach()
+        for key, value in tensors.optimizer.state.get(parameter, {}).items():
+            named[f"optimizer/{name}/{key}"] = value
+    return {name: tensor.cpu().contiguous().clone() for name, tensor in named.items()}
 
 
-def _restore(tensors: dict[str, Tensor], classifier: Classifier, optimizer: Optimizer) -> dict[str, Tensor]:
-    best: dict[str, Tensor] = {}
-    parameters = trainable(classifier)
-    for full_name, tensor in tensors.items():
+def _restore(named: dict[str, Tensor], tensors: Tensors) -> None:
+    for full_name, tensor in named.items():
         kind, _, name = full_name.partition("/")
         if kind == "best":
-            best[name] = tensor
+            tensors.best[name] = tensor
+        elif kind == "buffer":
+            tensors.buffers[name].copy_(tensor)
         elif kind == "model":
-            parameters[name].data.copy_(tensor)
+            tensors.parameters[name].data.copy_(tensor)
         else:
             name, _, key = name.rpartition("/")
+            parameter = tensors.parameters[name]
             # Adam counts its steps on the CPU; its averages lie beside the parameter.
-            optimizer.state[parameters[name]][key] = tensor if key == "step" else tensor.to(parameters[name].device)
-    return best
+            tensors.optimizer.state[parameter][key] = tensor if key == "step" else tensor.to(parameter.device)

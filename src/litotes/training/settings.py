@@ -22,7 +22,15 @@ class TrainingSettings(BaseModel):
     warmup_share: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the learning rate rises")
     max_gradient_norm: float = Field(1.0, ge=0, description="0: no limit")
     class_weights: bool = Field(True, description="weigh classes by their inverse frequency")
+    balancing: str = Field("sum", description="how several tasks share a step, see `litotes list balancings`")
+    groups: Literal["none", "group_dro"] = Field("none", description="group_dro: groups that do badly count more")
+    group_by: Literal["variety", "source", "cell"] = Field("variety", description="what a group is, for group_dro and worst_group")
+    group_rate: float = Field(0.01, gt=0, description="how fast group_dro moves its weights")
     held_out: float = Field(0.1, ge=0, lt=0.9, description="share of train kept apart to choose the best epoch; 0: the last epoch is taken")
+    selection: Literal["mean", "worst_group"] = Field("mean", description="what makes an epoch the best: all texts, or the worst group")
+    calibration: Literal["full", "temperature", "none"] = Field(
+        "full", description="fitted on the held-out texts: temperature and threshold, temperature alone, or nothing"
+    )
     patience: int = Field(3, ge=1, description="epochs without a better held-out score before training stops")
     freeze_below: int = Field(0, ge=0, description="layers under this one stay as they are; what they compute is kept, not computed anew")
     precision: Literal["auto", "float32", "bfloat16"] = Field("auto", description="auto: bfloat16 on CUDA, float32 elsewhere")

@@ -1,0 +1,9 @@
+"""What can be measured side by side. A new bench is one file and one line in `BENCHES`."""
+
+from collections.abc import Callable
+
+from litotes.evaluation.bench.classify import classify
+from litotes.evaluation.bench.lines import Bench
+from litotes.evaluation.bench.pcgrad import pcgrad
+
+BENCHES: dict[str, Callable[..., Bench]] = {"classify": classify, "pcgrad": pcgrad}

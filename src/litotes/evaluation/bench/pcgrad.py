@@ -1,0 +1,62 @@
+"""pcgrad: from two losses to the gradients of a step. Two plain backward passes against ours and torchjd's gradient surgery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from litotes.classifier import Classifier
+from litotes.data.packing import pack
+from litotes.data.tasks import SARCASM, SENTIMENT
+from litotes.encoders import pretrained
+from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.flow import Encoding
+from litotes.progress import Watch, unwatched
+from litotes.training.balancing.pcgrad import PCGrad
+from litotes.training.processes import Processes
+
+BATCH = 16
+"""Texts of the step that is timed: those of our default training."""
+
+
+def pcgrad(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+    """One batch of the texts, two tasks with labels drawn at random; the forward pass is not timed."""
+    loaded = pretrained.load(encoder)
+    torch.manual_seed(0)
+    classifier = Classifier(loaded.encoder, [SENTIMENT, SARCASM], head="multitask", dropout=0.1).train()
+    batch = pack(loaded.tokenizer.encode(texts[:BATCH]))
+    parameters = list(classifier.parameters())
+    gold = torch.randint(0, 2, (2, batch.layout.n_texts))
+
+    def forward() -> tuple[Tensor, list[Tensor]]:
+        classifier.zero_grad(set_to_none=True)
+        hidden = classifier.encoder(batch).hidden
+        logits = classifier.read(Encoding(hidden, batch.layout)).values()
+        return hidden, [torch.nn.functional.cross_entropy(values, labels) for values, labels in zip(logits, gold, strict=True)]
+
+    def two_backwards(made: tuple[Tensor, list[Tensor]]) -> None:
+        first, second = made[1]
+        first.backward(retain_graph=True)
+        second.backward()
+
+    def ours(made: tuple[Tensor, list[Tensor]]) -> None:
+        PCGrad(2).backward(made[1], parameters, processes=Processes(), step=0)
+
+    ways = {"two-backwards": Way(two_backwards, forward), "litotes": Way(ours, forward)}
+    left_out = {}
+    try:
+        from torchjd.aggregation import PCGrad as Theirs
+        from torchjd.autojac import jac_to_grad, mtl_backward
+    except ImportError:
+        left_out["torchjd"] = "torchjd"
+    else:
+
+        def theirs(made: tuple[Tensor, list[Tensor]]) -> None:
+            mtl_backward(made[1], features=made[0], parallel_chunk_size=1)
+            jac_to_grad(classifier.encoder.parameters(), Theirs())
+
+        ways["torchjd"] = Way(theirs, forward)
+    lines = take_turns("pcgrad", ways, n_texts=batch.layout.n_texts, n_rounds=n_rounds, watch=watch)
+    return Bench(machine(), "two-backwards", lines, left_out)

@@ -1,0 +1,83 @@
+"""From a recipe's `[data]` table to the texts a run learns from, chooses by and is tested on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.errors import UserError
+from litotes.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to test on.
+
+    notes: sentences the user should read.
+    """
+
+    whole: Corpus
+    train: Corpus
+    held_out: Corpus | None
+    test: Corpus | None
+    notes: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        """A hash of the texts learned from, chosen by and tested on."""
+        parts = [part.fingerprint() if part is not None else "" for part in (self.train, self.held_out, self.test)]
+        return sha256("".join(parts).encode()).hexdigest()
+
+
+def prepare(recipe: Recipe) -> Prepared:
+    """Loads the corpus, drops leaks, selects, and holds a slice of train out."""
+    whole, notes = _mapped(load(recipe.data.source), recipe)
+    clean, n_leaks = whole.without_leaks()
+    if n_leaks and recipe.data.leaks == "drop":
+        notes.append(
+            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
+            "Keep them with --set data.leaks=keep."
+        )
+        whole = clean
+    elif n_leaks:
+        notes.append(f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high.")
+    where = recipe.data.where
+    chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
+    if "train" not in chosen.splits():
+        raise UserError(f"{recipe.data.source} has no training texts for this selection, only {', '.join(chosen.splits())}.")
+    training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
+    share = recipe.training.held_out
+    rest, held_out = training.hold_out(share, seed=recipe.seed) if share else (training, None)
+    _check_classes(rest)
+    test = _test_part(chosen)
+    if test is None:
+        notes.append("There is no labelled test split: the model is not tested.")
+    return Prepared(whole, rest, held_out, test, tuple(notes))
+
+
+def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus with its labels replaced as the recipe says, and a sentence for every task where something was."""
+    notes = []
+    for name, words in recipe.data.labels.items():
+        labels = corpus.tasks[name].labels if name in corpus.tasks else ()
+        arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
+        notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
+    return corpus.mapped(recipe.data.labels), notes
+
+
+def _test_part(chosen: Corpus) -> Corpus | None:
+    """The labelled part of the test split; None where there is none."""
+    if not any(example.labels for example in chosen if example.split != "train"):
+        return None
+    return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
+
+
+def _check_classes(corpus: Corpus) -> None:
+    for name, task in corpus.tasks.items():
+        present = {example.labels[name] for example in corpus if name in example.labels}
+        if not task.is_regression and len(present) < 2:
+            only = f"only {next(iter(present))!r}" if present else "none"
+            raise UserError(
+                f"The training texts of {corpus.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
+            )

@@ -1,0 +1,81 @@
+"""pcgrad: gradient surgery. Yu et al. 2020, arXiv 2001.06782, algorithm 1.
+
+Where two tasks' gradients point against each other, g_i·g_j < 0, each loses the part that works against the other:
+
+    g_i ← g_i − (g_i·g_j / ‖g_j‖²) g_j
+
+Every projected gradient is a weighted sum of the tasks' gradients, and the weights follow from their inner products alone. So a step
+costs one backward pass per task, the products, and one weighted sum in place; nothing is flattened or copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from litotes.training.balancing.balancing import Balancing
+from litotes.training.processes import Processes
+
+Gradients = Sequence[Tensor | None]
+
+
+class PCGrad(Balancing):
+    """Each task's gradient without the part that conflicts with another's, then their sum.
+
+    Only parameters that several tasks reach are operated on; a parameter of one task alone (its output layer, say) keeps its gradient.
+    """
+
+    def backward(self, losses: Sequence[Tensor], parameters: Sequence[Parameter], *, processes: Processes, step: int) -> None:
+        tasks: list[Gradients] = []
+        for number, loss in enumerate(losses):
+            again = number + 1 < len(losses)
+            gradients = torch.autograd.grad(loss, parameters, retain_graph=again, allow_unused=True)
+            processes.add_up(gradients)
+            tasks.append(gradients)
+        by_parameter = list(zip(*tasks, strict=True))
+        shared = [row for row in by_parameter if sum(gradient is not None for gradient in row) > 1]
+        weights = surgery(inner_products(shared, len(losses)), seed=step).tolist()
+        for parameter, row in zip(parameters, by_parameter, strict=True):
+            reached = [(gradient, weight) for gradient, weight in zip(row, weights, strict=True) if gradient is not None]
+            parameter.grad = weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
+
+
+def inner_products(rows: Sequence[Gradients], n_tasks: int) -> Tensor:
+    """The tasks' inner products over all given parameters, on the CPU. (task, task)"""
+    product = torch.zeros(n_tasks, n_tasks, dtype=torch.float64)
+    for i in range(n_tasks):
+        for j in range(i + 1):
+            pairs = ((row[i], row[j]) for row in rows)
+            parts = [torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None]
+            if parts:
+                product[i, j] = product[j, i] = torch.stack(parts).double().sum().cpu()
+    return product
+
+
+def surgery(product: Tensor, *, seed: int) -> Tensor:
+    """How much of each task's gradient the step takes, from their inner products (task, task) → (task,).
+
+    With three tasks or more the order in which a gradient meets the others is drawn at random, as in the paper.
+    """
+    n_tasks = len(product)
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.eye(n_tasks, dtype=product.dtype)  # row i: the i-th projected gradient in terms of all
+    for i in range(n_tasks):
+        for j in torch.randperm(n_tasks, generator=generator).tolist():
+            conflict = weights[i] @ product[:, j]
+            if i != j and conflict < 0:
+                weights[i, j] -= conflict / product[j, j]
+    return weights.sum(0)
+
+
+def weighted_sum(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
+    """Σ w g, in the first gradient's place."""
+    (total, first), *rest = parts
+    if first != 1.0:
+        total.mul_(first)
+    for gradient, weight in rest:
+        total.add_(gradient, alpha=weight)
+    return total

@@ -1,0 +1,62 @@
+"""Groups of texts (varieties, say) that must not be left behind: how the texts of a batch become one loss."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from litotes.training.processes import Processes
+
+
+@dataclass(frozen=True)
+class TaskBatch:
+    """One task in a batch: the losses (text,) and groups (text,) of this process's texts, and what the whole batch weighs (group,)."""
+
+    losses: Tensor
+    groups: Tensor
+    weights: Tensor
+
+
+class GroupLoss(nn.Module, ABC):
+    """One task's losses in a batch → its loss. What it keeps of the groups is saved with the run."""
+
+    def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
+        super().__init__()
+
+    @abstractmethod
+    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor: ...
+
+
+class Alike(GroupLoss):
+    """No groups: every text counts alike, L = Σ_i w_i l_i / Σ_i w_i."""
+
+    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
+        return batch.losses.sum() / batch.weights.sum().clamp(min=1e-12)
+
+
+class GroupDRO(GroupLoss):
+    """Groups that do badly gain weight: q_g ← q_g · exp(η L_g) / Σ, L = Σ_g q_g L_g. Sagawa et al. 2020, arXiv 1911.08731, algorithm 1.
+
+    L_g is the loss of the group's texts in the batch; q starts level; each task has its own. η is `rate`.
+    """
+
+    def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
+        super().__init__(n_tasks, n_groups, rate=rate)
+        self.rate = rate
+        self.shares: Tensor  # q (task, group)
+        self.register_buffer("shares", torch.full((n_tasks, n_groups), 1 / n_groups))
+
+    def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
+        summed = torch.zeros_like(batch.weights).index_add(0, batch.groups, batch.losses)
+        by_group = summed / batch.weights.clamp(min=1e-12)  # (group,); 0 for a group that the batch has none of
+        whole = by_group.detach().clone()
+        processes.add_up([whole])
+        shares = self.shares[task] * torch.exp(self.rate * whole)
+        self.shares[task] = shares / shares.sum()
+        return self.shares[task].clone() @ by_group
+
+
+GROUP_LOSSES: dict[str, type[GroupLoss]] = {"none": Alike, "group_dro": GroupDRO}

@@ -1,0 +1,54 @@
+"""What the held-out slice of train is for: choosing the epoch, then fitting temperature and threshold."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from litotes.calibration import Calibration, fit
+from litotes.classifier import Classifier
+from litotes.counting import confusion, macro_f1, pearson
+from litotes.flow import MISSING, Task
+from litotes.training.feeding import Feeder, all_logits
+
+
+def held_out_score(classifier: Classifier, source: Feeder, *, worst_group: bool) -> float:
+    """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts, or on each task's worst group of them."""
+    values = []
+    for name, logits in all_logits(source, classifier).items():
+        task, gold, groups = classifier.tasks[name], source.texts.targets[name], source.texts.groups
+        there = labelled(task, gold)
+        parts = [there & (groups == group) for group in groups.unique()] if worst_group else [there]
+        scores = [_score(task, gold[part], logits[part]) for part in parts if _tells_something(task, gold[part])]
+        if scores:
+            values.append(min(scores))
+    return sum(values) / max(len(values), 1)
+
+
+def calibrations(classifier: Classifier, source: Feeder, *, with_threshold: bool, by_group: bool) -> dict[str, Calibration]:
+    """Temperature and threshold of every classification task, fitted on the held-out texts."""
+    fitted = {}
+    for name, logits in all_logits(source, classifier).items():
+        task, gold = classifier.tasks[name], source.texts.targets[name]
+        if task.is_regression:
+            continue
+        there = labelled(task, gold)
+        groups = source.texts.groups[there].tolist() if by_group else None
+        fitted[name] = fit(logits[there].numpy(), gold[there].numpy(), groups=groups, with_threshold=with_threshold)
+    return fitted
+
+
+def labelled(task: Task, gold: Tensor) -> Tensor:
+    """Which texts carry a label of the task. (text,)"""
+    return ~gold.isnan() if task.is_regression else gold != MISSING
+
+
+def _tells_something(task: Task, gold: Tensor) -> bool:
+    """A group without texts, or with one class alone, says nothing about a model."""
+    return len(gold) > 0 and (task.is_regression or len(gold.unique()) > 1)
+
+
+def _score(task: Task, gold: Tensor, logits: Tensor) -> float:
+    if task.is_regression:
+        return float(pearson(gold.double().numpy(), logits.squeeze(-1).double().numpy()))
+    return float(macro_f1(confusion(gold.numpy(), torch.argmax(logits, -1).numpy(), len(task.labels))))
