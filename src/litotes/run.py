@@ -18,6 +18,7 @@ import torch
 from litotes.card import model_card
 from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
 from litotes.classifier import Classifier
+from litotes.counting import confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.packing import TextSet, text_set
 from litotes.data.sources import load
@@ -25,7 +26,7 @@ from litotes.device import choose_device
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
-from litotes.evaluation.scores import confusion, macro_f1, pearson
+from litotes.evaluation.scores import pearson
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.recipe import Recipe

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
+from litotes.counting import confusion, macro_f1
 from litotes.evaluation.matrix import bootstrap_mean
-from litotes.evaluation.scores import bootstrap, confusion, interval, macro_f1, score, score_regression
+from litotes.evaluation.scores import bootstrap, interval, score, score_regression
 from litotes.flow import Task
 
 THREE = Task("sentiment", ("negative", "neutral", "positive"))

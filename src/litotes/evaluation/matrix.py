@@ -16,11 +16,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from litotes.counting import Floats, classes_of, confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.scores import N_RESAMPLES, Floats, classes_of, confusion, constant, interval, macro_f1
+from litotes.evaluation.scores import N_RESAMPLES, constant, interval
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.recipe import Recipe

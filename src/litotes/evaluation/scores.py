@@ -1,7 +1,5 @@
 """Scores that can be trusted: each with its interval, its majority line and a word when the model has collapsed.
 
-    macro-F1 = mean over classes of 2·tp / (2·tp + fp + fn), classes that neither occur nor are predicted left out
-
 Everything follows from the confusion counts. The bootstrap draws texts with replacement, which for counts is a multinomial draw:
 2,000 resamples cost milliseconds.
 """
@@ -13,13 +11,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from litotes.counting import Counts, Floats, classes_of, confusion, macro_f1
 from litotes.flow import Task
 
 N_RESAMPLES = 2000
-Counts = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -68,30 +64,6 @@ class RegressionScores:
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def confusion(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n_classes: int) -> Counts:
-    """Counts of texts by (gold, predicted). (class, class)"""
-    flat = np.asarray(gold, dtype=np.int64) * n_classes + np.asarray(predicted, dtype=np.int64)
-    return np.bincount(flat, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
-
-
-def macro_f1(counts: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Floats:
-    """Macro-F1 of confusion counts (…, gold, predicted) → (…).
-
-    among: the classes to average over; without it those that occur or are predicted. A resample must be averaged over the
-    classes of the whole sample, or it would gain from losing a rare class.
-    """
-    hits = np.diagonal(counts, axis1=-2, axis2=-1).astype(float)  # (…, class)
-    seen = counts.sum(-1) + counts.sum(-2)  # 2·tp + fp + fn
-    f1 = np.divide(2 * hits, seen, out=np.zeros_like(hits), where=seen > 0)
-    counted = seen > 0 if among is None else among
-    return np.asarray((f1 * counted).sum(-1) / np.maximum(counted.sum(-1), 1))
-
-
-def classes_of(counts: Counts) -> NDArray[np.bool_]:
-    """Which classes occur or are predicted. (class,)"""
-    return np.asarray(counts.sum(0) + counts.sum(1) > 0)
 
 
 def score(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, task: Task, *, seed: int = 0) -> Scores:

@@ -1,0 +1,41 @@
+"""Macro-F1 from confusion counts.
+
+    macro-F1 = mean over classes of 2·tp / (2·tp + fp + fn), classes that neither occur nor are predicted left out
+
+Everything that is said about a classifier's answers follows from these counts, and counts are cheap to resample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+def confusion(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n_classes: int) -> Counts:
+    """Counts of texts by (gold, predicted). (class, class)"""
+    flat = np.asarray(gold, dtype=np.int64) * n_classes + np.asarray(predicted, dtype=np.int64)
+    return np.bincount(flat, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
+
+
+def macro_f1(counts: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Floats:
+    """Macro-F1 of confusion counts (…, gold, predicted) → (…).
+
+    among: the classes to average over; without it those that occur or are predicted. A resample must be averaged over the
+    classes of the whole sample, or it would gain from losing a rare class.
+    """
+    hits = np.diagonal(counts, axis1=-2, axis2=-1).astype(float)  # (…, class)
+    seen = counts.sum(-1) + counts.sum(-2)  # 2·tp + fp + fn
+    f1 = np.divide(2 * hits, seen, out=np.zeros_like(hits), where=seen > 0)
+    counted = seen > 0 if among is None else among
+    return np.asarray((f1 * counted).sum(-1) / np.maximum(counted.sum(-1), 1))
+
+
+def classes_of(counts: Counts) -> NDArray[np.bool_]:
+    """Which classes occur or are predicted. (class,)"""
+    return np.asarray(counts.sum(0) + counts.sum(1) > 0)
