@@ -51,3 +51,11 @@ class PieceTokenizer:
         inputs = [text if pair is None else (text, pair) for text, pair in zip(texts, pairs or [None] * len(texts), strict=True)]
         encodings = self._tokenizer.encode_batch(inputs)
         return [Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing)) for encoding in encodings]
+
+    def written(self, texts: Sequence[str]) -> list[list[str]]:
+        """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special pieces are left out."""
+        encodings = self._tokenizer.encode_batch(list(texts))
+        return [
+            [piece for piece, is_special in zip(encoding.tokens, encoding.special_tokens_mask, strict=True) if not is_special]
+            for encoding in encodings
+        ]

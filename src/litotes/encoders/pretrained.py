@@ -16,6 +16,7 @@ from safetensors.torch import save as to_bytes
 from litotes.data.pieces import PieceTokenizer
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
+from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import fill, read_tensors, taken_apart, weight_files
 from litotes.errors import UserError
 from litotes.registry import unknown
@@ -61,20 +62,20 @@ class Pretrained:
 def load(name: str, *, weighting: str = "softmax", max_pieces: int | None = None) -> Pretrained:
     """The encoder called `name`, in evaluation mode."""
     folder, label, sha256 = locate(name)
-    config_file = _needed(folder / "config.json")
-    spec = replace(spec_from_config(_read_json(config_file), str(config_file)), weighting=weighting)
+    spec = replace(_spec(folder), weighting=weighting)
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)
     encoder = Encoder(spec)
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
     fill(encoder, tensors, str(folder))
-    tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
-    if tokenizer.n_vocabulary > spec.n_vocabulary:
-        raise UserError(
-            f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together."
-        )
-    return Pretrained(encoder.eval(), tokenizer, label, sha256)
+    return Pretrained(encoder.eval(), _tokenizer(folder, spec, max_pieces), label, sha256)
+
+
+def load_tokenizer(name: str) -> PieceTokenizer:
+    """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are not read."""
+    folder, _, _ = locate(name)
+    return _tokenizer(folder, _spec(folder), None)
 
 
 def locate(name: str) -> tuple[Path, str, str | None]:
@@ -105,6 +106,20 @@ def length_limit(wanted: int | None, possible: int) -> int:
     if not 3 <= wanted <= possible:
         raise UserError(f"max_pieces = {wanted} is out of range: this encoder reads 3 to {possible} pieces.")
     return wanted
+
+
+def _spec(folder: Path) -> EncoderSpec:
+    file = _needed(folder / "config.json")
+    return spec_from_config(_read_json(file), str(file))
+
+
+def _tokenizer(folder: Path, spec: EncoderSpec, max_pieces: int | None) -> PieceTokenizer:
+    tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
+    if tokenizer.n_vocabulary > spec.n_vocabulary:
+        raise UserError(
+            f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together."
+        )
+    return tokenizer
 
 
 def _bundled_folder(name: str) -> Path:

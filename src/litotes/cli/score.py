@@ -1,0 +1,29 @@
+"""`litotes score PREDICTIONS GOLD`: the shared task's metric."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("score", parents=[common], help="the ALTA 2026 shared task's metric", allow_abbrev=False)
+    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="source,variety,text,sentiment,sarcasm as .csv or .csv.gz")
+    parser.add_argument("gold", type=Path, metavar="GOLD", help="the same rows in the same order, with the true labels")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, say
+    from litotes.evaluation.shared_task import score_files
+    from litotes.storage import write_json
+
+    result = score_files(options.predictions, options.gold, seed=options.seed or 0)
+    if options.out:
+        write_json(Path(options.out) / "score.json", result.as_json())
+    say(result.notes())
+    if options.json:
+        print_json(result.as_json())
+    else:
+        print("\n".join(result.lines()))

@@ -1,0 +1,49 @@
+"""`litotes submit --model M --data FILE.csv --out answer.zip`: an entry to the shared task."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("submit", parents=[common], help="a checked entry to the shared task", allow_abbrev=False)
+    parser.add_argument("--model", required=True, action="append", metavar="M", help="a model folder; twice for one model per task")
+    parser.add_argument(
+        "--data", required=True, type=Path, metavar="FILE.csv", help="source,variety,text (.csv, .csv.gz); labels are not read"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, progress, say
+    from litotes.evaluation.shared_task import TASKS
+    from litotes.evaluation.submission import ANSWER, answer, write_submission
+    from litotes.predictor import Predictor
+
+    out = _target(options)
+    predictors = [Predictor.load(folder, device=options.device) for folder in options.model]
+    with progress() as watch:
+        submission = answer(options.data, predictors, watch=watch)
+    write_submission(submission, out)
+    say(submission.notes)
+    counts = {task.name: {label: submission.count(task.name, n) for n, label in enumerate(task.labels)} for task in TASKS}
+    if options.json:
+        print_json({"file": str(out), "n": len(submission.rows), "answers": counts, "notes": list(submission.notes)})
+        return
+    for name, found in counts.items():
+        print(f"{name}: " + ", ".join(f"{n} {label}" for label, n in found.items()))
+    print(f"{out} holds {ANSWER} with {len(submission.rows)} rows, compared with {options.data}.")
+
+
+def _target(options: argparse.Namespace) -> Path:
+    from litotes.errors import UserError
+    from litotes.evaluation.submission import ANSWER
+
+    out = Path(options.out or "answer.zip")
+    if out.suffix.lower() != ".zip":
+        raise UserError(f"--out {out}: name the archive to write, for example --out answer.zip.")
+    if out.with_name(ANSWER).resolve() == options.data.resolve():
+        raise UserError(f"--out {out}: {ANSWER} is written beside it and would replace {options.data}. Write into another folder.")
+    return out
