@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -73,8 +73,8 @@ class Recipe(BaseModel):
         """A copy with values at dotted paths replaced (dots written as two underscores: `data__where__variety="en-AU"`)."""
         content = self.model_dump()
         for path, value in paths.items():
-            _put(content, path.split("__"), value)
-        return _validated(content, "recipe")
+            put(content, path.split("__"), value, where=path)
+        return recipe_of(content, "recipe")
 
 
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
@@ -86,12 +86,61 @@ def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
         content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError(f"{file}: not readable as a recipe ({error}).") from error
+    apply_changes(content, changes)
+    return recipe_of(content, str(file))
+
+
+def apply_changes(content: dict[str, Any], changes: Sequence[str]) -> None:
+    """Puts `a.b=c` into tables read from TOML."""
     for change in changes:
         path, equals, value = change.partition("=")
         if not equals:
             raise UserError(f"--set {change}: write it as key=value, for example --set training.epochs=3.")
-        _put(content, path.strip().split("."), _value(value.strip()))
-    return _validated(content, str(file))
+        put(content, path.strip().split("."), _value(value.strip()), where=f"--set {path.strip()}")
+
+
+def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str) -> None:
+    """Sets a value inside nested tables, which are made where they are missing."""
+    *tables, key = path
+    for table in tables:
+        inner = content.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"{where}: {table!r} is a value, not a table.")
+        content = inner
+    content[key] = value
+
+
+def recipe_of(content: dict[str, Any], where: str) -> Recipe:
+    """The checked recipe; `where` is named when it is wrong."""
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{where}: {first_problem(error, Recipe)}") from error
+
+
+def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem in words; an unknown key is answered with the nearest one."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        names = [part for part in path[:-1] if not part.isdigit()]
+        kind = f"setting in [{'.'.join(names)}] called" if names else "table or setting called"
+        return unknown(path[-1], _fields(model, names), kind)
+    return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."
+
+
+def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:
+    """The settings of the table that lies under these names."""
+    for name in names:
+        annotation: Any = model.model_fields[name].annotation
+        model = next((inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), None)  # a table, or a list of them
+        if model is None:
+            return {}
+    return model.model_fields
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
 
 
 def _value(text: str) -> Any:
@@ -100,34 +149,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _put(content: dict[str, Any], path: Sequence[str], value: Any) -> None:
-    *tables, key = path
-    for table in tables:
-        inner = content.setdefault(table, {})
-        if not isinstance(inner, dict):
-            raise UserError(f"--set {'.'.join(path)}: {table!r} is a value, not a table.")
-        content = inner
-    content[key] = value
-
-
-def _validated(content: dict[str, Any], where: str) -> Recipe:
-    try:
-        return Recipe.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {_sentence(error)}") from error
-
-
-def _sentence(error: ValidationError) -> str:
-    """The first problem in words; an unknown key is answered with the nearest one."""
-    problem = error.errors(include_url=False)[0]
-    path = [str(part) for part in problem["loc"]]
-    if problem["type"] == "extra_forbidden":
-        table = Recipe.model_fields
-        for part in path[:-1]:
-            annotation = table[part].annotation
-            table = annotation.model_fields if isinstance(annotation, type) and issubclass(annotation, BaseModel) else {}
-        kind = f"setting in [{'.'.join(path[:-1])}] called" if path[:-1] else "table or setting called"
-        return unknown(path[-1], table, kind)
-    return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."
