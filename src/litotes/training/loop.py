@@ -18,7 +18,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from litotes.classifier import Classifier
-from litotes.errors import UserError
+from litotes.errors import Stopped, UserError
 from litotes.progress import Watch, unwatched
 from litotes.storage import write_text
 from litotes.training.feeding import Feeder
@@ -86,7 +86,7 @@ class Loop:
                     if interruption.wanted:
                         self._save()
                         where = f"Stopped after step {self.state.step} of {self.n_steps}."
-                        raise UserError(f"{where} Start the command again to go on (train: with --resume).")
+                        raise Stopped(f"{where} Start the command again to go on (train: with --resume).")
                 self._end_epoch()
         if self.best:
             self.classifier.load_state_dict(self.best, strict=False)
