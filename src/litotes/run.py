@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -29,14 +30,17 @@ from litotes.evaluation.scores import confusion, macro_f1, pearson
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.recipe import Recipe
-from litotes.storage import write_json
+from litotes.storage import LOCK, is_staged, locked, write_json
 from litotes.training.feeding import Feeder, all_logits, feeder, freeze
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import joined
 from litotes.training.run_state import Checkpoints, RunState
 
-OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard")
+OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK)
 """What a run that was killed before its first checkpoint may have left."""
+
+LAST_FILES = ("scores.json", "model.safetensors", "tokenizer.json", "README.md", "config.json")
+"""What one that was killed in its very last moments may have left beside them: litotes.json comes after these."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +75,12 @@ class Run:
 def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool = False, watch: Watch = unwatched) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
     chosen = choose_device(device)
-    with joined(chosen.type) as processes:
+    with joined(chosen.type) as processes, ExitStack() as stack:
         started = time.monotonic()
         prepared = prepare(recipe)
         key = f"{recipe.key()}-{prepared.fingerprint()[:16]}"  # the same file name may hold other texts today
+        if processes.is_first:
+            stack.enter_context(locked(out))
         checkpoints = Checkpoints(out / "checkpoints", key=key)
         if _is_finished(key, out, checkpoints, resume=resume):
             return finished_run(out, checkpoints)
@@ -187,8 +193,6 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
 
 def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
     """Whether `out` already holds this very run; anything else in the way is a mistake to be told before work starts."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; --out needs a folder.")
     found = checkpoints.key_found()
     if (out / DESCRIPTION).is_file():
         if not resume:
@@ -196,11 +200,17 @@ def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool)
         found = str(load_model(out).facts.get("key"))
     elif found is not None and not resume:
         raise UserError(f"{out} holds a run that was stopped. Go on with --resume, or choose another --out.")
-    elif found is None and out.is_dir() and any(path.name not in OUR_FILES for path in out.iterdir()):
+    elif found is None and _holds_strange_files(out):
         raise UserError(f"{out} holds files that are not of a run. Choose an empty or a new folder for --out.")
     if found is not None and found != key:
         raise UserError(f"{out} holds a run of another recipe or on other data. Choose another --out, or start it as it was started.")
     return (out / DESCRIPTION).is_file()
+
+
+def _holds_strange_files(out: Path) -> bool:
+    names = {path.name for path in out.iterdir() if not is_staged(path)}
+    ours = {*OUR_FILES, *LAST_FILES} if "recipe.json" in names else {*OUR_FILES}
+    return not names <= ours
 
 
 def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSet | None:
