@@ -20,6 +20,7 @@ LEVELS = {
     "predictor": 5, "recipe": 5,
     "evaluation": 6, "run": 6, "card": 6,
     "plots": 7,
+    "scale": 8,
     "cli": 9, "__main__": 9,
 }  # fmt: skip
 
