@@ -72,6 +72,10 @@ def test_transformers_is_imported_by_the_bench_alone() -> None:
     assert users == {"litotes.evaluation.bench"}
 
 
+def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
+    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {"litotes.scale.on_ray"}
+
+
 @pytest.mark.parametrize("file", FILES, ids=module_of)
 def test_nothing_unpickles_or_runs_strings(file: Path) -> None:
     assert not outside_imports(file) & {"pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}

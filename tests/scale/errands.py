@@ -81,6 +81,12 @@ def _stop(errand: Errand, n_before: int) -> None:
     raise Stopped("Stopped after step 1.")
 
 
+def _stop_once(errand: Errand, n_before: int) -> None:
+    """As a training loop whose process, but nobody else's, was sent SIGTERM."""
+    if n_before == 0:
+        _stop(errand, n_before)
+
+
 def _die(errand: Errand, n_before: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -124,6 +130,7 @@ def _describe(errand: Errand, n_before: int) -> None:
 
 
 DOES = {
-    "write": _write, "fail": _fail, "crash": _crash, "interrupt": _interrupt, "stop": _stop, "die": _die, "die-once": _die_once,
-    "die-later": _die_later, "leave": _leave, "sleep": _sleep, "stay": _stay, "train": _train, "describe": _describe,
+    "write": _write, "fail": _fail, "crash": _crash, "interrupt": _interrupt, "stop": _stop, "stop-once": _stop_once,
+    "die": _die, "die-once": _die_once, "die-later": _die_later, "leave": _leave, "sleep": _sleep, "stay": _stay,
+    "train": _train, "describe": _describe,
 }  # fmt: skip
