@@ -20,6 +20,7 @@ LEVELS = {
     "predictor": 5, "recipe": 5,
     "preparation": 6, "evaluation": 6, "run": 6, "card": 6,
     "plots": 7,
+    "scale": 8,
     "cli": 9, "__main__": 9,
 }  # fmt: skip
 
@@ -69,6 +70,10 @@ def test_no_cycles() -> None:
 def test_transformers_is_imported_by_the_bench_alone() -> None:
     users = {module_of(file) for file in FILES if "transformers" in outside_imports(file)}
     assert users == {"litotes.evaluation.bench.classify"}
+
+
+def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
+    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {"litotes.scale.on_ray"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

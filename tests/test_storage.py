@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from litotes.storage import clear_staged, is_whole, remove_folder, write_folder, write_text
+from litotes.errors import UserError
+from litotes.storage import LOCK, clear_staged, is_whole, locked, remove_folder, write_folder, write_text
 
 
 def fill(folder: Path) -> None:
@@ -57,3 +60,71 @@ def test_removed_folders_are_gone(tmp_path: Path) -> None:
     write_folder(tmp_path / "x", fill)
     remove_folder(tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from litotes.storage import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder_of(folder: Path) -> subprocess.Popen[str]:
+    """A process that holds the lock until its stdin is closed."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "locked\n"
+    return process
+
+
+def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "x"
+    with holder_of(folder) as process:
+        with (
+            pytest.raises(UserError, match=rf"being written by another process \(PID {process.pid} on .*choose another --out"),
+            locked(folder),
+        ):
+            raise AssertionError
+        process.communicate("")
+    assert not list(folder.iterdir())
+    with locked(folder):
+        assert (folder / LOCK).is_file()
+    assert not list(folder.iterdir())
+
+
+def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
+    with holder_of(tmp_path) as process:
+        process.kill()
+    assert (tmp_path / LOCK).is_file()  # nobody was left to remove it
+    with locked(tmp_path), pytest.raises(UserError, match="being written"), locked(tmp_path):
+        raise AssertionError
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder removes the file between a newcomer's opening it and locking it: the newcomer's lock would be on nothing."""
+    from litotes import storage
+
+    original, seen = storage._ask_for_lock, []
+
+    def after_a_removal(descriptor: int, folder: Path) -> None:
+        if not seen:
+            (folder / LOCK).unlink()
+        seen.append(descriptor)
+        original(descriptor, folder)
+
+    monkeypatch.setattr(storage, "_ask_for_lock", after_a_removal)
+    with locked(tmp_path):
+        monkeypatch.undo()
+        with pytest.raises(UserError, match="being written"), locked(tmp_path):
+            raise AssertionError
+    assert len(seen) == 2
+
+
+def test_a_file_cannot_be_locked_as_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(UserError, match="is a file; --out needs a folder"), locked(tmp_path / "x"):
+        raise AssertionError

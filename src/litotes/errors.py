@@ -6,3 +6,7 @@ class UserError(Exception):
 
     The command line prints it as one line and exits with code 2; every other exception is a bug and exits with 1.
     """
+
+
+class Stopped(UserError):
+    """The user asked to stop (Ctrl-C), which is no failure: what is done is kept, and the same command goes on from there."""

@@ -132,10 +132,11 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
 def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:
     """The settings of the table that lies under these names."""
     for name in names:
-        annotation: Any = model.model_fields[name].annotation
-        model = next((inner for inner in (annotation, *get_args(annotation)) if _is_model(inner)), None)  # a table, or a list of them
-        if model is None:
+        annotation = model.model_fields[name].annotation
+        inner = [part for part in (annotation, *get_args(annotation)) if _is_model(part)]  # a table, or a list of them
+        if not inner:
             return {}
+        model = inner[0]
     return model.model_fields
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -29,15 +30,18 @@ from litotes.predictor import Predictor
 from litotes.preparation import Prepared, prepare
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
-from litotes.storage import write_json
+from litotes.storage import LOCK, is_staged, locked, write_json
 from litotes.training.feeding import feeder, freeze
 from litotes.training.held_out import calibrations, held_out_score
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import joined
 from litotes.training.run_state import Checkpoints, RunState
 
-OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard")
+OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK)
 """What a run that was killed before its first checkpoint may have left."""
+
+LAST_FILES = ("scores.json", "model.safetensors", "tokenizer.json", "README.md", "config.json")
+"""What one that was killed in its very last moments may have left beside them: litotes.json comes after these."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +64,24 @@ def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool 
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
-        if recipe.model.separate:
-            return _train_separately(recipe, Surroundings(chosen, out, recipe.key(), processes, watch), resume=resume)
-        return _train(recipe, Surroundings(chosen, out, recipe.key(), processes, watch), resume=resume)
+        around = Surroundings(chosen, out, recipe.key(), processes, watch)
+        return _train_separately(recipe, around, resume=resume) if recipe.model.separate else _train_one(recipe, around, resume=resume)
 
 
-def _train(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
-    started = time.monotonic()
+def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
     prepared = prepare(recipe)
     around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")  # the same file name may hold other texts today
     checkpoints = Checkpoints(around.folder / "checkpoints", key=around.key)
-    if _is_finished(around.key, around.folder, checkpoints, resume=resume):
-        return finished_run(around.folder, checkpoints)
+    with ExitStack() as stack:
+        if around.processes.is_first:
+            stack.enter_context(locked(around.folder))
+        if _is_finished(around.key, around.folder, checkpoints, resume=resume):
+            return finished_run(around.folder, checkpoints)
+        return _train(recipe, prepared, around, checkpoints, resume=resume)
+
+
+def _train(recipe: Recipe, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints, *, resume: bool) -> Run:
+    started = time.monotonic()
     source = pretrained.load(recipe.model.encoder, weighting=recipe.model.weighting, max_pieces=recipe.model.max_pieces)
     torch.manual_seed(recipe.seed)  # the heads' first weights
     tasks = list(prepared.train.tasks.values())
@@ -95,7 +105,7 @@ def _train_separately(recipe: Recipe, around: Surroundings, *, resume: bool) -> 
     for task in prepared.train.tasks:
         alone = recipe.changed(data__tasks=[task], model__separate=False)
         here = replace(around, folder=around.folder / task, watch=prefixed(around.watch, task))
-        runs.append(_train(alone, here, resume=resume))
+        runs.append(_train_one(alone, here, resume=resume))
     notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
     rows = tuple(row for run in runs for row in run.scores)
     if around.processes.is_first:
@@ -150,14 +160,12 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
 def _check_parts(out: Path, tasks: Sequence[str]) -> None:
     """What lies in the folder of a run per task must be of such a run."""
     ours = {*tasks, DESCRIPTION, "recipe.json", "scores.json"}
-    if out.exists() and (not out.is_dir() or any(path.name not in ours for path in out.iterdir())):
+    if out.exists() and (not out.is_dir() or any(path.name not in ours and not is_staged(path) for path in out.iterdir())):
         raise UserError(f"{out} holds files that are not of a run with a model per task. Choose an empty or a new folder for --out.")
 
 
 def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
     """Whether `out` already holds this very run; anything else in the way is a mistake to be told before work starts."""
-    if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is a file; --out needs a folder.")
     found = checkpoints.key_found()
     if (out / DESCRIPTION).is_file():
         if not resume:
@@ -165,13 +173,23 @@ def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool)
         found = str(load_model(out).facts.get("key"))
     elif found is not None and not resume:
         raise UserError(f"{out} holds a run that was stopped. Go on with --resume, or choose another --out.")
-    elif found is None and out.is_dir() and any(path.name not in OUR_FILES for path in out.iterdir()):
+    elif found is None and _holds_strange_files(out):
         raise UserError(f"{out} holds files that are not of a run. Choose an empty or a new folder for --out.")
     if found is not None and found != key:
         raise UserError(f"{out} holds a run of another recipe or on other data. Choose another --out, or start it as it was started.")
     return (out / DESCRIPTION).is_file()
 
 
+def _holds_strange_files(out: Path) -> bool:
+    names = {path.name for path in out.iterdir() if not is_staged(path)}
+    ours = {*OUR_FILES, *LAST_FILES} if "recipe.json" in names else {*OUR_FILES}
+    return not names <= ours
+
+
+def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSet | None:
+    if prepared.held_out is None:
+        return None
+    return text_set(prepared.held_out.examples, prepared.train.tasks.values(), source.tokenizer)
 def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained) -> TextSet:
     tasks = prepared.train.tasks.values()
     return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)

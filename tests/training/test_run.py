@@ -16,10 +16,11 @@ import pytest
 import torch
 
 from litotes.checkpoint import load_model
-from litotes.errors import UserError
+from litotes.errors import Stopped, UserError
 from litotes.predictor import Predictor
 from litotes.recipe import Recipe
 from litotes.run import prepare, train
+from litotes.storage import locked
 from litotes.training import loop
 
 
@@ -111,6 +112,34 @@ def test_a_killed_run_ends_as_one_never_killed(
     assert not (tmp_path / "killed" / "checkpoints").exists()
 
 
+@pytest.mark.parametrize("fatal_file", ["recipe.json", "tokenizer.json", "litotes.json"])
+def test_a_run_killed_while_it_writes_its_files_goes_on(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_file: str
+) -> None:
+    """Without any checkpoint: what lies there is its own, half-written files as well."""
+    original = Path.replace
+
+    def dying(self: Path, target: Path) -> Path:
+        if target.name == fatal_file:
+            raise Killed
+        return original(self, target)
+
+    monkeypatch.setattr(Path, "replace", dying)
+    monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: None)  # who is killed does not tidy up
+    with pytest.raises(Killed):
+        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run")
+    monkeypatch.undo()
+    assert (tmp_path / "run" / f".staged-{fatal_file}").is_file()
+    assert train(tiny_recipe.changed(training__epochs=1), tmp_path / "run", resume=True).scores
+    assert not list((tmp_path / "run").glob(".*"))
+
+
+def test_two_processes_do_not_write_into_one_folder(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    with locked(tmp_path / "run"), pytest.raises(UserError, match=rf"being written by another process \(PID {os.getpid()} on .*--out"):
+        train(tiny_recipe, tmp_path / "run")
+    assert not list((tmp_path / "run").iterdir())
+
+
 def test_a_damaged_checkpoint_is_passed_over(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0)
     train(recipe, tmp_path / "whole")
@@ -191,7 +220,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(tiny_recipe: Recipe, tmp_path: Path,
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(loop.Loop, "_step", interrupted)
-    with pytest.raises(UserError, match=r"Stopped after step 3 of .*--resume"):
+    with pytest.raises(Stopped, match=r"Stopped after step 3 of .*--resume"):
         train(tiny_recipe, tmp_path / "stopped")
     monkeypatch.undo()
     with pytest.raises(UserError, match="was stopped"):

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from litotes.data.rows import Row, read_records, require_columns, tabulated
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.errors import UserError
-from litotes.evaluation.scores import N_RESAMPLES, Floats, Scores, classes_of, interval, macro_f1, score
+from litotes.counting import Floats, classes_of, macro_f1
+from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
 
 TASKS = (SENTIMENT, SARCASM)
 VARIETIES = ("en-AU", "en-UK")

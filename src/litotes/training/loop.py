@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from litotes.classifier import Classifier
-from litotes.errors import UserError
+from litotes.errors import Stopped, UserError
 from litotes.progress import Watch, unwatched
 from litotes.registry import pick
 from litotes.storage import write_text
@@ -92,7 +92,7 @@ class Loop:
                     if interruption.wanted:
                         self._save()
                         where = f"Stopped after step {self.state.step} of {self.n_steps}."
-                        raise UserError(f"{where} Start the command again to go on (train: with --resume).")
+                        raise Stopped(f"{where} Start the command again to go on (train: with --resume).")
                 self._end_epoch()
         if self.tensors.best:
             self.classifier.load_state_dict(self.tensors.best, strict=False)

@@ -1,0 +1,129 @@
+"""Jobs in several worker processes. A worker that dies loses nothing: its job is given to another one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from multiprocessing.connection import wait
+from types import TracebackType
+from typing import Generic
+
+from litotes.errors import Stopped
+from litotes.progress import Watch
+from litotes.scale.outcomes import Job, Outcome, Tally, Work
+from litotes.scale.worker import Worker
+
+MAX_DEATHS = 2
+"""A job that has ended so many workers is not given to another one."""
+
+GRACE_SECONDS = 10.0
+"""How long a worker that is told to stop may take to save."""
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+_KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out
+
+
+def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch) -> Iterator[Outcome]:
+    """The jobs in up to `n_workers` processes; see `run_jobs`."""
+    n_workers = min(n_workers, len(jobs))
+    tally = Tally(len(jobs), n_workers=n_workers, watch=watch)
+    with Crew(jobs, work, n_workers=n_workers) as crew:
+        try:
+            crew.hand_out()
+            tally.show(crew.running())
+            while crew.running():
+                outcomes = crew.collect()
+                tally.add(outcomes)
+                crew.hand_out()  # before the caller takes its time with the outcomes
+                tally.show(crew.running())
+                yield from outcomes
+        except KeyboardInterrupt as error:
+            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} runs done. Start the command again to go on.") from error
+
+
+class Crew(Generic[Job]):
+    """The workers, and the jobs that wait for one."""
+
+    def __init__(self, jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int) -> None:
+        self.jobs, self.work, self.n_workers = jobs, work, n_workers
+        self.n_threads = threads_each(n_workers)
+        self.waiting = deque(jobs)
+        self.workers: list[Worker] = []
+        self.n_deaths: Counter[str] = Counter()
+
+    def __enter__(self) -> Crew[Job]:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        deadline = time.monotonic() + GRACE_SECONDS
+        try:
+            for worker in self.workers:
+                worker.tell_to_stop()
+            for worker in self.workers:
+                worker.process.join(max(deadline - time.monotonic(), 0.0))
+        finally:  # also at a second Ctrl-C
+            for worker in self.workers:
+                worker.end()
+
+    def running(self) -> dict[str, float]:
+        """The jobs at work, and since when."""
+        return {worker.job: worker.since for worker in self.workers if worker.job is not None}
+
+    def hand_out(self) -> None:
+        """A job to everyone who has none, in the order of the jobs."""
+        self.workers = [worker for worker in self.workers if worker.job is not None or worker.process.is_alive()]
+        while self.waiting and (worker := self._free_worker()) is not None:
+            name = self.waiting.popleft()
+            worker.give(name, self.work, self.jobs[name])
+
+    def collect(self) -> list[Outcome]:
+        """Waits a moment for outcomes; takes the jobs of the dead back."""
+        wait([worker.pipe for worker in self.workers if worker.job is not None], timeout=_SECONDS_BETWEEN_LOOKS)
+        outcomes = []
+        for worker in [worker for worker in self.workers if worker.job is not None]:
+            is_dead = worker.process.exitcode is not None  # asked first: what it said before it died counts
+            outcome = worker.answer()
+            if outcome is None and is_dead:
+                outcome = self._bury(worker)
+            elif outcome is not None:
+                worker.job = None
+            if outcome is not None:
+                outcomes.append(outcome)
+        return outcomes
+
+    def _free_worker(self) -> Worker | None:
+        for worker in self.workers:
+            if worker.job is None:
+                return worker
+        if len(self.workers) < self.n_workers:
+            self.workers.append(Worker(n_threads=self.n_threads))
+            return self.workers[-1]
+        return None
+
+    def _bury(self, worker: Worker) -> Outcome | None:
+        """Takes back the job of a dead worker; gives its outcome when it has ended too many."""
+        assert worker.job is not None
+        self.workers.remove(worker)
+        worker.end()
+        self.n_deaths[worker.job] += 1
+        if self.n_deaths[worker.job] < MAX_DEATHS:
+            self.waiting.append(worker.job)  # at the end, where fewer others compete for memory
+            return None
+        return Outcome(worker.job, time.monotonic() - worker.since, error=_last_words(worker))
+
+
+def _last_words(worker: Worker) -> str:
+    code = worker.process.exitcode or 0
+    how = f"signal {-code}" if code < 0 else f"exit code {code}"
+    advice = "perhaps out of memory; use fewer --workers" if code == _KILLED else "run it with --workers 1 to see why"
+    return f"{worker.job} ended its worker twice ({how}): {advice}."
+
+
+def threads_each(n_workers: int) -> int:
+    """A worker's share of this machine's cores; fewer when OMP_NUM_THREADS asks for fewer."""
+    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    share = max(1, n_cores // max(n_workers, 1))
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(share, max(int(asked), 1)) if asked.isdecimal() else share
