@@ -43,9 +43,9 @@ def answers(generator: np.random.Generator, n: int, n_seeds: int) -> tuple[Array
 def test_interval_covers_the_mean_over_all_seeds(n_seeds: int) -> None:
     generator = np.random.default_rng(n_seeds)
     truth = true_score(recalls(generator, 100_000)).mean()
-    intervals = [mean_interval(*answers(generator, 300, n_seeds), 2, seed=trial) for trial in range(150)]
+    intervals = [mean_interval(*answers(generator, 500, n_seeds), 2, seed=trial) for trial in range(150)]
     covered = np.mean([low <= truth <= high for low, high in intervals])
-    assert 0.92 <= covered <= 0.995
+    assert 0.92 <= covered <= 0.995  # drawing two or three seeds with replacement: 0.84 and 0.90
 
 
 def test_interval_over_seeds_is_wider_than_over_texts() -> None:
