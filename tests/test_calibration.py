@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
@@ -44,6 +44,7 @@ def test_temperature_finds_the_planted_one(too_sure: float, n_classes: int) -> N
     assert temperature(logits, gold) == pytest.approx(too_sure, rel=0.08)
 
 
+@settings(deadline=None)  # a busy machine is no error
 @given(st.integers(0, 10_000), st.integers(1, 30), st.integers(2, 4))
 def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
     generator = np.random.default_rng(seed)
@@ -116,10 +117,13 @@ def test_the_worst_group_decides() -> None:
 
 def test_threshold_is_quick_and_the_same_twice() -> None:
     probabilities, gold = two_class(2000, shift=-1.0, rate=0.3, seed=4)
-    first = threshold(probabilities, gold)
-    start = perf_counter()
-    assert threshold(probabilities, gold) == first
-    assert perf_counter() - start < 1.0  # about 0.05 s on a free core
+    found, seconds = set(), []
+    for _ in range(4):
+        start = perf_counter()
+        found.add(threshold(probabilities, gold))
+        seconds.append(perf_counter() - start)
+    assert len(found) == 1
+    assert min(seconds) < 0.3
 
 
 def test_apply_is_softmax_then_decision() -> None:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from sklearn import metrics
 
 from litotes.counting import confusion, macro_f1
-from litotes.evaluation.matrix import bootstrap_mean
 from litotes.evaluation.scores import bootstrap, interval, score, score_regression
 from litotes.flow import Task
 
@@ -71,24 +70,6 @@ def test_same_bytes_twice() -> None:
     assert score(gold, predicted, TWO, seed=3) == score(gold, predicted, TWO, seed=3)
 
 
-def test_interval_over_seeds_is_wider_than_over_texts() -> None:
-    generator = np.random.default_rng(3)
-    gold = generator.integers(0, 2, 300)
-    good = np.where(generator.random(300) < 0.9, gold, 1 - gold)
-    poor = np.where(generator.random(300) < 0.6, gold, 1 - gold)
-    alike = interval(bootstrap_mean(gold, np.stack([good, good]), 2, seed=0))
-    apart = interval(bootstrap_mean(gold, np.stack([good, poor]), 2, seed=0))
-    assert apart[1] - apart[0] > 2 * (alike[1] - alike[0])
-
-
-def test_one_seed_is_the_plain_bootstrap() -> None:
-    generator = np.random.default_rng(4)
-    gold = generator.integers(0, 2, 150)
-    predicted = np.where(generator.random(150) < 0.7, gold, 1 - gold)
-    one = interval(bootstrap_mean(gold, predicted[None], 2, seed=0))
-    assert one == pytest.approx(interval(bootstrap(confusion(gold, predicted, 2), seed=0)), abs=0.02)
-
-
 def test_regression_equals_numpy_and_ranks() -> None:
     gold, predicted = np.array([1.0, 2.0, 2.0, 4.0, 5.0]), np.array([1.5, 1.0, 2.5, 3.5, 6.0])
     scores = score_regression(gold, predicted, Task("similarity", ()))
@@ -103,4 +84,3 @@ def test_losing_a_rare_class_is_no_gain() -> None:
     gold = np.array([0] * 98 + [1] * 2)
     constant = np.zeros(100, dtype=np.int64)
     assert score(gold, constant, TWO).interval[1] <= 0.5
-    assert interval(bootstrap_mean(gold, constant[None], 2, seed=0))[1] <= 0.5

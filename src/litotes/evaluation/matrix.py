@@ -1,8 +1,8 @@
 """Does it hold elsewhere? Train on each variety (or source), test on every one.
 
 A row is what a model was trained on, a column what it was tested on. With several seeds a cell is the mean over the seeds, and its
-interval covers both the choice of texts and the choice of seed: every resample draws texts and seeds with replacement. Resampling two
-or three seeds understates how much seeds differ, so with few seeds it is mostly an interval over texts.
+interval covers both the choice of texts (bootstrap) and the choice of seeds (Student's t, which is wide for few of them; `intervals.py`).
+With one seed it covers the choice of texts alone.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from litotes.counting import Floats, classes_of, confusion, macro_f1
+from litotes.counting import confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.scores import N_RESAMPLES, constant, interval
+from litotes.evaluation.intervals import mean_interval
+from litotes.evaluation.scores import constant
 from litotes.predictor import Predictor
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
@@ -152,25 +153,11 @@ def _cell(results: Sequence[Judged], trained_on: str, tested_on: str, *, seed: i
         tested_on=tested_on,
         n=len(gold),
         macro_f1=float(by_seed.mean()),
-        interval=interval(bootstrap_mean(gold, predicted, n_classes, seed=seed)),
+        interval=mean_interval(gold, predicted, n_classes, seed=seed),
         majority=float(macro_f1(constant(counts[0].sum(1)))),
         by_seed=tuple(float(value) for value in by_seed),
         n_collapsed=int(sum(several_classes and len(set(row)) == 1 for row in predicted.tolist())),
     )
-
-
-def bootstrap_mean(gold: np.ndarray[Any, Any], predicted: np.ndarray[Any, Any], n_classes: int, *, seed: int) -> Floats:
-    """The mean over drawn seeds of macro-F1 over drawn texts. gold (text,), predicted (seed, text) → (resample,)"""
-    generator = np.random.default_rng(seed)
-    n_seeds, n = predicted.shape
-    draws = generator.multinomial(n, np.full(n, 1 / n), size=N_RESAMPLES)  # (resample, text): how often each text is drawn
-    place = gold * n_classes + predicted  # (seed, text): the confusion cell a text falls into
-    one_hot = np.eye(n_classes**2, dtype=np.int64)[place]  # (seed, text, class²)
-    counts = np.einsum("rt,stc->src", draws, one_hot, optimize=True).reshape(n_seeds, N_RESAMPLES, n_classes, n_classes)
-    among = classes_of(np.sum([confusion(gold, row, n_classes) for row in predicted], axis=0))
-    scores = macro_f1(counts, among)  # (seed, resample)
-    chosen = generator.integers(0, n_seeds, size=(n_seeds, N_RESAMPLES))
-    return np.asarray(np.take_along_axis(scores, chosen, axis=0).mean(0))
 
 
 def _collapses(matrices: Sequence[CrossMatrix]) -> list[str]:

@@ -1,0 +1,102 @@
+"""Calibration errors by hand and by simulation, and the diagram that shows them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.metrics import brier_score_loss
+
+from litotes.calibration import Calibration, fit
+from litotes.errors import UserError
+from litotes.evaluation.reliability import Reliability, reliability
+from litotes.plots.matrix import rendered
+from litotes.plots.reliability import figure
+
+Array = np.ndarray[Any, Any]
+
+
+def simulated(n: int, *, too_sure: float, seed: int) -> tuple[Array, Array]:
+    """Logits of three classes, `too_sure` times as large as they should be, and gold classes."""
+    generator = np.random.default_rng(seed)
+    logits = 1.5 * generator.normal(size=(n, 3))
+    gold = (softmax(logits, axis=1).cumsum(1) < generator.random((n, 1))).sum(1)
+    return too_sure * logits, np.minimum(gold, 2)
+
+
+def judged(calibration: Calibration, logits: Array, gold: Array) -> Reliability:
+    labels, probabilities = calibration.apply(logits)
+    return reliability(probabilities[np.arange(len(gold)), labels], labels == gold)
+
+
+def test_by_hand() -> None:
+    result = reliability([0.55, 0.65, 0.95, 0.95, 1.0], [True, False, True, True, False])
+    assert [(one.low, one.high, one.n) for one in result.bins] == [(0.5, 0.6, 1), (0.6, 0.7, 1), (0.9, 1.0, 3)]
+    assert [one.right for one in result.bins] == pytest.approx([1, 0, 2 / 3])
+    assert [one.confidence for one in result.bins] == pytest.approx([0.55, 0.65, 2.9 / 3])
+    assert result.ece == pytest.approx((0.45 + 0.65 + 0.9) / 5)
+    assert result.ece_equal_mass == pytest.approx((0.45 + 0.65 + 0.1 + 1.0) / 5)  # 1.0 has a bin of its own, the two 0.95 share one
+    assert result.accuracy == pytest.approx(0.6)
+    assert result.confidence == pytest.approx(4.1 / 5)
+    assert result.brier == pytest.approx(brier_score_loss([1, 0, 1, 1, 0], [0.55, 0.65, 0.95, 0.95, 1.0]))
+    assert json.loads(json.dumps(result.as_json()))["bins"][2]["n"] == 3
+
+
+def test_interval_of_a_bin() -> None:
+    (one,) = reliability([0.85] * 10, [True] * 8 + [False] * 2).bins
+    assert one.interval == pytest.approx((0.4902, 0.9433), abs=1e-4)  # Wilson's for 8 of 10
+    (one,) = reliability([1.0] * 3, [True] * 3).bins
+    assert 0.4 < one.interval[0] < 0.5
+    assert one.interval[1] == 1.0
+
+
+def test_equal_mass_bins_hold_equally_many() -> None:
+    """Texts in tens, each ten right or wrong as a whole: only bins that keep the tens together give this error."""
+    sure = np.linspace(0.5, 0.99, 100)
+    right = np.arange(100) // 10 % 2 == 0
+    by_hand = np.abs((right - sure).reshape(10, 10).sum(1)).sum() / 100
+    shuffled = np.random.default_rng(0).permutation(100)
+    assert reliability(sure[shuffled], right[shuffled]).ece_equal_mass == pytest.approx(by_hand)
+
+
+def test_a_calibrated_model_has_hardly_any_error() -> None:
+    result = judged(Calibration(), *simulated(20_000, too_sure=1.0, seed=1))
+    assert result.ece < 0.012
+    assert result.ece_equal_mass < 0.012
+    assert result.confidence == pytest.approx(result.accuracy, abs=0.012)
+
+
+def test_the_temperature_mends_an_over_confident_model() -> None:
+    calibration = fit(*simulated(500, too_sure=3.0, seed=2))
+    fresh = simulated(3000, too_sure=3.0, seed=3)
+    before, after = judged(Calibration(), *fresh), judged(calibration, *fresh)
+    assert before.ece > 0.12
+    assert after.ece < 0.04
+    assert after.ece_equal_mass < before.ece_equal_mass / 3
+    assert after.brier < before.brier
+    assert after.accuracy == before.accuracy  # a temperature changes no label
+
+
+def test_what_is_no_confidence_is_refused() -> None:
+    with pytest.raises(UserError, match="no texts"):
+        reliability([], [])
+    for wrong in ([1.2], [float("nan")], [0.5, 0.5]):
+        with pytest.raises(ValueError, match="probabilities"):
+            reliability(wrong, [True])
+
+
+def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
+    logits, gold = simulated(300, too_sure=3.0, seed=4)
+    results = {"before": judged(Calibration(), logits, gold), "after $_{$": judged(fit(logits, gold), logits, gold)}
+    svg = rendered(figure(results), "svg")
+    written = [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    for name, result in results.items():
+        assert f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})" in written
+        assert {str(one.n) for one in result.bins} <= set(written)
+    assert written.count("as sure as right") == 1
+    assert svg == rendered(figure(results), "svg")
+    assert rendered(figure({"alone": results["before"]}), "png").startswith(b"\x89PNG")
