@@ -190,6 +190,8 @@ def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSe
     if prepared.held_out is None:
         return None
     return text_set(prepared.held_out.examples, prepared.train.tasks.values(), source.tokenizer)
+
+
 def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained) -> TextSet:
     tasks = prepared.train.tasks.values()
     return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)

@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from litotes.data.sources import load
 from litotes.errors import UserError
-from litotes.evaluation.matrix import CrossMatrix, MatrixCell, Study, cross, file_name
+from litotes.evaluation.matrix import Crossing, cross, file_name
 from litotes.evaluation.report import html_report, in_words
+from litotes.evaluation.tables import CrossMatrix, MatrixCell, make_cell
 from litotes.plots.matrix import figure, rendered
 from litotes.recipe import Recipe
 
@@ -23,7 +25,7 @@ def cell(trained_on: str, tested_on: str, value: float, *, n_collapsed: int = 0,
 @pytest.fixture
 def matrix() -> CrossMatrix:
     cells = (cell("a", "a", 0.9), cell("a", "b", 0.6), cell("b", "a", 0.42, n_collapsed=1), cell("b", "b", 0.8))
-    return CrossMatrix("sarcasm", "variety", ("a", "b"), cells)
+    return CrossMatrix("sarcasm", "variety", ("a", "b"), ("a", "b"), cells)
 
 
 def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
@@ -40,18 +42,59 @@ def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path:
     recipe = tiny_recipe.changed(data__where__variety=None, training__epochs=1, data__tasks=["sentiment"])
     study = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
     (matrix,) = study.matrices
-    assert matrix.names == ("en-AU", "en-IN", "en-UK")
+    assert matrix.rows == matrix.columns == ("en-AU", "en-IN", "en-UK")
     assert len(matrix.cells) == 9
     assert all(len(one.by_seed) == 2 and one.interval[0] <= one.macro_f1 <= one.interval[1] for one in matrix.cells)
     files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.safetensors")}
     assert len(files) == 6
-    for name in matrix.names:  # each row learned from its own variety alone
+    for name in matrix.rows:  # each row learned from its own variety alone
         facts = json.loads((tmp_path / "models" / f"{name}-0" / "litotes.json").read_text())["facts"]
         assert facts["recipe"]["data"]["where"]["variety"] == name
         assert facts["data"]["n_train"] == len(load("sampler").where(variety=name, split="train").hold_out(0.2, seed=0)[0])
     again = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
     assert again.as_json() == study.as_json()
     assert {path: path.stat().st_mtime_ns for path in files} == files
+
+
+def test_a_cell_that_has_nothing_to_learn_is_left_out_with_a_word(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    rows = ["text,sentiment,sarcasm,variety,source,split"]
+    for number in range(16):
+        for variety in ("en-AU", "en-UK"):
+            for source in ("Forum", "Shop"):
+                ironic = number % 3 == 0 and not (variety == "en-UK" and source == "Shop")  # British shoppers mean what they say
+                split = "test" if number % 4 == 0 else "train"
+                rows.append(f"{variety} {source} text {number},{number % 2},{int(ironic)},{variety},{source},{split}")
+    (tmp_path / "made.csv").write_text("\n".join(rows) + "\n")
+    columns = "label.sentiment=sentiment&label.sarcasm=sarcasm&variety=variety&source=source&split=split"
+    recipe = tiny_recipe.changed(
+        data__source=f"table:{tmp_path / 'made.csv'}?{columns}", data__where__variety=None, training__epochs=1, training__held_out=0.0
+    )
+    result = cross(recipe, tmp_path / "out", axis="cell", device="cpu")
+    tables = {matrix.task: matrix for matrix in result.matrices}
+    cells = ("en-AU Forum", "en-AU Shop", "en-UK Forum", "en-UK Shop")
+    assert tables["sentiment"].rows == tables["sentiment"].columns == tables["sarcasm"].columns == cells
+    assert tables["sarcasm"].rows == cells[:3]
+    assert any("Nothing to learn about sarcasm from en-UK Shop" in note for note in result.notes)
+
+
+def test_a_table_without_common_names_has_no_home() -> None:
+    table = CrossMatrix("sarcasm", "variety", ("linear",), ("a", "b"), (cell("linear", "a", 0.9), cell("linear", "b", 0.7)))
+    assert table.at_home is table.elsewhere is None
+    assert table.mean == pytest.approx(0.8)
+    assert "0.800" in in_words(table)
+
+
+def test_a_failed_run_leaves_a_hole(matrix: CrossMatrix) -> None:
+    holed = CrossMatrix("sarcasm", "variety", ("a", "b"), ("a", "b"), matrix.cells[:3])
+    assert holed.find("b", "b") is None
+    assert b"0.420" in rendered(figure([holed]), "svg")
+
+
+def test_a_cell_says_how_many_models_collapsed() -> None:
+    gold = np.array([0, 1, 0, 1])
+    made = make_cell("a", "b", gold, np.array([[0, 1, 0, 1], [1, 1, 1, 1]]), 2)
+    assert made.n_collapsed == 1
+    assert made.by_seed == pytest.approx((1.0, 1 / 3))
 
 
 def test_a_matrix_needs_two_names(tiny_recipe: Recipe, tmp_path: Path) -> None:
@@ -68,7 +111,7 @@ def test_names_of_varieties_stay_in_the_folder(name: str) -> None:
 
 
 def test_odd_names_are_drawn(matrix: CrossMatrix) -> None:
-    odd = CrossMatrix("a$_{$b", "variety", ("US$_{$x",), (cell("US$_{$x", "US$_{$x", 0.5),))
+    odd = CrossMatrix("a$_{$b", "variety", ("US$_{$x",), ("US$_{$x",), (cell("US$_{$x", "US$_{$x", 0.5),))
     assert b"US$_{$x" in rendered(figure([odd]), "svg")
 
 
@@ -81,7 +124,7 @@ def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -
 
 
 def test_report_is_one_file_that_needs_nothing_else(matrix: CrossMatrix) -> None:
-    study = Study(Recipe(), (0,), (matrix,), ("<b>a note</b>",))
+    study = Crossing(Recipe(), (0,), (matrix,), ("<b>a note</b>",))
     page = html_report(study, load("sampler"), picture=rendered(figure([matrix]), "svg").decode())
     assert "0.900" in page
     assert 'class="collapsed"' in page

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.evaluation.matrix import CrossMatrix
+    from litotes.evaluation.tables import CrossMatrix
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -17,7 +17,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. training.epochs=3")
     parser.add_argument("--seeds", type=count, default=1, metavar="N", help="models per row (default 1)")
-    parser.add_argument("--by", choices=("variety", "source"), default="variety", help="what rows and columns are")
+    parser.add_argument("--by", choices=("variety", "source", "cell"), default="variety", help="what rows and columns are")
     parser.set_defaults(run=run)
 
 
@@ -55,9 +55,9 @@ def _print(matrix: CrossMatrix) -> None:
     from litotes.cli.display import print_table
 
     rows = []
-    for trained_on in matrix.names:
-        cells = [matrix.cell(trained_on, tested_on) for tested_on in matrix.names]
+    for trained_on in matrix.rows:
+        cells = [matrix.cell(trained_on, tested_on) for tested_on in matrix.columns]
         rows.append((trained_on, *(f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})" for cell in cells)))
-    majority = [matrix.cell(matrix.names[0], name).majority for name in matrix.names]
+    majority = [matrix.cell(matrix.rows[0], name).majority for name in matrix.columns]
     rows.append(("majority line", *(f"{value:.3f}" for value in majority)))
-    print_table(("trained on \\ tested on", *matrix.names), rows, title=f"{matrix.task}: macro-F1 (95 % interval)")
+    print_table(("trained on \\ tested on", *matrix.columns), rows, title=f"{matrix.task}: macro-F1 (95 % interval)")

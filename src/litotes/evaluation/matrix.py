@@ -1,78 +1,31 @@
-"""Does it hold elsewhere? Train on each variety (or source), test on every one.
-
-A row is what a model was trained on, a column what it was tested on. With several seeds a cell is the mean over the seeds, and its
-interval covers both the choice of texts (bootstrap) and the choice of seeds (Student's t, which is wide for few of them; `intervals.py`).
-With one seed it covers the choice of texts alone.
-"""
+"""Does it hold elsewhere? Train on each variety (or source, or cell), test on every one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from litotes.counting import confusion, macro_f1
-from litotes.data.corpus import Corpus
+from litotes.data.corpus import Corpus, cell_of
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.intervals import mean_interval
-from litotes.evaluation.scores import constant
+from litotes.evaluation.tables import CrossMatrix, collapses, make_cell
 from litotes.predictor import Predictor
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
 from litotes.run import train
 
-Axis = Literal["variety", "source"]
+Axis = Literal["variety", "source", "cell"]
 
 
 @dataclass(frozen=True)
-class MatrixCell:
-    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval and the majority line of the tested texts."""
-
-    trained_on: str
-    tested_on: str
-    n: int
-    macro_f1: float
-    interval: tuple[float, float]
-    majority: float
-    by_seed: tuple[float, ...]
-    n_collapsed: int
-
-
-@dataclass(frozen=True)
-class CrossMatrix:
-    """One task's matrix, cells row by row."""
-
-    task: str
-    axis: str
-    names: tuple[str, ...]
-    cells: tuple[MatrixCell, ...]
-
-    def cell(self, trained_on: str, tested_on: str) -> MatrixCell:
-        return next(cell for cell in self.cells if (cell.trained_on, cell.tested_on) == (trained_on, tested_on))
-
-    @property
-    def at_home(self) -> float:
-        """Mean of the cells tested where they were trained."""
-        return float(np.mean([cell.macro_f1 for cell in self.cells if cell.trained_on == cell.tested_on]))
-
-    @property
-    def elsewhere(self) -> float:
-        """Mean of the others."""
-        return float(np.mean([cell.macro_f1 for cell in self.cells if cell.trained_on != cell.tested_on]))
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"at_home": self.at_home, "elsewhere": self.elsewhere}
-
-
-@dataclass(frozen=True)
-class Study:
+class Crossing:
     """The matrices of all tasks, and what a reader must know beside them."""
 
     recipe: Recipe
@@ -91,42 +44,72 @@ class Study:
 
 def cross(
     recipe: Recipe, out: Path, *, axis: Axis = "variety", seeds: Sequence[int] = (0,), device: str | None = None, watch: Watch = unwatched
-) -> Study:
+) -> Crossing:
     """Trains a model per name and seed (each a run folder under `out`, found again when it is there) and tests it on every name."""
     chosen = _chosen(recipe)
-    names = _names(chosen, axis)
     tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
     if not tasks:
         raise UserError(f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and evaluate for a regression.")
-    tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **{axis: name}) for name in names}
+    parts = _parts(chosen, axis)
+    tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **where) for name, where in parts.items()}
+    learnable = {name: _learnable(chosen.where(split="train", **where)) for name, where in parts.items()}
+    notes = dict.fromkeys(_left_out(learnable, tasks))  # a set that keeps its order
     judged: dict[tuple[str, str, str], list[Judged]] = {}
-    notes: dict[str, None] = {}  # a set that keeps its order
-    n_runs = len(names) * len(seeds)
-    for place, (name, seed) in enumerate((name, seed) for name in names for seed in seeds):
-        here = recipe.changed(**{f"data__where__{axis}": name, "seed": seed})
+    rows = [name for name in parts if learnable[name]]
+    n_runs = len(rows) * len(seeds)
+    for place, (name, seed) in enumerate((name, seed) for name in rows for seed in seeds):
+        where = {f"data__where__{key}": word for key, word in parts[name].items()}
+        here = recipe.changed(**where, data__tasks=learnable[name], seed=seed)
         label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
         run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=prefixed(watch, label))
         notes |= dict.fromkeys(run.notes)
         predictor = Predictor(*run.models, device=device)
         for tested_on, test in tests.items():
+            if not set(test.tasks) & set(learnable[name]):
+                continue
             for task, result in judge(predictor, test, watch=prefixed(watch, label)).items():
                 judged.setdefault((task, name, tested_on), []).append(result)
-    matrices = tuple(_matrix(task, axis, names, judged, seed=recipe.seed) for task in tasks)
-    return Study(recipe, tuple(seeds), matrices, (*notes, *_collapses(matrices)))
+    matrices = tuple(_matrix(task, axis, tuple(parts), judged, seed=recipe.seed) for task in tasks)
+    return Crossing(recipe, tuple(seeds), matrices, (*notes, *collapses(matrices)))
 
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    return load(recipe.data.source).where(variety=where.variety, source=where.source, task=recipe.data.tasks)
+    return load(recipe.data.source).mapped(recipe.data.labels).where(variety=where.variety, source=where.source, task=recipe.data.tasks)
 
 
-def _names(corpus: Corpus, axis: Axis) -> tuple[str, ...]:
-    found = {getattr(example, axis) for example in corpus.where(split="train")} - {None}
-    if len(found) < 2:
+def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
+    """The names along the axis, each with the selection it stands for."""
+    cells = {cell_of(example) for example in corpus.where(split="train")}
+    parts = {}
+    for cell in cells:
+        where = {key: word for key in ("variety", "source") if axis in (key, "cell") and (word := getattr(cell, key)) is not None}
+        if where:
+            parts[" ".join(where.values())] = where
+    if len(parts) < 2:
+        what = "kind of cell" if axis == "cell" else axis
         raise UserError(
-            f"{corpus.name} has {len(found)} {axis} to train on; a matrix needs at least two. Choose another --by or other data."
+            f"{corpus.name} has {len(parts)} {what} to train on; a matrix needs at least two. Choose another --by or other data."
         )
-    return tuple(sorted(found))
+    return dict(sorted(parts.items()))
+
+
+def _learnable(training: Corpus) -> list[str]:
+    """The tasks of which the texts show at least two answers."""
+    found: dict[str, set[Any]] = {name: set() for name in training.tasks}
+    for example in training:
+        for name, label in example.labels.items():
+            found[name].add(label)
+    return [name for name, labels in found.items() if len(labels) > 1]
+
+
+def _left_out(learnable: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
+    return [
+        f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task} labels. That row is left out."
+        for name, known in learnable.items()
+        for task in tasks
+        if task not in known
+    ]
 
 
 def file_name(name: str) -> str:
@@ -137,34 +120,12 @@ def file_name(name: str) -> str:
 
 
 def _matrix(task: str, axis: str, names: tuple[str, ...], judged: dict[tuple[str, str, str], list[Judged]], *, seed: int) -> CrossMatrix:
-    pairs = [(trained_on, tested_on) for trained_on in names for tested_on in names if (task, trained_on, tested_on) in judged]
-    cells = tuple(_cell(judged[task, trained_on, tested_on], trained_on, tested_on, seed=seed) for trained_on, tested_on in pairs)
-    return CrossMatrix(task, axis, names, cells)
-
-
-def _cell(results: Sequence[Judged], trained_on: str, tested_on: str, *, seed: int) -> MatrixCell:
-    n_classes = len(results[0].task.labels)
-    gold, predicted = results[0].gold(), np.stack([result.predicted() for result in results])  # (text,), (seed, text)
-    counts = np.stack([confusion(gold, row, n_classes) for row in predicted])
-    by_seed = macro_f1(counts)
-    several_classes = (counts[0].sum(1) > 0).sum() > 1
-    return MatrixCell(
-        trained_on=trained_on,
-        tested_on=tested_on,
-        n=len(gold),
-        macro_f1=float(by_seed.mean()),
-        interval=mean_interval(gold, predicted, n_classes, seed=seed),
-        majority=float(macro_f1(constant(counts[0].sum(1)))),
-        by_seed=tuple(float(value) for value in by_seed),
-        n_collapsed=int(sum(several_classes and len(set(row)) == 1 for row in predicted.tolist())),
-    )
-
-
-def _collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
-    return [
-        f"COLLAPSED: trained on {cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
-        f"{cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their score is that of a constant."
-        for matrix in matrices
-        for cell in matrix.cells
-        if cell.n_collapsed
-    ]
+    rows = tuple(name for name in names if any((task, name, other) in judged for other in names))
+    columns = tuple(name for name in names if any((task, other, name) in judged for other in names))
+    cells = []
+    for row in rows:
+        for column in columns:
+            results = judged[task, row, column]
+            predicted = np.stack([result.predicted() for result in results])  # (seed, text)
+            cells.append(make_cell(row, column, results[0].gold(), predicted, len(results[0].task.labels), seed=seed))
+    return CrossMatrix(task, axis, rows, columns, tuple(cells))

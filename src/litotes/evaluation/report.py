@@ -9,10 +9,11 @@ from string import Template
 
 from litotes import __version__
 from litotes.data.corpus import Corpus, Count
-from litotes.evaluation.matrix import CrossMatrix, MatrixCell, Study
+from litotes.evaluation.matrix import Crossing
+from litotes.evaluation.tables import CrossMatrix, MatrixCell
 
 
-def html_report(study: Study, corpus: Corpus, *, picture: str) -> str:
+def html_report(study: Crossing, corpus: Corpus, *, picture: str) -> str:
     """The report; `picture` is the heatmap as SVG."""
     template = Template(files("litotes.evaluation").joinpath("report.html").read_text("utf-8"))
     data, model = study.recipe.data, study.recipe.model
@@ -33,14 +34,18 @@ def html_report(study: Study, corpus: Corpus, *, picture: str) -> str:
 
 def in_words(matrix: CrossMatrix) -> str:
     """What the matrix says, and how far it can be believed."""
-    gap = matrix.at_home - matrix.elsewhere
+    if not matrix.cells:
+        return f"{matrix.task.capitalize()}: no run has finished."
     widest = max(cell.interval[1] - cell.interval[0] for cell in matrix.cells)
     useless = [cell for cell in matrix.cells if cell.interval[0] <= cell.majority]
-    words = (
-        f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the models reach "
-        f"{matrix.at_home:.3f} macro-F1 on average; tested elsewhere {matrix.elsewhere:.3f}, a gap of {gap:+.3f}. "
-        f"A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells smaller than that may be chance."
-    )
+    home, elsewhere = matrix.at_home, matrix.elsewhere
+    words = f"{matrix.task.capitalize()}: {matrix.mean:.3f} macro-F1 on average over the table."
+    if home is not None and elsewhere is not None:
+        words = (
+            f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the models reach {home:.3f} macro-F1 on "
+            f"average; tested elsewhere {elsewhere:.3f}, a gap of {home - elsewhere:+.3f}."
+        )
+    words += f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells smaller than that may be chance."
     if useless:
         pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
         words += f" Not clearly better than always answering the commonest label: {pairs}."
@@ -48,9 +53,9 @@ def in_words(matrix: CrossMatrix) -> str:
 
 
 def _matrix_table(matrix: CrossMatrix) -> str:
-    head = "".join(f"<th>{escape(name)}</th>" for name in matrix.names)
+    head = "".join(f"<th>{escape(name)}</th>" for name in matrix.columns)
     rows = "".join(
-        f"<tr><th>{escape(row)}</th>{''.join(_cell(matrix.cell(row, column)) for column in matrix.names)}</tr>" for row in matrix.names
+        f"<tr><th>{escape(row)}</th>{''.join(_cell(matrix.find(row, column)) for column in matrix.columns)}</tr>" for row in matrix.rows
     )
     return (
         f"<table><caption>{escape(matrix.task)}: macro-F1, 95 % interval, majority line</caption>"
@@ -58,7 +63,9 @@ def _matrix_table(matrix: CrossMatrix) -> str:
     )
 
 
-def _cell(cell: MatrixCell) -> str:
+def _cell(cell: MatrixCell | None) -> str:
+    if cell is None:
+        return "<td>–</td>"
     low, high = cell.interval
     mark = ' class="collapsed"' if cell.n_collapsed else ""
     return (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from litotes.evaluation.matrix import CrossMatrix
+from litotes.evaluation.tables import CrossMatrix, MatrixCell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,20 +18,21 @@ LOWEST, HIGHEST = 0.3, 1.0
 
 def draw(matrix: CrossMatrix, ax: Axes) -> Any:
     """Draws one matrix into the given axes and hands the image back (for a colour bar)."""
-    values = [[matrix.cell(row, column).macro_f1 for column in matrix.names] for row in matrix.names]
+    found = [[matrix.find(row, column) for column in matrix.columns] for row in matrix.rows]
+    values = [[float("nan") if cell is None else cell.macro_f1 for cell in row] for row in found]
     image = ax.imshow(values, cmap="YlGnBu", vmin=LOWEST, vmax=HIGHEST)
-    places = range(len(matrix.names))
-    ax.set_xticks(places, matrix.names, parse_math=False)
-    ax.set_yticks(places, matrix.names, parse_math=False)
+    ax.set_xticks(range(len(matrix.columns)), matrix.columns, parse_math=False)
+    ax.set_yticks(range(len(matrix.rows)), matrix.rows, parse_math=False)
     ax.tick_params(length=0)
     ax.set_xlabel("tested on")
     ax.set_ylabel("trained on")
     ax.set_title(f"{matrix.task}, macro-F1", pad=10, parse_math=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    for row, trained_on in enumerate(matrix.names):
-        for column, tested_on in enumerate(matrix.names):
-            _write(ax, matrix, (row, column), (trained_on, tested_on))
+    for row, cells in enumerate(found):
+        for column, cell in enumerate(cells):
+            if cell is not None:
+                _write(ax, cell, (row, column))
     return image
 
 
@@ -39,9 +40,9 @@ def figure(matrices: Sequence[CrossMatrix]) -> Figure:
     """All matrices side by side."""
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
-    n_names = max(len(matrix.names) for matrix in matrices)
-    side = 0.95 * n_names + 1.2
-    picture = Figure(figsize=(side * len(matrices) + 1.0, side), layout="constrained")
+    width = 0.95 * max(len(matrix.columns) for matrix in matrices) + 1.2
+    height = 0.95 * max(len(matrix.rows) for matrix in matrices) + 1.2
+    picture = Figure(figsize=(width * len(matrices) + 1.0, height), layout="constrained")
     axes = picture.subplots(1, len(matrices), squeeze=False)[0]
     images = [draw(matrix, ax) for matrix, ax in zip(matrices, axes, strict=True)]
     bar = picture.colorbar(images[-1], ax=list(axes), shrink=0.8, pad=0.02)
@@ -60,8 +61,7 @@ def rendered(picture: Figure, kind: str) -> bytes:
     return target.getvalue()
 
 
-def _write(ax: Axes, matrix: CrossMatrix, place: tuple[int, int], names: tuple[str, str]) -> None:
-    cell = matrix.cell(*names)
+def _write(ax: Axes, cell: MatrixCell, place: tuple[int, int]) -> None:
     row, column = place
     colour = "white" if cell.macro_f1 > 0.72 else "black"  # dark cells begin there in this colour map
     low, high = cell.interval

@@ -1,0 +1,156 @@
+"""One run of a study: train, test, and keep the answers; the model itself may go.
+
+    runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the same in every repetition
+    runs/KEY/timing.json       how long it took: never the same
+    runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
+    runs/KEY/model/            the model folder, if models are kept
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from litotes.data.corpus import Corpus, cell_of, example_key
+from litotes.data.sources import load
+from litotes.evaluation.evaluate import Judged, judge
+from litotes.evaluation.study.plan import Axis, Study, TestSettings, hashed
+from litotes.flow import Example
+from litotes.predictor import Predictor
+from litotes.progress import Watch
+from litotes.recipe import Recipe
+from litotes.run import Run, train
+from litotes.storage import sha256_of, write_json
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """A recipe, the tests (by key) its model has to take, and the folder of its own it writes into."""
+
+    recipe: Recipe
+    tests: Mapping[str, TestSettings]
+    folder: Path
+    device: str | None
+    keep_model: bool
+
+    def is_done(self) -> bool:
+        return (self.folder / "facts.json").is_file() and all(self.answers_file(key).is_file() for key in self.tests)
+
+    def answers_file(self, test: str) -> Path:
+        return self.folder / "tests" / f"{test}.json"
+
+
+def jobs_of(study: Study, out: Path, *, device: str | None = None) -> dict[str, RunJob]:
+    """All runs of the study by key; a run that several experiments need is there once, with all their tests."""
+    jobs: dict[str, RunJob] = {}
+    for experiment in study.experiments:
+        for setting in experiment.grid:
+            for seed in study.seeds:
+                recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
+                key = run_key(recipe)
+                tests = {test_key(test, recipe): test for test in experiment.tests}
+                earlier = jobs[key].tests if key in jobs else {}
+                jobs[key] = RunJob(recipe, {**earlier, **tests}, out / "runs" / key, device, study.settings.keep_models)
+    return jobs
+
+
+def run_key(recipe: Recipe) -> str:
+    """The name of a run: its recipe, the texts it reads, and the weights it starts from."""
+    return hashed(recipe.key(), fingerprint(recipe.data.source), _weights(recipe.model.encoder))
+
+
+def test_key(test: TestSettings, recipe: Recipe) -> str:
+    """The name of a test: which texts, and what the columns are. Labels are mapped as in training when the corpus is the same."""
+    source = test.data or recipe.data.source
+    own = json.dumps(recipe.data.labels, sort_keys=True) if source == recipe.data.source else ""
+    return hashed(source, fingerprint(source), test.where.model_dump_json(), test.by, own)
+
+
+def work(job: RunJob, watch: Watch) -> None:
+    """Does the job, or what is left of it."""
+    if job.is_done():
+        return
+    run = train(job.recipe, job.folder / "model", device=job.device, resume=True, watch=watch)
+    predictor = Predictor(*run.models, device=job.device)
+    for key, test in job.tests.items():
+        if not job.answers_file(key).is_file():
+            write_json(job.answers_file(key), _answers(predictor, test, job.recipe, watch))
+    write_json(job.folder / "timing.json", {"seconds_per_step": [model.facts["seconds_per_step"] for model in run.models]})
+    write_json(job.folder / "facts.json", _facts(run, job.recipe))  # last: a folder that has it is whole
+    if not job.keep_model:
+        shutil.rmtree(job.folder / "model", ignore_errors=True)
+
+
+@cache
+def fingerprint(source: str) -> str:
+    """A corpus is read once for its hash, however many runs use it."""
+    return load(source).fingerprint()
+
+
+@cache
+def _weights(encoder: str) -> str:
+    """The hash of the weights in a folder; bundled encoders and Hub revisions are known by their names."""
+    file = Path(encoder) / "model.safetensors"
+    return sha256_of(file) if file.is_file() else ""
+
+
+def _answers(predictor: Predictor, test: TestSettings, recipe: Recipe, watch: Watch) -> dict[str, Any]:
+    corpus = load(test.data or recipe.data.source)
+    if test.data in (None, recipe.data.source):
+        corpus = corpus.mapped(recipe.data.labels)
+    tasks = [task for task in predictor.tasks if task in corpus.tasks]
+    chosen = corpus.where(variety=test.where.variety, source=test.where.source, task=tasks or None, split=corpus.test_split())
+    judged = judge(predictor, chosen, watch=watch)
+    columns = sorted({_column(example, test.by) for example in chosen})
+    return {
+        "test": test.model_dump(mode="json"),
+        "columns": {name: _by_task(judged, name, test.by) for name in columns},
+    }
+
+
+def _column(example: Example, axis: Axis) -> str:
+    cell = cell_of(example)
+    return str(cell) if axis == "cell" else getattr(cell, axis) or "all"
+
+
+def _by_task(judged: Mapping[str, Judged], column: str, axis: Axis) -> dict[str, Any]:
+    content = {}
+    for task, result in judged.items():
+        part = result.only([_column(example, axis) == column for example in result.examples])
+        if part.examples:
+            content[task] = {
+                "labels": list(part.task.labels),
+                "texts": _hash_of_texts(part),
+                "gold": part.gold().tolist(),
+                "answers": part.predicted().tolist(),
+                "probability": [round(answer.probability or 0.0, 6) for answer in part.answers],
+            }
+    return content
+
+
+def _hash_of_texts(part: Judged) -> str:
+    """Two systems may be compared text by text when this is the same for both."""
+    return sha256("\n".join(example_key(example) for example in part.examples).encode()).hexdigest()[:16]
+
+
+def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
+    return {
+        "recipe": recipe.model_dump(mode="json"),
+        "n_train": [model.facts["data"]["n_train"] for model in run.models],
+        "best_epoch": [model.facts["best_epoch"] for model in run.models],
+        "calibration": {task: one.as_json() for model in run.models for task, one in model.calibration.items()},
+        "notes": list(run.notes),
+    }
+
+
+def corpora_of(study: Study) -> dict[str, Corpus]:
+    """Every corpus the study touches, by source."""
+    sources = {setting.recipe.data.source for experiment in study.experiments for setting in experiment.grid}
+    sources |= {test.data for experiment in study.experiments for test in experiment.tests if test.data}
+    return {source: load(source) for source in sorted(sources)}
