@@ -1,9 +1,9 @@
 """One run of a study: train, test, and keep the answers; the model itself may go.
 
-    runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the same in every repetition
-    runs/KEY/timing.json       how long it took: never the same
-    runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
-    runs/KEY/model/            the model folder, if models are kept
+runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the same in every repetition
+runs/KEY/timing.json       how long it took: never the same
+runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
+runs/KEY/model/            the model folder, if models are kept
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 from litotes.data.corpus import Corpus, cell_of, example_key
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import Judged, judge
-from litotes.evaluation.study.plan import Axis, Study, TestSettings, hashed
+from litotes.evaluation.study.plan import Axis, Study, TestedOn, hashed, shown
 from litotes.flow import Example
 from litotes.predictor import Predictor
 from litotes.progress import Watch
@@ -31,10 +31,11 @@ from litotes.storage import sha256_of, write_json
 
 @dataclass(frozen=True)
 class RunJob:
-    """A recipe, the tests (by key) its model has to take, and the folder of its own it writes into."""
+    """A recipe, the tests (by key) its model has to take, and the folder of its own it writes into; `name` is for people."""
 
+    name: str
     recipe: Recipe
-    tests: Mapping[str, TestSettings]
+    tests: Mapping[str, TestedOn]
     folder: Path
     device: str | None
     keep_model: bool
@@ -54,9 +55,10 @@ def jobs_of(study: Study, out: Path, *, device: str | None = None) -> dict[str, 
             for seed in study.seeds:
                 recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
                 key = run_key(recipe)
-                tests = {test_key(test, recipe): test for test in experiment.tests}
+                tests = {key_of_test(test, recipe): test for test in experiment.tests}
                 earlier = jobs[key].tests if key in jobs else {}
-                jobs[key] = RunJob(recipe, {**earlier, **tests}, out / "runs" / key, device, study.settings.keep_models)
+                name = ", ".join([experiment.settings.name, *map(shown, setting.values.values()), f"seed {seed}"])
+                jobs[key] = RunJob(name, recipe, {**earlier, **tests}, out / "runs" / key, device, study.settings.keep_models)
     return jobs
 
 
@@ -65,7 +67,7 @@ def run_key(recipe: Recipe) -> str:
     return hashed(recipe.key(), fingerprint(recipe.data.source), _weights(recipe.model.encoder))
 
 
-def test_key(test: TestSettings, recipe: Recipe) -> str:
+def key_of_test(test: TestedOn, recipe: Recipe) -> str:
     """The name of a test: which texts, and what the columns are. Labels are mapped as in training when the corpus is the same."""
     source = test.data or recipe.data.source
     own = json.dumps(recipe.data.labels, sort_keys=True) if source == recipe.data.source else ""
@@ -88,9 +90,14 @@ def work(job: RunJob, watch: Watch) -> None:
 
 
 @cache
+def corpus_of(source: str) -> Corpus:
+    """A corpus is read once, however many runs of this process are tested on it."""
+    return load(source)
+
+
+@cache
 def fingerprint(source: str) -> str:
-    """A corpus is read once for its hash, however many runs use it."""
-    return load(source).fingerprint()
+    return corpus_of(source).fingerprint()
 
 
 @cache
@@ -100,8 +107,8 @@ def _weights(encoder: str) -> str:
     return sha256_of(file) if file.is_file() else ""
 
 
-def _answers(predictor: Predictor, test: TestSettings, recipe: Recipe, watch: Watch) -> dict[str, Any]:
-    corpus = load(test.data or recipe.data.source)
+def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
+    corpus = corpus_of(test.data or recipe.data.source)
     if test.data in (None, recipe.data.source):
         corpus = corpus.mapped(recipe.data.labels)
     tasks = [task for task in predictor.tasks if task in corpus.tasks]
@@ -147,10 +154,3 @@ def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
         "calibration": {task: one.as_json() for model in run.models for task, one in model.calibration.items()},
         "notes": list(run.notes),
     }
-
-
-def corpora_of(study: Study) -> dict[str, Corpus]:
-    """Every corpus the study touches, by source."""
-    sources = {setting.recipe.data.source for experiment in study.experiments for setting in experiment.grid}
-    sources |= {test.data for experiment in study.experiments for test in experiment.tests if test.data}
-    return {source: load(source) for source in sorted(sources)}

@@ -33,11 +33,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.errors import UserError
 from litotes.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
+from litotes.registry import unknown
 
 Axis = Literal["variety", "source", "cell"]
 
 
-class TestSettings(BaseModel):
+class TestedOn(BaseModel):
     """A `test` entry: which texts the models are tested on, and what the columns are."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -73,8 +74,8 @@ class ExperimentSettings(BaseModel):
     grid: dict[str, list[Any]] = {}
     rows: str = Field("data.where.variety", description="the path of the grid that makes the rows")
     compare: str | None = Field(None, description="a path of the grid: every value against the first, on the same texts")
-    against: str | None = Field(None, description="another experiment with the same rows, columns and tasks to compare with")
-    test: list[TestSettings] = [TestSettings()]
+    against: list[str] = Field([], description="other experiments with the same rows and columns: their first table of the same task")
+    test: list[TestedOn] = [TestedOn()]
 
 
 class StudySettings(BaseModel):
@@ -106,7 +107,7 @@ class Experiment:
 
     settings: ExperimentSettings
     grid: tuple[Setting, ...]
-    tests: tuple[TestSettings, ...]
+    tests: tuple[TestedOn, ...]
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) ->
     settings = []
     for values in _combinations(one.grid):
         content = json.loads(json.dumps(study.recipe))  # a deep copy: every setting changes its own
-        for path, value in (one.set | values).items():
+        for path, value in {**one.set, **values}.items():
             put(content, path.split("."), value, where=where)
         recipe = recipe_of(content, where)
         source = study.sources.get(recipe.data.source, recipe.data.source)
@@ -168,10 +169,16 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
         if names.count(name) > 1:
             raise UserError(f"{file}: two experiments are called {name!r}; give each a name of its own.")
     for experiment in experiments:
-        if experiment.settings.against is not None and experiment.settings.against not in names:
-            raise UserError(f"{file}: {experiment.settings.name!r} is compared with {experiment.settings.against!r}, which is not there.")
+        for other in experiment.settings.against:
+            if other not in names:
+                raise UserError(f"{file}: {experiment.settings.name!r} is compared with another. {unknown(other, names, 'experiment')}")
 
 
 def hashed(*parts: str) -> str:
     """A short name for what the parts say together."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def shown(value: Any) -> str:
+    """A grid's value as a person reads it."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
