@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
+from litotes.data.sources import load, options_of
 from litotes.errors import UserError
 from litotes.recipe import Recipe
 
@@ -42,6 +42,8 @@ def prepare(recipe: Recipe) -> Prepared:
         whole = clean
     elif n_leaks:
         notes.append(f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high.")
+    if options_of(recipe.data.source).get("told") == "yes":
+        notes.append("Trained on texts that begin with their source and variety (told=yes): it must be asked with such texts.")
     where = recipe.data.where
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
     if "train" not in chosen.splits():

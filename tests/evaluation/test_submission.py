@@ -175,3 +175,21 @@ def test_a_damaged_archive_is_noticed(
 
 
 ROW = ("reddit", "en-AU", "fine", "0", "1")
+
+
+def test_a_model_that_was_told_source_and_variety_is_told_again(
+    tiny_folder: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [f"{('google', 'reddit')[n % 2]},en-AU,text number {n},{n % 2},{n // 2 % 2}" for n in range(16)]
+    (tmp_path / "train.csv").write_text("\n".join(["source,variety,text,sentiment,sarcasm", *rows]) + "\n")
+    recipe = Recipe().changed(model__encoder=str(tiny_folder), training__epochs=1, training__held_out=0.0)
+    seen = []
+    predict = Predictor.predict
+    monkeypatch.setattr(Predictor, "predict", lambda self, texts: seen.extend(texts) or predict(self, texts))
+    for told, expected in (("yes", f"reddit australian: {TEXTS[0]}"), ("no", TEXTS[0])):
+        run = train(recipe.changed(data__source=f"besstie:{tmp_path / 'train.csv'}?told={told}"), tmp_path / told)
+        assert any("told=yes" in note for note in run.notes) == (told == "yes")
+        seen.clear()
+        made = answer(data, [Predictor(*run.models, device="cpu")])
+        assert seen[0] == expected
+        assert made.rows[0][2] == TEXTS[0]  # what is handed in is the text as it came

@@ -13,6 +13,8 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from litotes.data.rows import Row
+from litotes.data.sources import options_of
+from litotes.data.sources.besstie import told
 from litotes.errors import UserError
 from litotes.evaluation.shared_task import COLUMNS, PLACES, TASKS, VARIETIES, read_wide
 from litotes.flow import Prediction
@@ -58,11 +60,10 @@ def answer(file: Path, predictors: Sequence[Predictor], *, watch: Watch = unwatc
     """Both tasks answered for every text of a wide CSV file, labelled or not."""
     chosen = _by_task(predictors)
     rows = list(read_wide(file, needs=PLACES))
-    texts = [row.text("text") for row in rows]
     labels: dict[str, list[str]] = {}
     cut: set[int] = set()
     for number, predictor in enumerate(predictors, start=1):
-        predictions = _predicted(predictor, texts, f"model {number}", watch)
+        predictions = _predicted(predictor, _texts(rows, predictor), f"model {number}", watch)
         cut |= {place for place, prediction in enumerate(predictions) if prediction.truncated}
         for task in TASKS:
             if chosen[task.name] is predictor:
@@ -93,6 +94,15 @@ def _check(file: Path, submission: Submission) -> None:
     for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
         if tuple(here) != there:
             raise UserError(f"{file}: row {number} does not come back as it was written: write it again.")
+
+
+def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
+    """The texts as the model was trained to read them: alone, or after their source and variety."""
+    texts = [row.text("text") for row in rows]
+    recipes = [model.facts["recipe"] for model in predictor.models if "recipe" in model.facts]
+    if not any(options_of(recipe["data"]["source"]).get("told") == "yes" for recipe in recipes):
+        return texts
+    return [told(text, variety=row.values["variety"], source=row.values["source"]) for text, row in zip(texts, rows, strict=True)]
 
 
 def _predicted(predictor: Predictor, texts: Sequence[str], what: str, watch: Watch) -> list[Prediction]:

@@ -70,6 +70,11 @@ def load(spec: str) -> Corpus:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
+def options_of(spec: str) -> dict[str, str]:
+    """The options in a source as a user writes it."""
+    return _options(spec.partition("?")[2])
+
+
 def _options(query: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
@@ -21,13 +21,17 @@ from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.errors import UserError
 from litotes.flow import Example
 
-OPTIONS = {"split": "train, valid or test: the split of a single file whose name does not say it"}
+OPTIONS = {
+    "split": "train, valid or test: the split of a single file whose name does not say it",
+    "told": "yes puts source and variety before every text, as words the model reads (no)",
+}
 
 _TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
 _LABELS = {  # as floats too: that is how a table with an empty cell in the column stores them
     task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True)) for task in _TASKS.values()
 }
 _VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
+_SPOKEN = {"en-AU": "australian", "en-IN": "indian", "en-UK": "british"}
 _SOURCES = {source.casefold(): source for source in ("Google", "Reddit")}
 
 
@@ -43,10 +47,22 @@ class _Labelled:
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """A folder with train, valid and test files, or one such file."""
+    tells = choice(options, "told", ("no", "yes")) == "yes"
     examples: list[Example] = []
     for split, file in _files(given(path), options).items():
         examples += _examples(file, split)
+    if tells:
+        examples = [replace(one, text=told(one.text, variety=str(one.variety), source=str(one.source))) for one in examples]
     return Corpus("besstie", tuple(examples), _TASKS)
+
+
+def told(text: str, *, variety: str, source: str) -> str:
+    """The text after its source and variety: in BESSTIE both are given, and how often a text is sarcastic depends on them.
+
+    >>> told("Cheers for nothing", variety="en-UK", source="Reddit")
+    'reddit british: Cheers for nothing'
+    """
+    return f"{source.casefold()} {_SPOKEN.get(variety, variety)}: {text}"
 
 
 def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
