@@ -33,15 +33,8 @@ class Prepared:
 def prepare(recipe: Recipe) -> Prepared:
     """Loads the corpus, drops leaks, selects, and holds a slice of train out."""
     whole, notes = _mapped(load(recipe.data.source), recipe)
-    clean, n_leaks = whole.without_leaks()
-    if n_leaks and recipe.data.leaks == "drop":
-        notes.append(
-            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
-            "Keep them with --set data.leaks=keep."
-        )
-        whole = clean
-    elif n_leaks:
-        notes.append(f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high.")
+    whole, leak_notes = _without_leaks(whole, recipe)
+    notes += leak_notes
     if options_of(recipe.data.source).get("told") == "yes":
         notes.append("Trained on texts that begin with their source and variety (told=yes): it must be asked with such texts.")
     where = recipe.data.where
@@ -66,6 +59,26 @@ def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
         arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
         notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
     return corpus.mapped(recipe.data.labels), notes
+
+
+def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus with its leaking texts treated as the recipe says, and a sentence about them."""
+    clean, n_leaks = corpus.without_leaks()
+    if not n_leaks:
+        return corpus, []
+    if recipe.data.leaks == "drop":
+        return clean, [
+            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
+            "Keep them with --set data.leaks=keep."
+        ]
+    if recipe.data.leaks == "keep":
+        note = f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high."
+        return corpus, [note]
+    joined, n_joined = corpus.with_joined_labels()
+    return joined, [
+        f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told; {n_joined} of them were given labels from "
+        "there: scores on it are worthless but to show what such a leak does."
+    ]
 
 
 def _test_part(chosen: Corpus) -> Corpus | None:

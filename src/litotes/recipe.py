@@ -38,7 +38,10 @@ class DataSettings(BaseModel):
     labels: dict[str, dict[str, str]] = Field(
         {}, description='label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
     )
-    leaks: Literal["drop", "keep"] = Field("drop", description="training texts that also sit in another split, under whatever task")
+    leaks: Literal["drop", "keep", "join"] = Field(
+        "drop",
+        description="training texts that also sit in another split, under whatever task: dropped, kept, or given the labels from there",
+    )
 
 
 class ModelSettings(BaseModel):

@@ -231,3 +231,28 @@ def test_hold_out_spreads_numbers() -> None:
 def test_hold_out_refuses_an_impossible_share(small: Corpus, share: float) -> None:
     with pytest.raises(UserError, match="give a number between 0 and 1"):
         small.hold_out(share, seed=0)
+
+
+def test_labels_can_be_renamed_merged_and_taken_away() -> None:
+    three = Task("mood", ("bad", "so-so", "good"))
+    examples = tuple(Example(f"text {word}", {"mood": word}) for word in three.labels)
+    corpus = Corpus("made", examples, {"mood": three})
+    merged = corpus.mapped({"mood": {"so-so": "bad"}})
+    assert merged.tasks["mood"].labels == ("bad", "good")
+    assert [example.labels for example in merged] == [{"mood": "bad"}, {"mood": "bad"}, {"mood": "good"}]
+    without = corpus.mapped({"mood": {"so-so": ""}})
+    assert [example.labels for example in without] == [{"mood": "bad"}, {}, {"mood": "good"}]
+    with pytest.raises(UserError, match="no task 'moood'"):
+        corpus.mapped({"moood": {}})
+
+
+def test_joining_labels_gives_training_texts_what_other_splits_know() -> None:
+    tasks = {name: Task(name, ("no", "yes")) for name in ("glad", "ironic")}
+    examples = (
+        Example("Both splits", {"glad": "yes"}, split="train"),
+        Example("both  SPLITS", {"ironic": "no", "glad": "no"}, split="valid"),
+        Example("Train alone", {"glad": "no"}, split="train"),
+    )
+    joined, n = Corpus("made", examples, tasks).with_joined_labels()
+    assert n == 1
+    assert [example.labels for example in joined] == [{"glad": "yes", "ironic": "no"}, {"ironic": "no", "glad": "no"}, {"glad": "no"}]

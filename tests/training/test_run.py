@@ -187,11 +187,16 @@ def test_sigkill_at_random_moments(tiny_folder: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_take_the_steps_of_one(tiny_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [(), ("model.head=crosstalk", "training.balancing=pcgrad", "training.groups=group_dro", "training.group_rate=0.5")],
+    ids=["sum", "pcgrad"],
+)
+def test_two_processes_take_the_steps_of_one(tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]) -> None:
     recipe = Path(__file__).parents[2] / "recipes" / "quick.toml"
     changes = [
         "--device", "cpu", "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0", "--set", "training.epochs=1",
-        "--set", "training.batch_texts=37", "--set", "model.dropout=0.0", "--set", "training.max_gradient_norm=0.0",
+        "--set", "training.batch_texts=74", "--set", "model.dropout=0.0", "--set", "training.max_gradient_norm=0.0",
     ]  # fmt: skip
     config = json.loads((tiny_folder / "config.json").read_text())
     (tmp_path / "encoder").mkdir()
@@ -200,6 +205,7 @@ def test_two_processes_take_the_steps_of_one(tiny_folder: Path, tmp_path: Path) 
     still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # dropout differs between processes by design
     (tmp_path / "encoder" / "config.json").write_text(json.dumps(still))
     changes[3] = f"model.encoder={tmp_path / 'encoder'}"
+    changes += [word for change in how for word in ("--set", change)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     command = ["-m", "litotes", "train", str(recipe), *changes, "--out"]
     subprocess.run([sys.executable, *command, str(tmp_path / "one")], check=True, capture_output=True, env=environment)

@@ -128,6 +128,21 @@ class Corpus:
             tasks[name] = Task(name, tuple(dict.fromkeys(new for label in task.labels if (new := mapping.get(label, label)))))
         return Corpus(self.name, tuple(_relabelled(example, words) for example in self), tasks)
 
+    def with_joined_labels(self) -> tuple[Corpus, int]:
+        """Training examples with the labels that other splits give the same text as well, and how many gained one.
+
+        This is what happens when a file for several tasks is made by joining files that were split task by task. It leaks answers.
+        """
+        elsewhere: dict[str, dict[str, Label]] = defaultdict(dict)
+        for example in self:
+            if example.split != "train":
+                elsewhere[example_key(example)].update(example.labels)
+        gains = {place for place, one in enumerate(self) if one.split == "train" and elsewhere[example_key(one)].keys() - one.labels.keys()}
+        examples = tuple(
+            replace(one, labels={**elsewhere[example_key(one)], **one.labels}) if place in gains else one for place, one in enumerate(self)
+        )
+        return replace(self, examples=examples), len(gains)
+
     def counts(self) -> tuple[Count, ...]:
         """How often each label occurs, by cell, split and task."""
         found = Counter(
