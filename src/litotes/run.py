@@ -75,6 +75,7 @@ def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
     with ExitStack() as stack:
         if around.processes.is_first:
             stack.enter_context(locked(around.folder))
+        around.processes.wait()  # until the first one has made the folder
         if _is_finished(around.key, around.folder, checkpoints, resume=resume):
             return finished_run(around.folder, checkpoints)
         return _train(recipe, prepared, around, checkpoints, resume=resume)
@@ -184,12 +185,6 @@ def _holds_strange_files(out: Path) -> bool:
     names = {path.name for path in out.iterdir() if not is_staged(path)}
     ours = {*OUR_FILES, *LAST_FILES} if "recipe.json" in names else {*OUR_FILES}
     return not names <= ours
-
-
-def _held_out_texts(prepared: Prepared, source: pretrained.Pretrained) -> TextSet | None:
-    if prepared.held_out is None:
-        return None
-    return text_set(prepared.held_out.examples, prepared.train.tasks.values(), source.tokenizer)
 
 
 def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained) -> TextSet:
