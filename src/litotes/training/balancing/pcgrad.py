@@ -37,22 +37,29 @@ class PCGrad(Balancing):
             tasks.append(gradients)
         by_parameter = list(zip(*tasks, strict=True))
         shared = [row for row in by_parameter if sum(gradient is not None for gradient in row) > 1]
-        weights = surgery(inner_products(shared, len(losses)), seed=step).tolist()
+        weights = _weights(shared, len(losses), step)
         for parameter, row in zip(parameters, by_parameter, strict=True):
             reached = [(gradient, weight) for gradient, weight in zip(row, weights, strict=True) if gradient is not None]
             parameter.grad = weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
 
 
-def inner_products(rows: Sequence[Gradients], n_tasks: int) -> Tensor:
-    """The tasks' inner products over all given parameters, on the CPU. (task, task)"""
+def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> list[float]:
     product = torch.zeros(n_tasks, n_tasks, dtype=torch.float64)
     for i in range(n_tasks):
-        for j in range(i + 1):
-            pairs = ((row[i], row[j]) for row in rows)
-            parts = [torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None]
-            if parts:
-                product[i, j] = product[j, i] = torch.stack(parts).double().sum().cpu()
-    return product
+        for j in range(i):
+            product[i, j] = product[j, i] = inner_product(shared, i, j)
+    if (product >= 0).all():  # nobody works against anybody: the sum, and no need for the norms
+        return [1.0] * n_tasks
+    for i in range(n_tasks):
+        product[i, i] = inner_product(shared, i, i)
+    return surgery(product, seed=step).tolist()
+
+
+def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float:
+    """Of the gradients of tasks i and j over all given parameters."""
+    pairs = ((row[i], row[j]) for row in rows)
+    parts = [torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None]
+    return float(torch.stack(parts).double().sum()) if parts else 0.0
 
 
 def surgery(product: Tensor, *, seed: int) -> Tensor:
