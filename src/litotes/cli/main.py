@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from litotes import __version__
-from litotes.cli import audit, bench, coverage, evaluate, listing, matrix, predict, score, submit, train
+from litotes.cli import audit, bench, coverage, evaluate, listing, matrix, predict, score, study, submit, train
 from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
-COMMANDS = (predict, train, evaluate, matrix, audit, coverage, score, submit, bench, listing)
+COMMANDS = (predict, train, evaluate, matrix, study, audit, coverage, score, submit, bench, listing)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,7 +1,7 @@
 """One run of a study: train, test, and keep the answers; the model itself may go.
 
 runs/KEY/facts.json        the resolved recipe, what it was trained on, notes, calibration: the same in every repetition
-runs/KEY/timing.json       how long it took: never the same
+runs/KEY/timing.json       how long it took, and on which machine: never the same
 runs/KEY/tests/KEY.json    gold labels and answers by column and task, no texts
 runs/KEY/model/            the model folder, if models are kept
 """
@@ -17,8 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from litotes.data.corpus import Corpus, cell_of, example_key
 from litotes.data.sources import load
+from litotes.device import choose_device
+from litotes.evaluation.bench.lines import machine
 from litotes.evaluation.evaluate import Judged, judge
 from litotes.evaluation.study.plan import Axis, Study, TestedOn, hashed, shown
 from litotes.flow import Example
@@ -83,10 +87,16 @@ def work(job: RunJob, watch: Watch) -> None:
     for key, test in job.tests.items():
         if not job.answers_file(key).is_file():
             write_json(job.answers_file(key), _answers(predictor, test, job.recipe, watch))
-    write_json(job.folder / "timing.json", {"seconds_per_step": [model.facts["seconds_per_step"] for model in run.models]})
+    seconds = [model.facts["seconds_per_step"] for model in run.models]
+    write_json(job.folder / "timing.json", {"seconds_per_step": seconds, "machine": _machine(job.device)})
     write_json(job.folder / "facts.json", _facts(run, job.recipe))  # last: a folder that has it is whole
     if not job.keep_model:
         shutil.rmtree(job.folder / "model", ignore_errors=True)
+
+
+def _machine(device: str | None) -> dict[str, Any]:
+    chosen = choose_device(device)
+    return {**machine(), "device": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"}
 
 
 @cache

@@ -56,6 +56,21 @@ def printed(figure: str | None, task: str, labels: Collection[str], rows: Collec
     return {place: value for table in found for place, value in table.values.items() if place[0] in rows}
 
 
+def warnings_about(figure: str | None) -> list[str]:
+    """What a reader must know about a figure of the paper before believing it."""
+    if figure is None:
+        return []
+    warnings = ["The paper's figures are single runs without intervals: another seed of its own would have moved them too."]
+    if figure in facts()["trained_on_leaks"]:
+        warnings.append(f"The paper trained figure {figure} on splits that leak: texts tested on also sit among those trained on.")
+    return warnings
+
+
+def printed_coverage(names: Collection[str]) -> dict[tuple[str, str], float]:
+    """The paper's figure 1 for parts of these names, {(of, among): share}."""
+    return {(one["of"], one["among"]): one["share"] for one in facts()["coverage"] if {one["of"], one["among"]} <= set(names)}
+
+
 def differences_in_setup(recipe: Recipe) -> list[str]:
     """What we did otherwise than the paper, in words: the first suspects when numbers differ."""
     theirs, training = facts()["recipe"], recipe.training

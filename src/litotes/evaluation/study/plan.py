@@ -100,6 +100,11 @@ class Setting:
     values: Mapping[str, Any]
     recipe: Recipe
 
+    @property
+    def kind(self) -> str:
+        """Head and tasks: what the time of a step depends on."""
+        return f"{self.recipe.model.head}, {', '.join(self.recipe.data.tasks or ['all tasks'])}"
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -182,3 +187,10 @@ def hashed(*parts: str) -> str:
 def shown(value: Any) -> str:
     """A grid's value as a person reads it."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def named(path: str, value: Any) -> str:
+    """A grid's value where it stands without its path: a word says enough, a number or a yes does not."""
+    if path == "data.leaks":
+        return {"drop": "leaks dropped", "keep": "leaks kept"}.get(value, str(value))
+    return shown(value) if isinstance(value, str | list) else f"{path.rpartition('.')[2]} {value}"

@@ -14,7 +14,7 @@ from litotes.errors import UserError
 from litotes.evaluation.significance import Difference, difference, holm
 from litotes.evaluation.study.job import RunJob, key_of_test, run_key
 from litotes.evaluation.study.paper import printed
-from litotes.evaluation.study.plan import Experiment, Setting, Study, TestedOn, shown
+from litotes.evaluation.study.plan import Experiment, Setting, Study, TestedOn, named, shown
 from litotes.evaluation.tables import CrossMatrix, make_cell
 
 SIGNIFICANT = 0.05
@@ -48,12 +48,24 @@ class Panel:
 
     @property
     def title(self) -> str:
-        return ", ".join([*map(str, self.values.values()), *filter(None, [self.tested_on]), self.table.task])
+        return ", ".join(filter(None, [self.setting, self.tested_on, self.table.task]))
+
+    @property
+    def setting(self) -> str:
+        """What its models share, in words; empty where the experiment has nothing but rows."""
+        return ", ".join(named(path, value) for path, value in self.values.items())
+
+    def of(self, experiment: str) -> str:
+        """Its models among those of other experiments."""
+        return f"{experiment} ({self.setting})" if self.setting else experiment
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two systems on the same texts; `adjusted_p` is Holm's over all comparisons of the experiment."""
+    """Two systems on the same texts; `adjusted_p` is Holm's over all comparisons of the experiment.
+
+    elsewhere: the other experiment that the baseline is from; None for a system of the same one.
+    """
 
     system: str
     baseline: str
@@ -63,6 +75,7 @@ class Comparison:
     column: str
     difference: Difference
     adjusted_p: float
+    elsewhere: str | None = None
 
     @property
     def is_significant(self) -> bool:
@@ -71,13 +84,17 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Findings:
-    """An experiment with its tables, comparisons and notes; seconds_per_step: by title of the setting, one value per run."""
+    """An experiment with its tables, comparisons and notes.
+
+    seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed on, each once.
+    """
 
     experiment: Experiment
     panels: tuple[Panel, ...]
     comparisons: tuple[Comparison, ...]
     notes: tuple[str, ...]
     seconds_per_step: Mapping[str, tuple[float, ...]]
+    machines: tuple[Mapping[str, Any], ...] = ()
 
 
 def findings(study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, str]) -> tuple[Findings, ...]:
@@ -91,6 +108,7 @@ def findings(study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, st
             comparisons=tuple(_comparisons(one, panels)),
             notes=tuple(reader.notes(one, study.seeds)),
             seconds_per_step=reader.seconds(one, study.seeds),
+            machines=reader.machines(one, study.seeds),
         )
         for one in study.experiments
     )
@@ -129,10 +147,14 @@ class _Reader:
         found: dict[str, tuple[float, ...]] = {}
         for setting in experiment.grid:
             if self.failure(setting, seeds) is None:
-                title = f"{setting.recipe.model.head}, {', '.join(setting.recipe.data.tasks or ['all tasks'])}"
                 times = [time for seed in seeds for time in self.facts(setting, seed, "timing.json")["seconds_per_step"]]
-                found[title] = (*found.get(title, ()), *times)
+                found[setting.kind] = (*found.get(setting.kind, ()), *times)
         return found
+
+    def machines(self, experiment: Experiment, seeds: Sequence[int]) -> tuple[dict[str, Any], ...]:
+        done = [setting for setting in experiment.grid if self.failure(setting, seeds) is None]
+        found = [self.facts(setting, seed, "timing.json").get("machine") for setting in done for seed in seeds]
+        return tuple({json.dumps(machine, sort_keys=True): machine for machine in found if machine}.values())
 
     def _json(self, path: str) -> Any:
         if path not in self.read:
@@ -194,8 +216,8 @@ def _cells(setting: Setting, test: TestedOn, seeds: Sequence[int], reader: _Read
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """Two systems' answers in one place of a table."""
+class Pair:
+    """Two systems' answers in one place of a table; `elsewhere` as in `Comparison`."""
 
     system: str
     baseline: str
@@ -204,6 +226,7 @@ class _Pair:
     column: str
     own: Answers
     theirs: Answers
+    elsewhere: str | None = None
 
     def difference(self) -> Difference:
         if self.own.texts != self.theirs.texts:
@@ -213,14 +236,20 @@ class _Pair:
 
 def _comparisons(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[Comparison]:
     """Every pair that the experiment asks for, with Holm's correction over all of them together."""
-    pairs = [*_within(experiment, panels[experiment.settings.name]), *_against(experiment, panels)]
+    pairs = pairs_of(experiment, panels)
     found = [pair.difference() for pair in pairs]
     adjusted = holm([one.p for one in found])
     for pair, one, p in zip(pairs, found, adjusted, strict=True):
-        yield Comparison(pair.system, pair.baseline, pair.panel.table.task, pair.panel.tested_on, pair.row, pair.column, one, adjusted_p=p)
+        where = (pair.panel.table.task, pair.panel.tested_on, pair.row, pair.column)
+        yield Comparison(pair.system, pair.baseline, *where, one, adjusted_p=p, elsewhere=pair.elsewhere)
 
 
-def _within(experiment: Experiment, panels: Sequence[Panel]) -> Iterator[_Pair]:
+def pairs_of(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> list[Pair]:
+    """All that the experiment asks to set side by side; `panels`: those of every experiment, by its name."""
+    return [*_within(experiment, panels[experiment.settings.name]), *_against(experiment, panels)]
+
+
+def _within(experiment: Experiment, panels: Sequence[Panel]) -> Iterator[Pair]:
     """Systems that differ in the compared path alone, each with the one that has its first value."""
     path = experiment.settings.compare
     if path is None:
@@ -230,24 +259,27 @@ def _within(experiment: Experiment, panels: Sequence[Panel]) -> Iterator[_Pair]:
         if path == experiment.settings.rows:
             for (row, column), own in panel.answers.items():
                 if row != shown(first) and (shown(first), column) in panel.answers:
-                    yield _Pair(row, shown(first), panel, row, column, own, panel.answers[shown(first), column])
+                    yield Pair(row, shown(first), panel, row, column, own, panel.answers[shown(first), column])
         elif panel.values[path] != first:
             wanted = {**panel.values, path: first}
             for other in panels:
                 if (dict(other.values), other.tested_on, other.table.task) == (wanted, panel.tested_on, panel.table.task):
-                    yield from _place_by_place(shown(panel.values[path]), shown(first), panel, other)
+                    rest = ", ".join(named(key, value) for key, value in panel.values.items() if key != path)
+                    system, baseline = (f"{named(path, value)}{f' ({rest})' if rest else ''}" for value in (panel.values[path], first))
+                    yield from _place_by_place(system, baseline, panel, other)
 
 
-def _against(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[_Pair]:
+def _against(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[Pair]:
     """Each panel with the first one of another experiment that answers the same task."""
     for panel in panels[experiment.settings.name]:
         for name in experiment.settings.against:
             others = [other for other in panels[name] if other.table.task == panel.table.task]
             if others:
-                yield from _place_by_place(panel.title, f"{name}: {others[0].title}", panel, others[0])
+                system, baseline = panel.of(experiment.settings.name), others[0].of(name)
+                yield from _place_by_place(system, baseline, panel, others[0], elsewhere=name)
 
 
-def _place_by_place(system: str, baseline: str, panel: Panel, other: Panel) -> Iterator[_Pair]:
+def _place_by_place(system: str, baseline: str, panel: Panel, other: Panel, *, elsewhere: str | None = None) -> Iterator[Pair]:
     for (row, column), own in panel.answers.items():
         if (row, column) in other.answers:
-            yield _Pair(system, baseline, panel, row, column, own, other.answers[row, column])
+            yield Pair(system, baseline, panel, row, column, own, other.answers[row, column], elsewhere)

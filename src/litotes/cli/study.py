@@ -1,0 +1,129 @@
+"""`litotes study FILE`: a whole grid of runs, resumable, then one report."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litotes.cli.numbers import count
+
+if TYPE_CHECKING:
+    from litotes.evaluation.study.page import Pictures
+    from litotes.evaluation.study.report import Report
+    from litotes.evaluation.study.results import Panel
+    from litotes.scale.study import Executed
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("study", parents=[common], help="a whole grid of runs and one report", allow_abbrev=False)
+    parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file; see recipes/study_quick.toml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. recipe.training.epochs=3")
+    parser.add_argument("--workers", type=count, default=1, metavar="N", help="runs at the same time (default 1)")
+    parser.add_argument("--on", choices=("here", "ray"), default="here", help="on this machine or on a Ray cluster (default: here)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, progress, say
+    from litotes.errors import UserError
+    from litotes.evaluation.study.plan import read_study
+    from litotes.evaluation.study.vocabulary import vocabularies
+    from litotes.scale.study import execute
+
+    first = [] if options.seed is None else [f"recipe.seed={options.seed}"]
+    study = read_study(options.file, changes=[*options.set, *first])
+    out = Path(options.out) if options.out else Path("runs") / options.file.stem
+    counted = vocabularies(study)  # before the long work: a wrong path is told at once
+    with progress() as watch:
+        executed = execute(study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch)
+    report = _written(study, executed, counted, out)
+    say(f"failed: {name}: {reason}" for name, reason in report.failures.items())
+    if options.json:
+        print_json(report.as_json())
+    else:
+        _print(report, executed, out)
+    if report.failures:
+        raise UserError(f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try them again.")
+
+
+def _written(study: Any, executed: Executed, counted: Any, out: Path) -> Report:
+    """The report and all its files."""
+    from litotes.evaluation.study.page import html
+    from litotes.evaluation.study.report import make_report
+    from litotes.evaluation.study.results import findings
+    from litotes.evaluation.study.timing import timing
+    from litotes.storage import write_json, write_text
+
+    reasons = {key: str(outcome.error) for key, outcome in executed.failures.items()}
+    found = findings(study, executed.jobs, reasons)
+    failures = {job.name: reasons[key] for key, job in executed.jobs.items() if key in reasons}
+    report = make_report(study, found, counted, n_runs=len(executed.jobs), failures=failures)
+    times = timing(study, found)
+    write_json(out / "report.json", report.as_json())
+    write_json(out / "timing.json", times.as_json())
+    write_text(out / "report.html", html(report, times, _pictures(report, out / "figures")))
+    return report
+
+
+def _pictures(report: Report, folder: Path) -> Pictures:
+    """Draws and writes all figures, each as SVG and PNG with its numbers as JSON, and hands them on for the page."""
+    from litotes.evaluation.study.page import Pictures, slugs
+    from litotes.evaluation.study.report import panel_json
+    from litotes.plots import coverage, reliability, study
+
+    drawn = [section for section in report.sections if section.findings.panels]
+    confidences = {(one.experiment, one.task): one for section in report.sections for one in section.confidences}
+    places = slugs([*(section.name for section in drawn), *(f"coverage {one.settings.name}" for one in report.vocabularies)])
+    tables, vocabularies, diagrams = {}, {}, {}
+    for section in drawn:
+        figure = study.figure(section.findings.panels, row_label=_row_label(section.findings.experiment.settings.rows))
+        content = [panel_json(panel) for panel in section.findings.panels]
+        tables[section.name] = _saved(figure, content, folder, places[section.name])
+    for one in report.vocabularies:
+        place = places[f"coverage {one.settings.name}"]
+        vocabularies[one.settings.name] = _saved(coverage.figure(one.coverage), one.as_json(), folder, place)
+    for key, confidence in confidences.items():
+        figure = reliability.figure({"before": confidence.before, "after": confidence.after})
+        diagrams[key] = _saved(figure, confidence.as_json(), folder, f"calibration-{places[key[0]]}-{key[1]}")
+    return Pictures(tables, vocabularies, diagrams)
+
+
+def _saved(figure: Any, content: Any, folder: Path, name: str) -> str:
+    from litotes.plots.matrix import inline, rendered
+    from litotes.storage import write_bytes, write_json
+
+    svg = rendered(figure, "svg")
+    write_bytes(folder / f"{name}.svg", svg)
+    write_bytes(folder / f"{name}.png", rendered(figure, "png"))
+    write_json(folder / f"{name}.json", content)
+    return inline(svg, name)
+
+
+def _row_label(path: str) -> str:
+    """What the rows are: where a model was trained, or how."""
+    return "trained on" if path.startswith("data.") else path.rpartition(".")[2]
+
+
+def _print(report: Report, executed: Executed, out: Path) -> None:
+    for section in report.sections:
+        print(f"\n{section.name}")
+        for panel in section.findings.panels:
+            _print_panel(panel)
+    print("\n".join(report.abstract) + "\n")
+    print(f"{executed.n_found} of {len(executed.jobs)} runs were found done.")
+    print(f"Report: {out / 'report.html'}   numbers: {out / 'report.json'}   times: {out / 'timing.json'}   figures: {out / 'figures'}")
+
+
+def _print_panel(panel: Panel) -> None:
+    from litotes.cli.display import print_table
+
+    rows = []
+    for row in panel.table.rows:
+        cells = [panel.table.find(row, column) for column in panel.table.columns]
+        rows.append((row, *("failed" if cell is None else _shown(cell) for cell in cells)))
+    print_table(("", *panel.table.columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")
+
+
+def _shown(cell: Any) -> str:
+    return f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})"

@@ -1,0 +1,163 @@
+"""The tables of a study's report as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from litotes.evaluation.study.confidence import Confidence
+from litotes.evaluation.study.overall import Estimate, OverallDifference
+from litotes.evaluation.study.results import Comparison, Panel
+from litotes.evaluation.study.timing import Timed
+from litotes.evaluation.study.vocabulary import Vocabulary
+from litotes.evaluation.study.words import is_inside
+from litotes.evaluation.tables import MatrixCell
+
+
+def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str:
+    """Rows that are HTML already under a head that is not; it scrolls by itself where the page is narrow."""
+    names = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
+    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def panel_table(panel: Panel) -> str:
+    """Our scores, each with its interval and, where there is one, the paper's and the difference."""
+    matrix = panel.table
+    first = {cell.tested_on: cell for cell in reversed(matrix.cells)}
+    head = "".join(
+        f"<th scope=col>{escape(column)}<small>n {first[column].n}, majority {first[column].majority:.3f}</small></th>"
+        for column in matrix.columns
+    )
+    rows = "".join(f'<tr><th scope=row class="name">{escape(row)}</th>{_row(panel, row)}</tr>' for row in matrix.rows)
+    return (
+        f'<div class="wide"><table><caption>{escape(panel.title)}</caption>'
+        f"<thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> str:
+    """All comparisons, the surest first; what is not significant is grey and says so."""
+    rows = (_comparison(one) for one in sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p)))
+    head = ("system", "less", "task", "trained or made", "tested on", "difference (95 % interval)", "p", "p corrected", "")
+    return table(head, rows, caption="Cell by cell, on the same texts")
+
+
+def overall_table(overall: Sequence[OverallDifference]) -> str:
+    """Differences over whole tables."""
+    rows = (
+        _line(
+            [one.system, one.baseline, one.task, one.tested_on, str(one.n_cells), one.difference.signed(), _known(one.difference)],
+            unsure=not one.difference.is_clear,
+        )
+        for one in overall
+    )
+    return table(("system", "less", "task", "tested on", "cells", "difference (95 % interval)", ""), rows, caption="Over whole tables")
+
+
+def confidence_table(confidences: Sequence[Confidence]) -> str:
+    """Calibration errors before and after."""
+    rows = (
+        _line(
+            [
+                one.experiment,
+                one.task,
+                f"{one.after.n:,}",
+                *(f"{value:.3f}" for value in (one.before.ece, one.after.ece, one.before.ece_equal_mass, one.after.ece_equal_mass)),
+                *(f"{value:.3f}" for value in (one.before.brier, one.after.brier)),
+                f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}",
+            ]
+        )
+        for one in confidences
+    )
+    head = (
+        "experiment",
+        "task",
+        "answers",
+        "ECE before",
+        "after",
+        "ECE equal mass before",
+        "after",
+        "Brier before",
+        "after",
+        "temperatures",
+    )
+    return table(head, rows)
+
+
+def timing_table(rows: Sequence[Timed]) -> str:
+    """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be compared."""
+    lines = (
+        _line(
+            [
+                one.experiment,
+                one.setting,
+                f"{one.seconds:.4f} ({one.fastest:.4f} to {one.slowest:.4f}, {one.n_runs} runs)",
+                f"{one.ratio:.2f}",
+                "–" if one.paper_seconds is None else f"{one.paper_seconds:.4f}",
+                "–" if one.paper_ratio is None else f"{one.paper_ratio:.2f}",
+            ]
+        )
+        for one in rows
+    )
+    head = ("experiment", "head, tasks", "ours: seconds a step (range)", "× the first", "paper: seconds a batch of 8", "× the first")
+    return table(head, lines)
+
+
+def vocabulary_table(vocabulary: Vocabulary) -> str:
+    """Our shares beside the paper's."""
+    lines = (
+        _line([of, among, f"{ours:.3f}", f"{paper:.3f}", _minus(ours - paper)])
+        for (of, among), paper in vocabulary.paper.items()
+        for ours in (vocabulary.coverage.share(of, among),)
+    )
+    return table(("of", "among", "ours", "the paper's", "ours less the paper's"), lines)
+
+
+def _row(panel: Panel, row: str) -> str:
+    if row in panel.failed:
+        return f'<td class="failed" colspan="{len(panel.table.columns)}">failed: {escape(panel.failed[row])}</td>'
+    return "".join(_cell(panel.table.find(row, column), panel.paper.get((row, column))) for column in panel.table.columns)
+
+
+def _cell(cell: MatrixCell | None, paper: float | None) -> str:
+    if cell is None:
+        return "<td>–</td>"
+    low, high = cell.interval
+    kinds, lines = [], [f"{low:.3f} to {high:.3f}"]
+    if paper is not None:
+        where = "inside" if is_inside(cell, paper) else "outside"
+        lines.append(f"paper {paper:.3f}: {_minus(cell.macro_f1 - paper)}, {where}")
+        kinds += ["outside"] if where == "outside" else []
+    if cell.interval[0] <= cell.majority:
+        lines.append("not above majority")
+    if cell.n_collapsed:
+        kinds.append("collapsed")
+        lines.append(f"{cell.n_collapsed} of {len(cell.by_seed)} collapsed")
+    mark = f' class="{" ".join(kinds)}"' if kinds else ""
+    return f"<td{mark}>{cell.macro_f1:.3f}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
+
+
+def _comparison(one: Comparison) -> str:
+    difference = Estimate(one.difference.difference, one.difference.interval)
+    words = "not significant"
+    if one.is_significant:
+        words = "significant" if difference.is_clear else "significant for these seeds; the interval holds 0"
+    cells = [one.system, one.baseline, one.task, one.row, ", ".join(filter(None, (one.tested_on, one.column)))]
+    return _line(
+        [*cells, difference.signed(), f"{one.difference.p:.4f}", f"{one.adjusted_p:.3f}", words],
+        unsure=not one.is_significant,
+    )
+
+
+def _known(difference: Estimate) -> str:
+    return "the interval leaves 0 out" if difference.is_clear else "may be chance"
+
+
+def _line(values: Sequence[str], *, unsure: bool = False) -> str:
+    mark = ' class="unsure"' if unsure else ""
+    return f"<tr{mark}>{''.join(f'<td>{escape(value)}</td>' for value in values)}</tr>"
+
+
+def _minus(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")

@@ -1,0 +1,80 @@
+"""An experiment's tables as heatmaps, the paper's beside ours, all on the one colour scale that every table of macro-F1 has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from litotes.evaluation.study.results import Panel
+from litotes.plots.matrix import INCHES, Heatmap, draw
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+N_ABREAST = 3
+"""Tables side by side; what is wider cannot be read on paper."""
+
+_LETTER = 0.085  # inches of a letter in names and titles
+_AROUND = 1.2  # inches for title, names of columns and their label
+
+
+def figure(panels: Sequence[Panel], *, row_label: str) -> Figure:
+    """All tables of an experiment, a row of them for each task and test; `row_label` says what their rows are."""
+    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+
+    bands = [band for together in _by_test(panels) for band in _bands(together, row_label)]
+    n_abreast = max(map(len, bands))
+    n_columns = max(len(shown.columns) for band in bands for shown in band)
+    n_letters = max(len(row) for band in bands for shown in band for row in shown.rows)
+    width = n_abreast * (INCHES * n_columns + _LETTER * n_letters + 0.5) + 0.9
+    heights = [INCHES * max(len(shown.rows) for shown in band) + _AROUND for band in bands]
+    picture = Figure(figsize=(width, sum(heights)), layout="constrained")
+    axes = picture.subplots(len(bands), n_abreast, squeeze=False, height_ratios=heights)
+    images = []
+    for band, row in zip(bands, axes, strict=True):
+        images += [draw(shown, ax) for shown, ax in zip(band, row, strict=False)]
+        for ax in row[len(band) :]:
+            ax.set_axis_off()
+    bar = picture.colorbar(images[-1], ax=axes, shrink=min(0.9, 3.0 / sum(heights)), aspect=18, pad=0.02)
+    bar.set_label("macro-F1")
+    bar.outline.set_visible(False)
+    return picture
+
+
+def _by_test(panels: Sequence[Panel]) -> Iterator[list[Panel]]:
+    for key in dict.fromkeys((panel.table.task, panel.tested_on) for panel in panels):
+        yield [panel for panel in panels if (panel.table.task, panel.tested_on) == key]
+
+
+def _bands(panels: Sequence[Panel], row_label: str) -> Iterator[list[Heatmap]]:
+    """Rows of heatmaps: the paper's to the right where it has one for all of ours and there is room, otherwise below."""
+    printed = [panel for panel in panels if panel.paper]
+    if len(panels) < N_ABREAST and printed and all(panel.paper == panels[0].paper for panel in panels):
+        name = panels[0].title if len(panels) == 1 else ", ".join(filter(None, (panels[0].tested_on, panels[0].table.task)))
+        yield [*(_ours(panel, row_label) for panel in panels), _papers(panels[0], name, row_label)]
+        return
+    for start in range(0, len(panels), N_ABREAST):
+        abreast = panels[start : start + N_ABREAST]
+        yield [_ours(panel, row_label) for panel in abreast]
+        if any(panel.paper for panel in abreast):
+            yield [_papers(panel, panel.title, row_label) for panel in abreast]
+
+
+def _ours(panel: Panel, row_label: str) -> Heatmap:
+    table = panel.table
+    small = {(cell.trained_on, cell.tested_on): f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}" for cell in table.cells}
+    failed = {(row, column): "failed" for row in panel.failed for column in table.columns}
+    values = {(cell.trained_on, cell.tested_on): cell.macro_f1 for cell in table.cells}
+    return Heatmap(_title("ours", panel.title, panel), row_label, table.rows, table.columns, values, {**failed, **small})
+
+
+def _papers(panel: Panel, name: str, row_label: str) -> Heatmap:
+    table = panel.table
+    none = {(row, column): "not printed" for row in table.rows for column in table.columns}
+    small = none | dict.fromkeys(panel.paper, "")
+    return Heatmap(_title("the paper's", name, panel), row_label, table.rows, table.columns, panel.paper, small)
+
+
+def _title(whose: str, name: str, panel: Panel) -> str:
+    return fill(f"{whose}: {name}", width=max(16, int((INCHES * len(panel.table.columns) + 0.5) / _LETTER)))
