@@ -56,7 +56,7 @@ def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
     for one in confidences:
         by_task.setdefault(one.task, []).append(one)
     parts = [
-        f"{np.mean([one.before.ece for one in own]):.3f} to {np.mean([one.after.ece for one in own]):.3f} in {task}"
+        f"{np.mean([one.before.reliability.ece for one in own]):.3f} to {np.mean([one.after.reliability.ece for one in own]):.3f} in {task}"
         for task, own in by_task.items()
     ]
     if parts:
