@@ -67,7 +67,7 @@ def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], ou
     found = findings(study, executed.jobs, reasons)
     failures = {job.name: reasons[key] for key, job in executed.jobs.items() if key in reasons}
     report = make_report(study, found, counted, n_runs=len(executed.jobs), failures=failures)
-    times = timing(study, found)
+    times = timing(found)
     write_json(out / "report.json", report.as_json())
     write_json(out / "timing.json", times.as_json())
     write_text(out / "report.html", html(report, times, _pictures(report, out / "figures", watch)))
@@ -138,10 +138,11 @@ def _print(report: Report, executed: Executed, out: Path) -> None:
 def _print_panel(panel: Panel) -> None:
     from litotes.cli.display import print_table
 
-    rows = []
-    for row in panel.table.rows:
-        rows.append((row, *(_shown(panel.table.find(row, column)) for column in panel.table.columns)))
-    print_table(("", *panel.table.columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")
+    columns = panel.table.columns
+    rows = [(row, *(_shown(panel.table.find(row, column)) for column in columns)) for row in panel.table.rows]
+    majority = {cell.tested_on: cell.majority for cell in panel.table.cells}
+    rows.append(("majority line", *(f"{majority[column]:.3f}" for column in columns)))
+    print_table(("", *columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")
 
 
 def _shown(cell: MatrixCell | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from litotes.evaluation.study.confidence import Confidence
-from litotes.evaluation.study.overall import Estimate, OverallDifference
+from litotes.evaluation.study.overall import Estimate, OverallDifference, signed
 from litotes.evaluation.study.results import Comparison, Panel
 from litotes.evaluation.study.timing import Timed
 from litotes.evaluation.study.vocabulary import Vocabulary
@@ -93,7 +93,7 @@ def vocabulary_table(vocabulary: Vocabulary) -> str:
     lines = []
     for (of, among), paper in vocabulary.paper.items():
         ours = vocabulary.coverage.share(of, among)
-        lines.append(_line([of, among], [f"{ours:.3f}", f"{paper:.3f}", _minus(ours - paper)]))
+        lines.append(_line([of, among], [f"{ours:.3f}", f"{paper:.3f}", signed(ours - paper)]))
     return table(("of", "among", "ours", "the paper's", "ours less the paper's"), lines)
 
 
@@ -110,7 +110,7 @@ def _cell(cell: MatrixCell | None, paper: float | None) -> str:
     kinds, lines = [], [f"{low:.3f} to {high:.3f}"]
     if paper is not None:
         where = "inside" if is_inside(cell, paper) else "outside"
-        lines.append(f"paper {paper:.3f}: {_minus(cell.macro_f1 - paper)}, {where}")
+        lines.append(f"paper {paper:.3f}: {signed(cell.macro_f1 - paper)}, {where}")
         kinds += ["outside"] if where == "outside" else []
     if cell.interval[0] <= cell.majority:
         lines.append("not above majority")
@@ -152,7 +152,3 @@ def _line(names: Sequence[str], values: Sequence[str], *, unsure: bool = False) 
     """A row: names may be broken into lines, values not."""
     cells = [*(f'<td class="name">{escape(name)}</td>' for name in names), *(f"<td>{escape(value)}</td>" for value in values)]
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"
-
-
-def _minus(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")

@@ -55,7 +55,7 @@ def _about(panel: Panel, found: Findings, sentences: Iterable[str]) -> str:
 def table_words(panel: Panel) -> Iterator[str]:
     """The mean, at home against elsewhere, cells no better than a constant, collapsed models."""
     table, gap = panel.table, home_less_elsewhere(panel)
-    sentence = f"{mean_of(panel).shown()} macro-F1 on average over {_counted(len(table.cells), 'cell')}"
+    sentence = f"{mean_of(panel).shown()} macro-F1 on average over {counted(len(table.cells), 'cell')}"
     if gap is not None:
         chance = "" if gap.is_clear else ", which may be chance"
         sentence += f"; {table.at_home:.3f} at home, {table.elsewhere:.3f} elsewhere, a gap of {gap.signed()}{chance}"
@@ -75,7 +75,7 @@ def paper_words(panel: Panel) -> Iterator[str]:
     cells = [cell for cell in panel.table.cells if _place(cell) in panel.paper]
     outside = [cell for cell in cells if not is_inside(cell, panel.paper[_place(cell)])]
     n_inside = len(cells) - len(outside)
-    yield f"The paper's figure lies inside our interval in {n_inside} of {_counted(len(cells), 'cell')}."
+    yield f"The paper's figure lies inside our interval in {n_inside} of {counted(len(cells), 'cell')}."
     if outside:
         yield f"Outside: {'; '.join(_beside(cell, panel.paper[_place(cell)]) for cell in outside)}."
     yield f"On average over these cells ours is {higher_or_lower(overall)}."
@@ -105,6 +105,10 @@ def higher_or_lower(difference: Estimate, than: str = "the paper's") -> str:
     return f"not clearly higher or lower than {than}: {difference.signed()}"
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def _significance(comparisons: Sequence[Comparison], what: str, n_all: int) -> Iterator[str]:
     real = [one for one in comparisons if one.is_significant]
     n = len(comparisons)
@@ -114,7 +118,7 @@ def _significance(comparisons: Sequence[Comparison], what: str, n_all: int) -> I
         largest = max(comparisons, key=lambda one: abs(one.difference.difference))
         yield f"{none} significant {corrected}; the largest is {_pair(largest)}."
         return
-    yield f"{len(real)} of {_counted(n, 'difference')} {what} {'is' if len(real) == 1 else 'are'} significant {corrected}: " + (
+    yield f"{len(real)} of {counted(n, 'difference')} {what} {'is' if len(real) == 1 else 'are'} significant {corrected}: " + (
         "; ".join(map(_pair, sorted(real, key=lambda one: one.adjusted_p))) + "."
     )
 
@@ -131,7 +135,7 @@ def _pair(one: Comparison) -> str:
 def _over_table(one: OverallDifference) -> str:
     where = ", ".join(filter(None, (one.tested_on, one.task)))
     chance = "" if one.difference.is_clear else ", which may be chance"
-    return f"Over {_counted(one.n_cells, 'cell')} ({where}) {one.system} less {one.baseline} is {one.difference.signed()}{chance}."
+    return f"Over {counted(one.n_cells, 'cell')} ({where}) {one.system} less {one.baseline} is {one.difference.signed()}{chance}."
 
 
 def _beside(cell: MatrixCell, paper: float) -> str:
@@ -151,7 +155,3 @@ def _place(cell: MatrixCell) -> tuple[str, str]:
 
 def _arrow(cell: MatrixCell) -> str:
     return f"{cell.trained_on} → {cell.tested_on}"
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"
