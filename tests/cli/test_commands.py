@@ -105,6 +105,20 @@ def test_evaluate_with_a_selection(run_folder: Path, capsys: pytest.CaptureFixtu
     assert "majority" in output_of(capsys, *arguments)
 
 
+def test_evaluate_against_another_model(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    arguments = ("evaluate", "--model", str(run_folder), "--data", "sampler", "--where", "task=sarcasm", "--against", str(run_folder))
+    content = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
+    assert content == json.loads((tmp_path / "scores.json").read_text())
+    assert [row["cell"] for row in content["against"]] == [row["cell"] for row in content["scores"]]
+    assert {(row["difference"], row["p"], row["significant"]) for row in content["against"]} == {(0, 1, False)}
+    assert all(0 <= row["calibration_error"] <= 1 for row in content["scores"])
+    assert json.loads((tmp_path / "reliability.json").read_text())["sarcasm"]["ece"] == content["scores"][0]["calibration_error"]
+    assert "sarcasm: ECE" in (tmp_path / "reliability.svg").read_text()
+    shown = output_of(capsys, *arguments)
+    assert "not significant" in shown
+    assert "calibration error" in shown
+
+
 def test_audit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     content = json.loads(output_of(capsys, "audit", "--data", "sampler", "--json", "--out", str(tmp_path)))
     assert content == json.loads((tmp_path / "audit.json").read_text())

@@ -94,6 +94,7 @@ def print_scores(rows: Sequence[Any]) -> None:
                 f"{scores.majority:.3f}",
                 f"{scores.accuracy:.3f}",
                 f"{scores.matthews:.3f}",
+                "" if scores.calibration_error is None else f"{scores.calibration_error:.3f}",
             )
         else:
             values = (
@@ -102,6 +103,8 @@ def print_scores(rows: Sequence[Any]) -> None:
                 "",
                 f"rmse {scores.root_mean_squared_error:.3f}",
                 f"ρ {scores.spearman:.3f}",
+                "",
             )
         lines.append((scores.task, row.cell, str(scores.n), *values))
-    print_table(("task", "cell", "n", "macro-F1", "95 % interval", "majority", "accuracy", "Matthews"), lines)
+    head = ("task", "cell", "n", "macro-F1", "95 % interval", "majority", "accuracy", "Matthews", "calibration error")
+    print_table(head, lines)

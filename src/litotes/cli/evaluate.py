@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from litotes.evaluation.evaluate import Judged
+    from litotes.evaluation.paired import Paired
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("evaluate", parents=[common], help="scores with intervals, by cell", allow_abbrev=False)
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
     parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
+    parser.add_argument("--against", metavar="RUN", help="another model folder: is the difference on the same texts real?")
     parser.add_argument(
         "--where",
         action="append",
@@ -25,21 +32,54 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.cli.selection import parse_where
     from litotes.data.sources import load
-    from litotes.evaluation.evaluate import evaluate, warnings_of
+    from litotes.evaluation.evaluate import cell_scores, judge, warnings_of
+    from litotes.evaluation.paired import paired
     from litotes.predictor import Predictor
-    from litotes.storage import write_json
 
     where = parse_where(options.where)
-    predictor = Predictor.load(options.model, device=options.device)
+    models = [Predictor.load(folder, device=options.device) for folder in filter(None, (options.model, options.against))]
     corpus = load(options.data)
     corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
+    seed = options.seed or 0
     with progress() as watch:
-        rows = evaluate(predictor, corpus, seed=options.seed or 0, watch=watch)
-    content = [row.as_json() for row in rows]
+        judged, *others = [judge(model, corpus, watch=watch) for model in models]
+    rows = cell_scores(judged, corpus, seed=seed)
+    against = [row for other in others for row in paired(judged, other, corpus, seed=seed)]
+    content: Any = [row.as_json() for row in rows]
+    if options.against:
+        content = {"scores": content, "against": [row.as_json() for row in against]}
     if options.out:
-        write_json(Path(options.out) / "scores.json", content)
+        _write(content, judged, Path(options.out))
     say(warnings_of(rows))
     if options.json:
         print_json(content)
-    else:
-        print_scores(rows)
+        return
+    print_scores(rows)
+    if against:
+        _print(against, options.model, options.against)
+
+
+def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
+    from litotes.plots.matrix import rendered
+    from litotes.plots.reliability import figure
+    from litotes.storage import write_bytes, write_json
+
+    write_json(out / "scores.json", content)
+    believed = {task: result.reliability() for task, result in judged.items() if not result.task.is_regression}
+    if believed:
+        write_json(out / "reliability.json", {task: one.as_json() for task, one in believed.items()})
+        write_bytes(out / "reliability.svg", rendered(figure(believed), "svg"))
+
+
+def _print(rows: Sequence[Paired], model: str, other: str) -> None:
+    from litotes.cli.display import print_table
+
+    lines = []
+    for row in rows:
+        low, high = row.difference.interval
+        verdict = "significant" if row.is_significant else "not significant"
+        numbers = (f"{row.difference.difference:+.3f}", f"{low:+.3f} to {high:+.3f}", f"{row.difference.p:.4f}", f"{row.adjusted_p:.4f}")
+        lines.append((row.task, row.cell, str(row.difference.n), *numbers, verdict))
+    head = ("task", "cell", "n", "difference", "95 % interval", "p", "p corrected", "")
+    print_table(head, lines, title=f"Macro-F1 of {model} less that of {other}, on the same texts")
+    print("One model each: p and interval are about other texts, not about other seeds. Holm's correction over all rows.")

@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+
     from litotes.evaluation.study.page import Pictures
+    from litotes.evaluation.study.plan import Study
     from litotes.evaluation.study.report import Report
     from litotes.evaluation.study.results import Panel
+    from litotes.evaluation.study.vocabulary import Vocabulary
+    from litotes.evaluation.tables import MatrixCell
+    from litotes.progress import Watch
     from litotes.scale.study import Executed
 
 
@@ -37,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     counted = vocabularies(study)  # before the long work: a wrong path is told at once
     with progress() as watch:
         executed = execute(study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch)
-    report = _written(study, executed, counted, out)
+        report = _written(study, executed, counted, out, watch)
     say(f"failed: {name}: {reason}" for name, reason in report.failures.items())
     if options.json:
         print_json(report.as_json())
@@ -47,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try them again.")
 
 
-def _written(study: Any, executed: Executed, counted: Any, out: Path) -> Report:
+def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], out: Path, watch: Watch) -> Report:
     """The report and all its files."""
     from litotes.evaluation.study.page import html
     from litotes.evaluation.study.report import make_report
@@ -59,45 +67,57 @@ def _written(study: Any, executed: Executed, counted: Any, out: Path) -> Report:
     found = findings(study, executed.jobs, reasons)
     failures = {job.name: reasons[key] for key, job in executed.jobs.items() if key in reasons}
     report = make_report(study, found, counted, n_runs=len(executed.jobs), failures=failures)
-    times = timing(study, found)
+    times = timing(found)
     write_json(out / "report.json", report.as_json())
     write_json(out / "timing.json", times.as_json())
-    write_text(out / "report.html", html(report, times, _pictures(report, out / "figures")))
+    write_text(out / "report.html", html(report, times, _pictures(report, out / "figures", watch)))
     return report
 
 
-def _pictures(report: Report, folder: Path) -> Pictures:
+def _pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     """Draws and writes all figures, each as SVG and PNG with its numbers as JSON, and hands them on for the page."""
-    from litotes.evaluation.study.page import Pictures, slugs
+    from litotes.evaluation.study.page import Pictures
     from litotes.evaluation.study.report import panel_json
     from litotes.plots import coverage, reliability, study
 
     drawn = [section for section in report.sections if section.findings.panels]
-    confidences = {(one.experiment, one.task): one for section in report.sections for one in section.confidences}
-    places = slugs([*(section.name for section in drawn), *(f"coverage {one.settings.name}" for one in report.vocabularies)])
+    confidences = [one for section in drawn for one in section.confidences]
+    save = _Saver(folder, len(drawn) + len(report.vocabularies) + len(confidences), watch)
     tables, vocabularies, diagrams = {}, {}, {}
     for section in drawn:
-        figure = study.figure(section.findings.panels, row_label=_row_label(section.findings.experiment.settings.rows))
-        content = [panel_json(panel) for panel in section.findings.panels]
-        tables[section.name] = _saved(figure, content, folder, places[section.name])
+        panels = section.findings.panels
+        picture = study.figure(panels, row_label=_row_label(section.findings.experiment.settings.rows))
+        tables[section.name] = save(section.name, picture, [panel_json(panel) for panel in panels])
     for one in report.vocabularies:
-        place = places[f"coverage {one.settings.name}"]
-        vocabularies[one.settings.name] = _saved(coverage.figure(one.coverage), one.as_json(), folder, place)
-    for key, confidence in confidences.items():
-        figure = reliability.figure({"before": confidence.before, "after": confidence.after})
-        diagrams[key] = _saved(figure, confidence.as_json(), folder, f"calibration-{places[key[0]]}-{key[1]}")
+        vocabularies[one.settings.name] = save(f"coverage {one.settings.name}", coverage.figure(one.coverage), one.as_json())
+    for confidence in confidences:
+        picture = reliability.figure({"before": confidence.before.reliability, "after": confidence.after.reliability})
+        key = confidence.experiment, confidence.task
+        diagrams[key] = save(" ".join(("calibration", *key)), picture, confidence.as_json())
     return Pictures(tables, vocabularies, diagrams)
 
 
-def _saved(figure: Any, content: Any, folder: Path, name: str) -> str:
-    from litotes.plots.matrix import inline, rendered
-    from litotes.storage import write_bytes, write_json
+class _Saver:
+    """Writes one figure after the other, each under a name that no other has."""
 
-    svg = rendered(figure, "svg")
-    write_bytes(folder / f"{name}.svg", svg)
-    write_bytes(folder / f"{name}.png", rendered(figure, "png"))
-    write_json(folder / f"{name}.json", content)
-    return inline(svg, name)
+    def __init__(self, folder: Path, n_figures: int, watch: Watch) -> None:
+        self.folder, self.n_figures, self.watch = folder, n_figures, watch
+        self.names: list[str] = []
+
+    def __call__(self, title: str, picture: Figure, content: Any) -> str:
+        """The figure's SVG, to stand in a page."""
+        from litotes.evaluation.study.page import slugs
+        from litotes.plots.matrix import inline, rendered
+        from litotes.storage import write_bytes, write_json
+
+        self.names.append(title)
+        name = slugs(self.names)[title]
+        svg = rendered(picture, "svg")
+        write_bytes(self.folder / f"{name}.svg", svg)
+        write_bytes(self.folder / f"{name}.png", rendered(picture, "png"))
+        write_json(self.folder / f"{name}.json", content)
+        self.watch("drawing", len(self.names), self.n_figures, title)
+        return inline(svg, name)
 
 
 def _row_label(path: str) -> str:
@@ -118,12 +138,14 @@ def _print(report: Report, executed: Executed, out: Path) -> None:
 def _print_panel(panel: Panel) -> None:
     from litotes.cli.display import print_table
 
-    rows = []
-    for row in panel.table.rows:
-        cells = [panel.table.find(row, column) for column in panel.table.columns]
-        rows.append((row, *("failed" if cell is None else _shown(cell) for cell in cells)))
-    print_table(("", *panel.table.columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")
+    columns = panel.table.columns
+    rows = [(row, *(_shown(panel.table.find(row, column)) for column in columns)) for row in panel.table.rows]
+    majority = {cell.tested_on: cell.majority for cell in panel.table.cells}
+    rows.append(("majority line", *(f"{majority[column]:.3f}" for column in columns)))
+    print_table(("", *columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")
 
 
-def _shown(cell: Any) -> str:
+def _shown(cell: MatrixCell | None) -> str:
+    if cell is None:
+        return "failed"
     return f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})"

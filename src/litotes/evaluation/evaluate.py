@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from litotes.data.corpus import Corpus
 from litotes.errors import UserError
+from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
 from litotes.flow import Answer, Example, Prediction, Task
 from litotes.predictor import Predictor
@@ -57,8 +58,14 @@ class Judged:
         return self._numbers([answer.label for answer in self.answers])
 
     def scores(self, *, seed: int = 0) -> AnyScores:
-        measure = score_regression if self.task.is_regression else score
-        return measure(self.gold(), self.predicted(), self.task, seed=seed)
+        if self.task.is_regression:
+            return score_regression(self.gold(), self.predicted(), self.task, seed=seed)
+        scores = score(self.gold(), self.predicted(), self.task, seed=seed)
+        return replace(scores, calibration_error=self.reliability().ece)
+
+    def reliability(self) -> Reliability:
+        """How far the probabilities of the labels given can be believed."""
+        return reliability([answer.probability or 0.0 for answer in self.answers], self.gold() == self.predicted())
 
     def only(self, keep: Sequence[bool]) -> Judged:
         kept = [place for place, wanted in enumerate(keep) if wanted]
@@ -102,16 +109,18 @@ def evaluate(predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watc
     return cell_scores(judge(predictor, corpus, watch=watch), corpus, seed=seed)
 
 
-def cell_scores(judged: dict[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[CellScores, ...]:
-    rows = []
+def cell_scores(judged: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[CellScores, ...]:
+    return tuple(part.row(cell, seed=seed) for result in judged.values() for cell, part in by_cell(result, corpus))
+
+
+def by_cell(judged: Judged, corpus: Corpus) -> Iterator[tuple[str, Judged]]:
+    """All texts under the name "all", then those of each cell of the corpus when there are several."""
+    yield "all", judged
     cells = corpus.cells()
-    for result in judged.values():
-        rows.append(result.row("all", seed=seed))
-        for cell in cells if len(cells) > 1 else ():
-            part = result.only([(example.variety, example.source) == (cell.variety, cell.source) for example in result.examples])
-            if part.examples:
-                rows.append(part.row(str(cell), seed=seed))
-    return tuple(rows)
+    for cell in cells if len(cells) > 1 else ():
+        part = judged.only([(example.variety, example.source) == (cell.variety, cell.source) for example in judged.examples])
+        if part.examples:
+            yield str(cell), part
 
 
 def warnings_of(rows: Sequence[CellScores]) -> list[str]:

@@ -34,7 +34,8 @@ class Scores:
     """A classification task on one set of texts.
 
     interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the commonest label here;
-    collapsed_to: the label, when the model gave the same one to every text although several occur.
+    collapsed_to: the label, when the model gave the same one to every text although several occur; calibration_error: ECE
+    (`reliability.py`) of the probabilities of the labels given, None where only labels are known.
     """
 
     task: str
@@ -46,6 +47,7 @@ class Scores:
     matthews: float
     classes: tuple[ClassScores, ...]
     collapsed_to: str | None
+    calibration_error: float | None = None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

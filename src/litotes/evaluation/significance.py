@@ -19,6 +19,10 @@ from litotes.evaluation.patterns import Patterns, in_parts, patterns
 from litotes.evaluation.scores import interval
 
 N_PERMUTATIONS = 10_000
+
+SIGNIFICANT = 0.05
+"""A corrected p under this is called significant."""
+
 _ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,8 @@ def figure(panels: Sequence[Panel], *, row_label: str) -> Figure:
     """All tables of an experiment, a row of them for each task and test; `row_label` says what their rows are."""
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
-    bands = [band for together in _by_test(panels) for band in _bands(together, row_label)]
+    names = {panel.title: panel.title_among(panels) for panel in panels}
+    bands = [band for together in _by_test(panels) for band in _bands(together, names, row_label)]
     n_abreast = max(map(len, bands))
     n_columns = max(len(shown.columns) for band in bands for shown in band)
     n_letters = max(len(row) for band in bands for shown in band for row in shown.rows)
@@ -47,26 +48,26 @@ def _by_test(panels: Sequence[Panel]) -> Iterator[list[Panel]]:
         yield [panel for panel in panels if (panel.table.task, panel.tested_on) == key]
 
 
-def _bands(panels: Sequence[Panel], row_label: str) -> Iterator[list[Heatmap]]:
+def _bands(panels: Sequence[Panel], names: Mapping[str, str], row_label: str) -> Iterator[list[Heatmap]]:
     """Rows of heatmaps: the paper's to the right where it has one for all of ours and there is room, otherwise below."""
     printed = [panel for panel in panels if panel.paper]
     if len(panels) < N_ABREAST and printed and all(panel.paper == panels[0].paper for panel in panels):
-        name = panels[0].title if len(panels) == 1 else ", ".join(filter(None, (panels[0].tested_on, panels[0].table.task)))
-        yield [*(_ours(panel, row_label) for panel in panels), _papers(panels[0], name, row_label)]
+        name = ", ".join(filter(None, (panels[0].tested_on, panels[0].table.task)))
+        yield [*(_ours(panel, names[panel.title], row_label) for panel in panels), _papers(panels[0], name, row_label)]
         return
     for start in range(0, len(panels), N_ABREAST):
         abreast = panels[start : start + N_ABREAST]
-        yield [_ours(panel, row_label) for panel in abreast]
+        yield [_ours(panel, names[panel.title], row_label) for panel in abreast]
         if any(panel.paper for panel in abreast):
-            yield [_papers(panel, panel.title, row_label) for panel in abreast]
+            yield [_papers(panel, names[panel.title], row_label) for panel in abreast]
 
 
-def _ours(panel: Panel, row_label: str) -> Heatmap:
+def _ours(panel: Panel, name: str, row_label: str) -> Heatmap:
     table = panel.table
     small = {(cell.trained_on, cell.tested_on): f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}" for cell in table.cells}
     failed = {(row, column): "failed" for row in panel.failed for column in table.columns}
     values = {(cell.trained_on, cell.tested_on): cell.macro_f1 for cell in table.cells}
-    return Heatmap(_title("ours", panel.title, panel), row_label, table.rows, table.columns, values, {**failed, **small})
+    return Heatmap(_title("ours", name, panel), row_label, table.rows, table.columns, values, {**failed, **small})
 
 
 def _papers(panel: Panel, name: str, row_label: str) -> Heatmap:

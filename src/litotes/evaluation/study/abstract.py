@@ -13,17 +13,17 @@ from litotes.evaluation.study.plan import Study
 from litotes.evaluation.study.results import Comparison, Findings, Panel
 from litotes.evaluation.study.setup import base_recipe, corpora, encoder_name
 from litotes.evaluation.study.vocabulary import Vocabulary, deviations, exchanges
-from litotes.evaluation.study.words import COMPARED, higher_or_lower, is_inside
+from litotes.evaluation.study.words import COMPARED, counted, higher_or_lower, is_inside
 
 
 def study_words(study: Study, all_findings: Sequence[Findings], *, n_runs: int, n_failed: int) -> Iterator[str]:
     """What was done, and what the tables say together."""
     seeds = "one seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
-    runs = f"{n_runs} runs" + (f", of which {n_failed} failed" if n_failed else "")
+    runs = counted(n_runs, "run") + (f", of which {n_failed} failed" if n_failed else "")
     if n_runs:
         yield (
-            f"{runs}: {len(study.experiments)} experiments, {seeds} each, encoder {encoder_name(base_recipe(study).model.encoder)}, "
-            f"corpora {', '.join(corpora(study))}."
+            f"{runs}: {counted(len(study.experiments), 'experiment')}, {seeds} each, "
+            f"encoder {encoder_name(base_recipe(study).model.encoder)}, corpora {', '.join(corpora(study))}."
         )
     panels = [panel for found in all_findings for panel in found.panels]
     yield from _beside_paper(all_findings)
@@ -56,7 +56,7 @@ def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
     for one in confidences:
         by_task.setdefault(one.task, []).append(one)
     parts = [
-        f"{np.mean([one.before.ece for one in own]):.3f} to {np.mean([one.after.ece for one in own]):.3f} in {task}"
+        f"{np.mean([one.before.reliability.ece for one in own]):.3f} to {np.mean([one.after.reliability.ece for one in own]):.3f} in {task}"
         for task, own in by_task.items()
     ]
     if parts:
@@ -121,7 +121,7 @@ def _compared(all_findings: Sequence[Findings]) -> Iterator[str]:
     counts = [f"{sum(one.is_significant for one in own) or 'none'} of {len(own)} {what}" for what, own in kinds.items()]
     n_unsure = sum(one.difference.interval[0] <= 0 <= one.difference.interval[1] for one in real)
     unsure = f"; in {n_unsure} of these the interval over seeds holds 0" if n_unsure else ""
-    yield f"Significant after Holm's correction are {', '.join(counts)}{unsure}."
+    yield f"Significant after Holm's correction: {', '.join(counts)}{unsure}."
 
 
 def _useless(panels: Sequence[Panel]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 
 from litotes.evaluation.study.confidence import Confidence
-from litotes.evaluation.study.overall import Estimate, OverallDifference
+from litotes.evaluation.study.overall import Estimate, OverallDifference, signed
 from litotes.evaluation.study.results import Comparison, Panel
 from litotes.evaluation.study.timing import Timed
 from litotes.evaluation.study.vocabulary import Vocabulary
@@ -21,7 +21,7 @@ def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str
     return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
-def panel_table(panel: Panel) -> str:
+def panel_table(panel: Panel, *, title: str) -> str:
     """Our scores, each with its interval and, where there is one, the paper's and the difference."""
     matrix = panel.table
     first = {cell.tested_on: cell for cell in reversed(matrix.cells)}
@@ -31,7 +31,7 @@ def panel_table(panel: Panel) -> str:
     )
     rows = "".join(f'<tr><th scope=row class="name">{escape(row)}</th>{_row(panel, row)}</tr>' for row in matrix.rows)
     return (
-        f'<div class="wide"><table><caption>{escape(panel.title)}</caption>'
+        f'<div class="wide"><table><caption>{escape(title)}</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -39,7 +39,7 @@ def panel_table(panel: Panel) -> str:
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """All comparisons, the surest first; what is not significant is grey and says so."""
     rows = (_comparison(one) for one in sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p)))
-    head = ("system", "less", "task", "trained or made", "tested on", "difference (95 % interval)", "p", "p corrected", "")
+    head = ("system", "less", "row", "tested on", "difference (95 % interval)", "p", "p corrected", "")
     return table(head, rows, caption="Cell by cell, on the same texts")
 
 
@@ -47,70 +47,53 @@ def overall_table(overall: Sequence[OverallDifference]) -> str:
     """Differences over whole tables."""
     rows = (
         _line(
-            [one.system, one.baseline, one.task, one.tested_on, str(one.n_cells), one.difference.signed(), _known(one.difference)],
+            [one.system, one.baseline],
+            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed(), _known(one.difference)],
             unsure=not one.difference.is_clear,
         )
         for one in overall
     )
-    return table(("system", "less", "task", "tested on", "cells", "difference (95 % interval)", ""), rows, caption="Over whole tables")
+    return table(("system", "less", "tested on", "cells", "difference (95 % interval)", ""), rows, caption="Over whole tables")
 
 
 def confidence_table(confidences: Sequence[Confidence]) -> str:
-    """Calibration errors before and after."""
-    rows = (
-        _line(
-            [
-                one.experiment,
-                one.task,
-                f"{one.after.n:,}",
-                *(f"{value:.3f}" for value in (one.before.ece, one.after.ece, one.before.ece_equal_mass, one.after.ece_equal_mass)),
-                *(f"{value:.3f}" for value in (one.before.brier, one.after.brier)),
-                f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}",
-            ]
-        )
-        for one in confidences
-    )
-    head = (
-        "experiment",
-        "task",
-        "answers",
-        "ECE before",
-        "after",
-        "ECE equal mass before",
-        "after",
-        "Brier before",
-        "after",
-        "temperatures",
-    )
-    return table(head, rows)
+    """Calibration errors and the excess of confidence, before and after."""
+    rows = []
+    for one in confidences:
+        before, after = one.before.reliability, one.after.reliability
+        numbers = (before.ece, after.ece, before.ece_equal_mass, after.ece_equal_mass, before.brier, after.brier)
+        excess = (one.before.excess.signed(), one.after.excess.signed())
+        temperatures = f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}"
+        rows.append(_line([one.experiment], [one.task, f"{after.n:,}", *(f"{number:.3f}" for number in numbers), *excess, temperatures]))
+    errors = ("ECE before", "after", "ECE, equal mass, before", "after", "Brier before", "after")
+    return table(("experiment", "task", "answers", *errors, "too sure by, before", "after", "temperatures"), rows)
 
 
 def timing_table(rows: Sequence[Timed]) -> str:
     """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be compared."""
     lines = (
         _line(
+            [one.experiment, one.setting],
             [
-                one.experiment,
-                one.setting,
-                f"{one.seconds:.4f} ({one.fastest:.4f} to {one.slowest:.4f}, {one.n_runs} runs)",
+                str(one.n_runs),
+                f"{one.seconds:.4f} ({one.fastest:.4f} to {one.slowest:.4f})",
                 f"{one.ratio:.2f}",
                 "–" if one.paper_seconds is None else f"{one.paper_seconds:.4f}",
                 "–" if one.paper_ratio is None else f"{one.paper_ratio:.2f}",
-            ]
+            ],
         )
         for one in rows
     )
-    head = ("experiment", "head, tasks", "ours: seconds a step (range)", "× the first", "paper: seconds a batch of 8", "× the first")
+    head = ("experiment", "head, tasks", "runs", "ours: seconds a step (range)", "× the first", "paper: seconds a batch", "× the first")
     return table(head, lines)
 
 
 def vocabulary_table(vocabulary: Vocabulary) -> str:
     """Our shares beside the paper's."""
-    lines = (
-        _line([of, among, f"{ours:.3f}", f"{paper:.3f}", _minus(ours - paper)])
-        for (of, among), paper in vocabulary.paper.items()
-        for ours in (vocabulary.coverage.share(of, among),)
-    )
+    lines = []
+    for (of, among), paper in vocabulary.paper.items():
+        ours = vocabulary.coverage.share(of, among)
+        lines.append(_line([of, among], [f"{ours:.3f}", f"{paper:.3f}", signed(ours - paper)]))
     return table(("of", "among", "ours", "the paper's", "ours less the paper's"), lines)
 
 
@@ -127,7 +110,7 @@ def _cell(cell: MatrixCell | None, paper: float | None) -> str:
     kinds, lines = [], [f"{low:.3f} to {high:.3f}"]
     if paper is not None:
         where = "inside" if is_inside(cell, paper) else "outside"
-        lines.append(f"paper {paper:.3f}: {_minus(cell.macro_f1 - paper)}, {where}")
+        lines.append(f"paper {paper:.3f}: {signed(cell.macro_f1 - paper)}, {where}")
         kinds += ["outside"] if where == "outside" else []
     if cell.interval[0] <= cell.majority:
         lines.append("not above majority")
@@ -143,9 +126,16 @@ def _comparison(one: Comparison) -> str:
     words = "not significant"
     if one.is_significant:
         words = "significant" if difference.is_clear else "significant for these seeds; the interval holds 0"
-    cells = [one.system, one.baseline, one.task, one.row, ", ".join(filter(None, (one.tested_on, one.column)))]
     return _line(
-        [*cells, difference.signed(), f"{one.difference.p:.4f}", f"{one.adjusted_p:.3f}", words],
+        [one.system, one.baseline],
+        [
+            one.row,
+            _where(one.tested_on, one.column, one.task),
+            difference.signed(),
+            f"{one.difference.p:.4f}",
+            f"{one.adjusted_p:.3f}",
+            words,
+        ],
         unsure=not one.is_significant,
     )
 
@@ -154,10 +144,11 @@ def _known(difference: Estimate) -> str:
     return "the interval leaves 0 out" if difference.is_clear else "may be chance"
 
 
-def _line(values: Sequence[str], *, unsure: bool = False) -> str:
-    mark = ' class="unsure"' if unsure else ""
-    return f"<tr{mark}>{''.join(f'<td>{escape(value)}</td>' for value in values)}</tr>"
+def _where(*parts: str) -> str:
+    return ", ".join(filter(None, parts))
 
 
-def _minus(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
+def _line(names: Sequence[str], values: Sequence[str], *, unsure: bool = False) -> str:
+    """A row: names may be broken into lines, values not."""
+    cells = [*(f'<td class="name">{escape(name)}</td>' for name in names), *(f"<td>{escape(value)}</td>" for value in values)]
+    return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.evaluation.study.overall import Estimate, difference_of
+from litotes.evaluation.study.overall import Estimate, difference_of, signed
 from litotes.evaluation.study.plan import named
 from litotes.evaluation.study.results import Answers, Findings, Panel
 from litotes.evaluation.study.words import higher_or_lower
@@ -76,10 +76,10 @@ def _advantage_words(one: Advantage, effect: LeakEffect) -> Iterator[str]:
     if one.paper is None:
         return
     if one.paper <= 0:
-        yield f"The paper has no advantage to explain here: its tables differ by {one.paper:+.3f}."
+        yield f"The paper has no advantage to explain here: its tables differ by {signed(one.paper)}."
         return
     yield (
-        f"The paper's own tables differ by {one.paper:+.3f} on average. Of this advantage {_share(one.dropped.value, one.paper)} "
+        f"The paper's own tables differ by {signed(one.paper)} on average. Of this advantage {_share(one.dropped.value, one.paper)} "
         f"remains without the leak, {_share(one.kept.value, one.paper)} with it."
     )
     if effect.overall.interval[1] < one.paper / 2:

@@ -25,6 +25,11 @@ from litotes.evaluation.study.results import Answers, Pair, Panel, pairs_of
 Weighted = tuple[float, Answers]
 
 
+def signed(value: float) -> str:
+    """A difference, with a minus that is as wide as the plus."""
+    return f"{value:+.3f}".replace("-", "−")
+
+
 @dataclass(frozen=True)
 class Estimate:
     """A number with its 95 % interval over texts and seeds."""
@@ -45,7 +50,8 @@ class Estimate:
         return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
 
     def signed(self) -> str:
-        return f"{self.value:+.3f} ({self.interval[0]:+.3f} to {self.interval[1]:+.3f})".replace("-", "−")
+        low, high = self.interval
+        return f"{signed(self.value)} ({signed(low)} to {signed(high)})"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -87,8 +87,7 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
             "average. All cells and seeds of an experiment are taken together. A diagram’s bars are the share that is right, with its "
             "95 % interval; hatched is what is missing or too much.</p>"
         )
-        words = _words(sentence for one in confidences for sentence in one.as_json()["words"])
-        yield Part("Calibration", f'{about}{words}{confidence_table(confidences)}<div class="pair">{diagrams}</div>')
+        yield Part("Calibration", f'{about}{confidence_table(confidences)}<div class="diagrams">{diagrams}</div>')
     if timing.rows:
         yield Part("Time", _time(timing))
     yield Part("How it was done", _setup(report))
@@ -98,13 +97,13 @@ def _experiment(section: Section, picture: str | None) -> str:
     found, settings = section.findings, section.findings.experiment.settings
     figure = f" Beside figure {settings.figure} of the paper." if settings.figure else ""
     parts = [
-        f"<p>{escape(settings.about + figure)}</p>",
+        f'<p class="about">{escape(settings.about + figure)}</p>',
         _figure(picture, f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"),
     ]
     parts += ["<h3>What the tables say</h3>", _words(section.words.tables)]
     if section.words.paper:
         parts += ["<h3>Beside the paper</h3>", _words(section.words.paper), _words(section.setup)]
-    parts += [panel_table(panel) for panel in found.panels]
+    parts += [panel_table(panel, title=panel.title_among(found.panels)) for panel in found.panels]
     if found.comparisons:
         parts += ["<h3>Is the difference real?</h3>", _words(section.words.comparisons)]
         parts += [overall_table(section.overall), comparison_table(found.comparisons)]
@@ -115,7 +114,9 @@ def _experiment(section: Section, picture: str | None) -> str:
 
 def _leaks(report: Report) -> str:
     """A paragraph per task."""
-    return "\n".join(f"<h3>{escape(one.experiment)}, {escape(one.task)}</h3>{_words(leak_words(one))}" for one in report.leaks)
+    return "\n".join(
+        f"<h3>{escape(one.experiment)}, {escape(one.task)}</h3><p>{escape(' '.join(leak_words(one)))}</p>" for one in report.leaks
+    )
 
 
 def _failures(report: Report) -> str:

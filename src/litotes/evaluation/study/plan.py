@@ -101,6 +101,11 @@ class Setting:
     recipe: Recipe
 
     @property
+    def name(self) -> str:
+        """Its values in words."""
+        return ", ".join(named(path, value) for path, value in self.values.items())
+
+    @property
     def kind(self) -> str:
         """Head and tasks: what the time of a step depends on."""
         return f"{self.recipe.model.head}, {', '.join(self.recipe.data.tasks or ['all tasks'])}"

@@ -11,13 +11,11 @@ import numpy as np
 
 from litotes.counting import Counts, Floats
 from litotes.errors import UserError
-from litotes.evaluation.significance import Difference, difference, holm
+from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
 from litotes.evaluation.study.job import RunJob, key_of_test, run_key
 from litotes.evaluation.study.paper import printed
 from litotes.evaluation.study.plan import Experiment, Setting, Study, TestedOn, named, shown
 from litotes.evaluation.tables import CrossMatrix, make_cell
-
-SIGNIFICANT = 0.05
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,13 @@ class Panel:
         """What its models share, in words; empty where the experiment has nothing but rows."""
         return ", ".join(named(path, value) for path, value in self.values.items())
 
+    def title_among(self, panels: Sequence[Panel]) -> str:
+        """What tells it from the others of its experiment: parts of the title that all of them share are left out."""
+        own = (self.setting, self.tested_on, self.table.task)
+        others = [(panel.setting, panel.tested_on, panel.table.task) for panel in panels]
+        telling = [part for place, part in enumerate(own) if part and len({other[place] for other in others}) > 1]
+        return ", ".join(telling) or self.title
+
     def of(self, experiment: str) -> str:
         """Its models among those of other experiments."""
         return f"{experiment} ({self.setting})" if self.setting else experiment
@@ -86,7 +91,8 @@ class Comparison:
 class Findings:
     """An experiment with its tables, comparisons and notes.
 
-    seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed on, each once.
+    seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed on, each once; failed: for each
+    setting without results, why.
     """
 
     experiment: Experiment
@@ -95,6 +101,7 @@ class Findings:
     notes: tuple[str, ...]
     seconds_per_step: Mapping[str, tuple[float, ...]]
     machines: tuple[Mapping[str, Any], ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 def findings(study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, str]) -> tuple[Findings, ...]:
@@ -109,6 +116,7 @@ def findings(study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, st
             notes=tuple(reader.notes(one, study.seeds)),
             seconds_per_step=reader.seconds(one, study.seeds),
             machines=reader.machines(one, study.seeds),
+            failed=reader.failed(one, study.seeds),
         )
         for one in study.experiments
     )
@@ -131,6 +139,10 @@ class _Reader:
             if not job.is_done():
                 return self.failures.get(key, "not run yet")
         return None
+
+    def failed(self, experiment: Experiment, seeds: Sequence[int]) -> dict[str, str]:
+        reasons = ((setting, self.failure(setting, seeds)) for setting in experiment.grid)
+        return {setting.name: reason for setting, reason in reasons if reason is not None}
 
     def columns(self, setting: Setting, seed: int, test: TestedOn) -> dict[str, Any]:
         _, job = self.job(setting, seed)

@@ -23,9 +23,10 @@ def shareable(recipe: Recipe, study: Study) -> Recipe:
 
 
 def source_name(source: str, study: Study) -> str:
-    """The study's name for a corpus; one that has none is called by what comes before its path."""
+    """The study's name for a corpus; one that has none is called by its kind and the last name of its path."""
     names = {address: name for name, address in study.settings.sources.items()}
-    return names.get(source, source.partition("?")[0].partition(":")[0])
+    kind, _, path = source.partition("?")[0].partition(":")
+    return names.get(source, f"{kind}:{Path(path).name}" if path else kind)
 
 
 def encoder_name(encoder: str) -> str:

@@ -13,9 +13,7 @@ from typing import Any
 import numpy as np
 
 from litotes.evaluation.study.paper import facts
-from litotes.evaluation.study.plan import Study
 from litotes.evaluation.study.results import Findings
-from litotes.evaluation.study.setup import source_name
 from litotes.recipe import Recipe
 
 
@@ -48,19 +46,19 @@ class Timing:
         return asdict(self) | {"paper": facts()["seconds_per_batch"]}
 
 
-def timing(study: Study, all_findings: Sequence[Findings]) -> Timing:
+def timing(all_findings: Sequence[Findings]) -> Timing:
     """The times of all runs that were done."""
     machines = {repr(machine): dict(machine) for found in all_findings for machine in found.machines}
-    rows = tuple(row for found in all_findings for row in _rows(found, study))
+    rows = tuple(row for found in all_findings for row in _rows(found))
     return Timing(rows, tuple(machines.values()), facts()["seconds_per_batch"]["hardware"])
 
 
-def _rows(found: Findings, study: Study) -> Iterator[Timed]:
+def _rows(found: Findings) -> Iterator[Timed]:
     first, first_paper = None, None
     for kind, times in found.seconds_per_step.items():
         recipe = next(setting.recipe for setting in found.experiment.grid if setting.kind == kind)
         seconds = float(np.mean(times))
-        paper = paper_seconds(recipe, study) if found.experiment.settings.figure else None
+        paper = paper_seconds(recipe) if found.experiment.settings.figure else None
         first = seconds if first is None else first
         first_paper = paper if first_paper is None else first_paper
         yield Timed(
@@ -78,9 +76,9 @@ def _rows(found: Findings, study: Study) -> Iterator[Timed]:
         )
 
 
-def paper_seconds(recipe: Recipe, study: Study) -> float | None:
+def paper_seconds(recipe: Recipe) -> float | None:
     """Seconds per batch in table I (one task) or table II (both) for the same head on the same texts."""
-    table, corpus = facts()["seconds_per_batch"], source_name(recipe.data.source, study)
+    table, corpus = facts()["seconds_per_batch"], recipe.data.source.partition(":")[0]
     tasks = recipe.data.tasks or []
     if len(tasks) == 1:
         place = recipe.data.where.source if isinstance(recipe.data.where.source, str) else corpus

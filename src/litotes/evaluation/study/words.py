@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class Words:
-    """An experiment in sentences: its tables, its tables beside the paper's, its comparisons."""
+    """An experiment in sentences: a paragraph for each table, one for each table the paper has too, and its comparisons."""
 
     tables: tuple[str, ...]
     paper: tuple[str, ...]
@@ -36,19 +36,26 @@ class Words:
 
 def in_words(found: Findings, overall: Sequence[OverallDifference]) -> Words:
     """The sentences of one experiment."""
+    missing = tuple(f"{name} is missing: {reason}" for name, reason in found.failed.items())
     if not found.panels:
-        return Words(("No run of this experiment has finished.",), (), ())
+        return Words(("No run of this experiment has finished.", *missing), (), ())
     return Words(
-        tables=tuple(sentence for panel in found.panels for sentence in table_words(panel)),
-        paper=tuple(sentence for panel in found.panels for sentence in paper_words(panel)),
+        tables=(*(_about(panel, found, table_words(panel)) for panel in found.panels), *missing),
+        paper=tuple(_about(panel, found, paper_words(panel)) for panel in found.panels if panel.paper),
         comparisons=tuple(comparison_words(found, overall)),
     )
 
 
+def _about(panel: Panel, found: Findings, sentences: Iterable[str]) -> str:
+    """The sentences as one paragraph, with the name of the table where there are several."""
+    name = f"{panel.title_among(found.panels)}: " if len(found.panels) > 1 else ""
+    return name + " ".join(sentences)
+
+
 def table_words(panel: Panel) -> Iterator[str]:
-    """The mean, at home against elsewhere, cells no better than a constant, collapsed models, what is missing."""
+    """The mean, at home against elsewhere, cells no better than a constant, collapsed models."""
     table, gap = panel.table, home_less_elsewhere(panel)
-    sentence = f"{panel.title}: {mean_of(panel).shown()} macro-F1 on average over {_counted(len(table.cells), 'cell')}"
+    sentence = f"{mean_of(panel).shown()} macro-F1 on average over {counted(len(table.cells), 'cell')}"
     if gap is not None:
         chance = "" if gap.is_clear else ", which may be chance"
         sentence += f"; {table.at_home:.3f} at home, {table.elsewhere:.3f} elsewhere, a gap of {gap.signed()}{chance}"
@@ -58,8 +65,6 @@ def table_words(panel: Panel) -> Iterator[str]:
     if useless := [cell for cell in table.cells if cell.interval[0] <= cell.majority and not _has_one_class(cell)]:
         yield f"Not clearly above the majority line: {', '.join(map(_arrow, useless))}."
     yield from collapses([table])
-    for row, reason in panel.failed.items():
-        yield f"{row} is missing: {reason}"
 
 
 def paper_words(panel: Panel) -> Iterator[str]:
@@ -70,7 +75,7 @@ def paper_words(panel: Panel) -> Iterator[str]:
     cells = [cell for cell in panel.table.cells if _place(cell) in panel.paper]
     outside = [cell for cell in cells if not is_inside(cell, panel.paper[_place(cell)])]
     n_inside = len(cells) - len(outside)
-    yield f"{panel.title}: the paper's figure lies inside our interval in {n_inside} of {_counted(len(cells), 'cell')}."
+    yield f"The paper's figure lies inside our interval in {n_inside} of {counted(len(cells), 'cell')}."
     if outside:
         yield f"Outside: {'; '.join(_beside(cell, panel.paper[_place(cell)]) for cell in outside)}."
     yield f"On average over these cells ours is {higher_or_lower(overall)}."
@@ -100,6 +105,10 @@ def higher_or_lower(difference: Estimate, than: str = "the paper's") -> str:
     return f"not clearly higher or lower than {than}: {difference.signed()}"
 
 
+def counted(n: int, noun: str) -> str:
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
 def _significance(comparisons: Sequence[Comparison], what: str, n_all: int) -> Iterator[str]:
     real = [one for one in comparisons if one.is_significant]
     n = len(comparisons)
@@ -109,7 +118,7 @@ def _significance(comparisons: Sequence[Comparison], what: str, n_all: int) -> I
         largest = max(comparisons, key=lambda one: abs(one.difference.difference))
         yield f"{none} significant {corrected}; the largest is {_pair(largest)}."
         return
-    yield f"{len(real)} of {_counted(n, 'difference')} {what} {'is' if len(real) == 1 else 'are'} significant {corrected}: " + (
+    yield f"{len(real)} of {counted(n, 'difference')} {what} {'is' if len(real) == 1 else 'are'} significant {corrected}: " + (
         "; ".join(map(_pair, sorted(real, key=lambda one: one.adjusted_p))) + "."
     )
 
@@ -126,7 +135,7 @@ def _pair(one: Comparison) -> str:
 def _over_table(one: OverallDifference) -> str:
     where = ", ".join(filter(None, (one.tested_on, one.task)))
     chance = "" if one.difference.is_clear else ", which may be chance"
-    return f"Over {_counted(one.n_cells, 'cell')} ({where}) {one.system} less {one.baseline} is {one.difference.signed()}{chance}."
+    return f"Over {counted(one.n_cells, 'cell')} ({where}) {one.system} less {one.baseline} is {one.difference.signed()}{chance}."
 
 
 def _beside(cell: MatrixCell, paper: float) -> str:
@@ -146,7 +155,3 @@ def _place(cell: MatrixCell) -> tuple[str, str]:
 
 def _arrow(cell: MatrixCell) -> str:
     return f"{cell.trained_on} → {cell.tested_on}"
-
-
-def _counted(n: int, noun: str) -> str:
-    return f"{n} {noun}{'' if n == 1 else 's'}"

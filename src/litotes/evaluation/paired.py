@@ -1,0 +1,62 @@
+"""Two models on the same texts: what one gains over the other, over all of them and by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from litotes.data.corpus import Corpus
+from litotes.errors import UserError
+from litotes.evaluation.evaluate import Judged, by_cell
+from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
+from litotes.flow import Task
+
+
+@dataclass(frozen=True)
+class Paired:
+    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows that were asked for together."""
+
+    task: str
+    cell: str
+    difference: Difference
+    adjusted_p: float
+
+    @property
+    def is_significant(self) -> bool:
+        return self.adjusted_p < SIGNIFICANT
+
+    def as_json(self) -> dict[str, Any]:
+        rest = {"adjusted_p": self.adjusted_p, "significant": self.is_significant}
+        return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
+
+
+def paired(own: Mapping[str, Judged], other: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[Paired, ...]:
+    """Rows as those of `cell_scores`, for the classification tasks that both models answer."""
+    tasks = [task for task, result in own.items() if task in other and not result.task.is_regression]
+    if not tasks:
+        raise UserError(
+            f"The models have no classification task in common here: one answers {', '.join(own)}, the other {', '.join(other)}."
+        )
+    places, found = [], []
+    for task in tasks:
+        first, second = _in_one_order(own[task], other[task])
+        for (cell, part), (_, theirs) in zip(by_cell(first, corpus), by_cell(second, corpus), strict=True):
+            places.append((task, cell))
+            answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])  # (seed, text) each
+            found.append(difference(part.gold(), *answers, len(first.task.labels), seed=seed))
+    adjusted = holm([one.p for one in found])
+    return tuple(Paired(task, cell, one, p) for (task, cell), one, p in zip(places, found, adjusted, strict=True))
+
+
+def _in_one_order(own: Judged, other: Judged) -> tuple[Judged, Judged]:
+    """Both with the labels of both, in the same order, so that a number means the same word."""
+    labels = tuple(dict.fromkeys([*own.task.labels, *other.task.labels]))
+    task = Task(own.task.name, labels)
+    return _with_task(own, task), _with_task(other, task)
+
+
+def _with_task(judged: Judged, task: Task) -> Judged:
+    return Judged(task, judged.examples, judged.answers, judged.truncated)
