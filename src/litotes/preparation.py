@@ -8,6 +8,7 @@ from hashlib import sha256
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load, options_of
 from litotes.errors import UserError
+from litotes.flow import Label
 from litotes.recipe import Recipe
 
 
@@ -31,7 +32,25 @@ class Prepared:
 
 
 def prepare(recipe: Recipe) -> Prepared:
-    """Loads the corpus, drops leaks, selects, and holds a slice of train out."""
+    """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out."""
+    prepared = _divided(recipe)
+    for name, task in prepared.train.tasks.items():
+        present = _answers_seen(prepared.train, name)
+        if not task.is_regression and len(present) < 2:
+            only = f"only {next(iter(present))!r}" if present else "none"
+            raise UserError(
+                f"The training texts of {prepared.train.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
+            )
+    return prepared
+
+
+def learnable(recipe: Recipe) -> list[str]:
+    """The tasks of which the training texts, as they would be prepared, show at least two answers."""
+    train = _divided(recipe).train
+    return [name for name in train.tasks if len(_answers_seen(train, name)) > 1]
+
+
+def _divided(recipe: Recipe) -> Prepared:
     whole, notes = _mapped(load(recipe.data.source), recipe)
     whole, leak_notes = _without_leaks(whole, recipe)
     notes += leak_notes
@@ -44,11 +63,14 @@ def prepare(recipe: Recipe) -> Prepared:
     training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
     share = recipe.training.held_out
     rest, held_out = training.hold_out(share, seed=recipe.seed) if share else (training, None)
-    _check_classes(rest)
     test = _test_part(chosen)
     if test is None:
         notes.append("There is no labelled test split: the model is not tested.")
     return Prepared(whole, rest, held_out, test, tuple(notes))
+
+
+def _answers_seen(corpus: Corpus, task: str) -> set[Label]:
+    return {example.labels[task] for example in corpus if task in example.labels}
 
 
 def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
@@ -86,13 +108,3 @@ def _test_part(chosen: Corpus) -> Corpus | None:
     if not any(example.labels for example in chosen if example.split != "train"):
         return None
     return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))
-
-
-def _check_classes(corpus: Corpus) -> None:
-    for name, task in corpus.tasks.items():
-        present = {example.labels[name] for example in corpus if name in example.labels}
-        if not task.is_regression and len(present) < 2:
-            only = f"only {next(iter(present))!r}" if present else "none"
-            raise UserError(
-                f"The training texts of {corpus.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
-            )

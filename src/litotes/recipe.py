@@ -129,6 +129,8 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
         names = [part for part in path[:-1] if not part.isdigit()]
         kind = f"setting in [{'.'.join(names)}] called" if names else "table or setting called"
         return unknown(path[-1], _fields(model, names), kind)
+    if problem["type"] == "missing":
+        return f"{'.'.join(path)} is missing."
     return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from litotes.attention import WEIGHTINGS
 from litotes.calibration import Calibration
 from litotes.card import model_card
 from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model, save_parts
@@ -26,11 +27,14 @@ from litotes.device import choose_device
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
+from litotes.heads import HEADS
 from litotes.predictor import Predictor
 from litotes.preparation import Prepared, prepare
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
+from litotes.registry import pick
 from litotes.storage import LOCK, is_staged, locked, write_json
+from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import feeder, freeze
 from litotes.training.held_out import calibrations, held_out_score
 from litotes.training.loop import Loop, Surroundings
@@ -62,10 +66,18 @@ class Run:
 
 def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool = False, watch: Watch = unwatched) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
+    check_names(recipe)
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
         around = Surroundings(chosen, out, recipe.key(), processes, watch)
         return _train_separately(recipe, around, resume=resume) if recipe.model.separate else _train_one(recipe, around, resume=resume)
+
+
+def check_names(recipe: Recipe) -> None:
+    """Tells a wrong name before anything is read or written."""
+    pick(HEADS, recipe.model.head, "head")
+    pick(WEIGHTINGS, recipe.model.weighting, "weighting")
+    pick(BALANCINGS, recipe.training.balancing, "balancing")
 
 
 def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
@@ -92,7 +104,7 @@ def _train(recipe: Recipe, prepared: Prepared, around: Surroundings, checkpoints
     if around.processes.is_first:
         write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
     state, calibration = _fit(recipe, classifier, texts, held_out, around, resume=resume)
-    notes = (*prepared.notes, *_truncation_note(texts), *_calibration_note(recipe, prepared))
+    notes = (*prepared.notes, *_truncation_note(texts), *_held_out_notes(recipe, prepared, state))
     facts = _facts(recipe, prepared, state, key=around.key, notes=notes, seconds=time.monotonic() - started)
     model = Model(classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts)
     return _finish(recipe, model, prepared, around, checkpoints)
@@ -192,10 +204,16 @@ def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretraine
     return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)
 
 
-def _calibration_note(recipe: Recipe, prepared: Prepared) -> list[str]:
-    if recipe.training.calibration == "none" or prepared.held_out is not None:
-        return []
-    return ["Not calibrated: training.held_out is 0, so there are no texts to fit temperature and threshold on."]
+def _held_out_notes(recipe: Recipe, prepared: Prepared, state: RunState) -> list[str]:
+    if prepared.held_out is not None:
+        blind = "The held-out texts of every task (or group) show one answer alone and cannot tell epochs apart: the last one was taken."
+        return [blind] if state.best_score is None else []
+    notes = []
+    if recipe.training.calibration != "none":
+        notes.append("Not calibrated: training.held_out is 0, so there are no texts to fit temperature and threshold on.")
+    if recipe.training.selection == "worst_group":
+        notes.append("training.selection = worst_group chose nothing: training.held_out is 0, so the last epoch was taken.")
+    return notes
 
 
 def _truncation_note(texts: TextSet) -> list[str]:

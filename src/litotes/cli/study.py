@@ -39,6 +39,8 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.study.vocabulary import vocabularies
     from litotes.scale.study import execute
 
+    if options.on == "ray" and options.workers != 1:
+        raise UserError("--workers is for this machine; on a Ray cluster as many runs work as it has places for. Leave it out.")
     first = [] if options.seed is None else [f"recipe.seed={options.seed}"]
     study = read_study(options.file, changes=[*options.set, *first])
     out = Path(options.out) if options.out else Path("runs") / options.file.stem

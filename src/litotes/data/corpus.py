@@ -125,7 +125,10 @@ class Corpus:
             for word in mapping:
                 if word not in task.labels:
                     raise UserError(f"{self.name}, labels of {name}: {unknown(word, task.labels, 'label')}")
-            tasks[name] = Task(name, tuple(dict.fromkeys(new for label in task.labels if (new := mapping.get(label, label)))))
+            kept = tuple(dict.fromkeys(new for label in task.labels if (new := mapping.get(label, label))))
+            if task.labels and not kept:
+                raise UserError(f"{self.name}: no label of {name} is left. Map at least two of them to a word, or leave the task out.")
+            tasks[name] = Task(name, kept)
         return Corpus(self.name, tuple(_relabelled(example, words) for example in self), tasks)
 
     def with_joined_labels(self) -> tuple[Corpus, int]:

@@ -93,7 +93,7 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
             f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for {', '.join(corpus.tasks)}. Nothing to score."
         )
     for task in tasks:
-        _check_labels(task, corpus)
+        check_labels(task, corpus)
     examples = [example for example in corpus if any(task.name in example.labels for task in tasks)]
     answers: list[Prediction] = []
     for start in range(0, len(examples), _CHUNK):
@@ -148,7 +148,8 @@ def _judged(task: Task, examples: Sequence[Example], answers: Sequence[Predictio
     )
 
 
-def _check_labels(task: Task, corpus: Corpus) -> None:
+def check_labels(task: Task, corpus: Corpus) -> None:
+    """The corpus's labels must be among those the model knows."""
     if task.is_regression != corpus.tasks[task.name].is_regression:
         raise UserError(
             f"{task.name} is answered with a number on one side and with words on the other; model and {corpus.name} do not fit."

@@ -17,6 +17,7 @@ from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
 from litotes.evaluation.tables import CrossMatrix, collapses, make_cell
 from litotes.predictor import Predictor
+from litotes.preparation import learnable
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
 from litotes.run import train
@@ -52,24 +53,25 @@ def cross(
         raise UserError(f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and evaluate for a regression.")
     parts = _parts(chosen, axis)
     tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **where) for name, where in parts.items()}
-    learnable = {name: _learnable(chosen.where(split="train", **where)) for name, where in parts.items()}
-    notes = dict.fromkeys(_left_out(learnable, tasks))  # a set that keeps its order
+    known = {name: _learned_with_every_seed(recipe, where, seeds) for name, where in parts.items()}
+    notes = dict.fromkeys(_left_out(known, tasks))  # a set that keeps its order
     judged: dict[tuple[str, str, str], list[Judged]] = {}
-    rows = [name for name in parts if learnable[name]]
+    rows = [name for name in parts if known[name]]
     n_runs = len(rows) * len(seeds)
     for place, (name, seed) in enumerate((name, seed) for name in rows for seed in seeds):
-        where = {f"data__where__{key}": word for key, word in parts[name].items()}
-        here = recipe.changed(**where, data__tasks=learnable[name], seed=seed)
+        here = _trained_on(recipe, parts[name], seed).changed(data__tasks=known[name])
         label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
         run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=prefixed(watch, label))
         notes |= dict.fromkeys(run.notes)
         predictor = Predictor(*run.models, device=device)
         for tested_on, test in tests.items():
-            if not set(test.tasks) & set(learnable[name]):
+            if not set(test.tasks) & set(known[name]):
                 continue
             for task, result in judge(predictor, test, watch=prefixed(watch, label)).items():
                 judged.setdefault((task, name, tested_on), []).append(result)
-    matrices = tuple(_matrix(task, axis, tuple(parts), judged, seed=recipe.seed) for task in tasks)
+    matrices = tuple(_matrix(task, axis, tuple(parts), judged, seed=recipe.seed) for task in tasks if any(task == key[0] for key in judged))
+    if not matrices:
+        raise UserError(f"{chosen.name} has nothing to learn from: {' '.join(notes)}")
     return Crossing(recipe, tuple(seeds), matrices, (*notes, *collapses(matrices)))
 
 
@@ -94,21 +96,22 @@ def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
     return dict(sorted(parts.items()))
 
 
-def _learnable(training: Corpus) -> list[str]:
-    """The tasks of which the texts show at least two answers."""
-    found: dict[str, set[Any]] = {name: set() for name in training.tasks}
-    for example in training:
-        for name, label in example.labels.items():
-            found[name].add(label)
-    return [name for name, labels in found.items() if len(labels) > 1]
+def _trained_on(recipe: Recipe, where: Mapping[str, str], seed: int) -> Recipe:
+    return recipe.changed(**{f"data__where__{key}": word for key, word in where.items()}, seed=seed)
 
 
-def _left_out(learnable: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
+def _learned_with_every_seed(recipe: Recipe, where: Mapping[str, str], seeds: Sequence[int]) -> list[str]:
+    """The tasks that the texts can teach whatever slice of them is held out."""
+    by_seed = [learnable(_trained_on(recipe, where, seed)) for seed in seeds]
+    return [task for task in by_seed[0] if all(task in known for known in by_seed)]
+
+
+def _left_out(known: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
     return [
         f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task} labels. That row is left out."
-        for name, known in learnable.items()
+        for name, learned in known.items()
         for task in tasks
-        if task not in known
+        if task not in learned
     ]
 
 

@@ -42,5 +42,6 @@ def _outcomes(todo: dict[str, RunJob], n_workers: int, on: str, watch: Watch) ->
     if not todo:
         return iter(())
     if on == "ray":
-        return run_on_ray(todo, work, address=None, watch=watch)
+        device = next(iter(todo.values())).device or ""
+        return run_on_ray(todo, work, address=None, watch=watch, n_gpus_per_job=1 if device.startswith("cuda") else 0)
     return run_jobs(todo, work, n_workers=n_workers, watch=watch)

@@ -54,8 +54,8 @@ class GroupDRO(GroupLoss):
         by_group = summed / batch.weights.clamp(min=1e-12)  # (group,); 0 for a group that the batch has none of
         whole = by_group.detach().clone()
         processes.add_up([whole])
-        shares = self.shares[task] * torch.exp(self.rate * whole)
-        self.shares[task] = shares / shares.sum()
+        # the same as q · exp(η L) / Σ, without the overflow that a regression's large losses would bring
+        self.shares[task] = torch.softmax(self.shares[task].log() + self.rate * whole, dim=0)
         return self.shares[task].clone() @ by_group
 
 

@@ -12,17 +12,20 @@ from litotes.flow import MISSING, Task
 from litotes.training.feeding import Feeder, all_logits
 
 
-def held_out_score(classifier: Classifier, source: Feeder, *, worst_group: bool) -> float:
-    """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts, or on each task's worst group of them."""
+def held_out_score(classifier: Classifier, source: Feeder, *, worst_group: bool) -> float | None:
+    """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts, or on each task's worst group of them.
+
+    None where no task (or group) shows more than one answer: then the texts say nothing about a model.
+    """
     values = []
     for name, logits in all_logits(source, classifier).items():
         task, gold, groups = classifier.tasks[name], source.texts.targets[name], source.texts.groups
         there = labelled(task, gold)
         parts = [there & (groups == group) for group in groups.unique()] if worst_group else [there]
-        scores = [_score(task, gold[part], logits[part]) for part in parts if _tells_something(task, gold[part])]
+        scores = [_score(task, gold[part], logits[part]) for part in parts if len(gold[part].unique()) > 1]
         if scores:
             values.append(min(scores))
-    return sum(values) / max(len(values), 1)
+    return sum(values) / len(values) if values else None
 
 
 def calibrations(classifier: Classifier, source: Feeder, *, with_threshold: bool, by_group: bool) -> dict[str, Calibration]:
@@ -41,11 +44,6 @@ def calibrations(classifier: Classifier, source: Feeder, *, with_threshold: bool
 def labelled(task: Task, gold: Tensor) -> Tensor:
     """Which texts carry a label of the task. (text,)"""
     return ~gold.isnan() if task.is_regression else gold != MISSING
-
-
-def _tells_something(task: Task, gold: Tensor) -> bool:
-    """A group without texts, or with one class alone, says nothing about a model."""
-    return len(gold) > 0 and (task.is_regression or len(gold.unique()) > 1)
 
 
 def _score(task: Task, gold: Tensor, logits: Tensor) -> float:

@@ -49,7 +49,8 @@ class Surroundings:
 class Loop:
     """Trains a classifier on the texts of a feeder.
 
-    validate: gives the held-out score of the classifier as it is (higher is better); None to take the last epoch.
+    validate: gives the held-out score of the classifier as it is (higher is better; None: cannot be told); without it, or where it
+    cannot tell, the last epoch is taken.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class Loop:
         *,
         seed: int,
         surroundings: Surroundings,
-        validate: Callable[[], float] | None = None,
+        validate: Callable[[], float | None] | None = None,
     ) -> None:
         self.classifier, self.source, self.settings = classifier, source, settings
         self.seed, self.around, self.validate = seed, surroundings, validate
@@ -150,8 +151,9 @@ class Loop:
     def _end_epoch(self) -> None:
         state = self.state
         line: dict[str, float] = {"epoch": state.epoch + 1, "step": state.step, "loss": state.loss_sum / max(state.place, 1)}
-        if self.validate is not None:
-            line["held_out"] = self._judge()
+        score = self._judge() if self.validate is not None else None
+        if score is not None:
+            line["held_out"] = score
         state.history.append(line)
         self.track(state.step, line)
         if self.around.processes.is_first:
@@ -160,11 +162,14 @@ class Loop:
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         state.finished = state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
 
-    def _judge(self) -> float:
+    def _judge(self) -> float | None:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""
         assert self.validate is not None
         state, score = self.state, self.validate()
-        if state.best_score is None or score > state.best_score:
+        if score is None:
+            self.tensors.keep_best()
+            state.best_epoch = state.epoch + 1
+        elif state.best_score is None or score > state.best_score:
             state.best_score, state.best_epoch, state.n_waited = score, state.epoch + 1, 0
             self.tensors.keep_best()
         else:

@@ -31,7 +31,7 @@ _LABELS = {  # as floats too: that is how a table with an empty cell in the colu
     task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True)) for task in _TASKS.values()
 }
 _VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
-_SPOKEN = {"en-AU": "australian", "en-IN": "indian", "en-UK": "british"}
+_SPOKEN = {"en-au": "australian", "en-in": "indian", "en-uk": "british"}
 _SOURCES = {source.casefold(): source for source in ("Google", "Reddit")}
 
 
@@ -62,7 +62,7 @@ def told(text: str, *, variety: str, source: str) -> str:
     >>> told("Cheers for nothing", variety="en-UK", source="Reddit")
     'reddit british: Cheers for nothing'
     """
-    return f"{source.casefold()} {_SPOKEN.get(variety, variety)}: {text}"
+    return f"{source.casefold()} {_SPOKEN.get(variety.casefold(), variety)}: {text}"
 
 
 def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:

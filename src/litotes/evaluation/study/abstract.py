@@ -11,7 +11,7 @@ from litotes.evaluation.study.leak import LeakEffect
 from litotes.evaluation.study.overall import home_less_elsewhere, less_paper
 from litotes.evaluation.study.plan import Study
 from litotes.evaluation.study.results import Comparison, Findings, Panel
-from litotes.evaluation.study.setup import base_recipe, corpora, encoder_name
+from litotes.evaluation.study.setup import corpora, encoder_name
 from litotes.evaluation.study.vocabulary import Vocabulary, deviations, exchanges
 from litotes.evaluation.study.words import COMPARED, counted, higher_or_lower, is_inside
 
@@ -21,9 +21,11 @@ def study_words(study: Study, all_findings: Sequence[Findings], *, n_runs: int, 
     seeds = "one seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
     runs = counted(n_runs, "run") + (f", of which {n_failed} failed" if n_failed else "")
     if n_runs:
+        recipes = [setting.recipe for experiment in study.experiments for setting in experiment.grid]
+        encoders = dict.fromkeys(encoder_name(recipe.model.encoder) for recipe in recipes)
         yield (
             f"{runs}: {counted(len(study.experiments), 'experiment')}, {seeds} each, "
-            f"encoder {encoder_name(base_recipe(study).model.encoder)}, corpora {', '.join(corpora(study))}."
+            f"encoder {', '.join(encoders)}, corpora {', '.join(corpora(study))}."
         )
     panels = [panel for found in all_findings for panel in found.panels]
     yield from _beside_paper(all_findings)
@@ -34,9 +36,10 @@ def study_words(study: Study, all_findings: Sequence[Findings], *, n_runs: int, 
 
 def leak_summary(effects: Sequence[LeakEffect]) -> Iterator[str]:
     """One sentence about what leaking texts are worth."""
-    if effects:
-        parts = ", ".join(f"{effect.overall.signed()} in {effect.task}" for effect in effects)
-        yield f"Training on texts that leak into the test split changes macro-F1 by {parts}."
+    for way, words in (("keep", ""), ("join", ", with the labels they are tested for,")):
+        if own := [effect for effect in effects if effect.way == way]:
+            parts = ", ".join(f"{effect.overall.signed()} in {effect.task}" for effect in own)
+            yield f"Training on texts that leak into the test split{words} changes macro-F1 by {parts}."
 
 
 def vocabulary_summary(vocabularies: Sequence[Vocabulary]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
@@ -22,15 +22,19 @@ import torch
 from litotes.data.corpus import Corpus, cell_of, example_key
 from litotes.data.sources import load
 from litotes.device import choose_device
+from litotes.errors import UserError
 from litotes.evaluation.bench.lines import machine
-from litotes.evaluation.evaluate import Judged, judge
+from litotes.evaluation.evaluate import Judged, check_labels, judge
 from litotes.evaluation.study.plan import Axis, Study, TestedOn, hashed, shown
 from litotes.flow import Example
 from litotes.predictor import Predictor
 from litotes.progress import Watch
 from litotes.recipe import Recipe
-from litotes.run import Run, train
+from litotes.run import Run, check_names, train
 from litotes.storage import sha256_of, write_json
+
+FORMAT = "1"
+"""Of what a run writes, or of how it is made: a new number makes every run anew."""
 
 
 @dataclass(frozen=True)
@@ -52,23 +56,31 @@ class RunJob:
 
 
 def jobs_of(study: Study, out: Path, *, device: str | None = None) -> dict[str, RunJob]:
-    """All runs of the study by key; a run that several experiments need is there once, with all their tests."""
+    """All runs of the study by key; a run that several experiments need is there once, with all their tests.
+
+    Everything that can be known to go wrong is told here, before the first run.
+    """
+    for cached in (corpus_of, fingerprint, _encoder):
+        cached.cache_clear()  # files may have changed since an earlier study of this process
     jobs: dict[str, RunJob] = {}
     for experiment in study.experiments:
         for setting in experiment.grid:
+            check_names(setting.recipe)
+            for test in experiment.tests:
+                _check_test(test, setting.recipe)
             for seed in study.seeds:
                 recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
                 key = run_key(recipe)
                 tests = {key_of_test(test, recipe): test for test in experiment.tests}
                 earlier = jobs[key].tests if key in jobs else {}
-                name = ", ".join([experiment.settings.name, *map(shown, setting.values.values()), f"seed {seed}"])
+                name = ", ".join([experiment.settings.name, *map(shown, setting.values.values()), f"seed {recipe.seed}"])
                 jobs[key] = RunJob(name, recipe, {**earlier, **tests}, out / "runs" / key, device, study.settings.keep_models)
     return jobs
 
 
 def run_key(recipe: Recipe) -> str:
-    """The name of a run: its recipe, the texts it reads, and the weights it starts from."""
-    return hashed(recipe.key(), fingerprint(recipe.data.source), _weights(recipe.model.encoder))
+    """The name of a run: its recipe, the texts it reads, and the encoder it starts from."""
+    return hashed(FORMAT, recipe.key(), fingerprint(recipe.data.source), _encoder(recipe.model.encoder))
 
 
 def key_of_test(test: TestedOn, recipe: Recipe) -> str:
@@ -111,18 +123,38 @@ def fingerprint(source: str) -> str:
 
 
 @cache
-def _weights(encoder: str) -> str:
-    """The hash of the weights in a folder; bundled encoders and Hub revisions are known by their names."""
-    file = Path(encoder) / "model.safetensors"
-    return sha256_of(file) if file.is_file() else ""
+def _encoder(encoder: str) -> str:
+    """The hashes of an encoder's files where it is a folder; bundled encoders and Hub revisions are known by their names."""
+    files = sorted([*Path(encoder).glob("*.safetensors"), *Path(encoder).glob("*.json")]) if Path(encoder).is_dir() else []
+    return " ".join(sha256_of(file) for file in files)
 
 
-def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
+def _tested(test: TestedOn, recipe: Recipe, tasks: Sequence[str]) -> Corpus:
+    """The texts of a test that carry a label of one of the tasks."""
     corpus = corpus_of(test.data or recipe.data.source)
     if test.data in (None, recipe.data.source):
         corpus = corpus.mapped(recipe.data.labels)
-    tasks = [task for task in predictor.tasks if task in corpus.tasks]
-    chosen = corpus.where(variety=test.where.variety, source=test.where.source, task=tasks or None, split=corpus.test_split())
+    common = [task for task in tasks if task in corpus.tasks]
+    if not common:
+        raise UserError(f"{corpus.name} is labelled for {', '.join(corpus.tasks)}; models of {', '.join(tasks)} cannot be tested on it.")
+    chosen = corpus.where(variety=test.where.variety, source=test.where.source, task=common)
+    return chosen.where(split=chosen.test_split())
+
+
+def _check_test(test: TestedOn, recipe: Recipe) -> None:
+    trained_on = corpus_of(recipe.data.source).mapped(recipe.data.labels).where(task=recipe.data.tasks)
+    for task in trained_on.tasks.values():
+        if task.is_regression:
+            raise UserError(
+                f"{task.name} of {trained_on.name} is answered with a number; a study is of macro-F1. Leave it out of data.tasks."
+            )
+    chosen = _tested(test, recipe, list(trained_on.tasks))
+    for name in chosen.tasks:
+        check_labels(trained_on.tasks[name], chosen)
+
+
+def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
+    chosen = _tested(test, recipe, list(predictor.tasks))
     judged = judge(predictor, chosen, watch=watch)
     columns = sorted({_column(example, test.by) for example in chosen})
     return {

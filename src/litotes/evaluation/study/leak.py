@@ -1,7 +1,7 @@
-"""What leaking texts are worth: the same experiment with `data.leaks = "keep"` and with `"drop"`, told apart.
+"""What leaking texts are worth: the same experiment with `data.leaks = "drop"` and with `"keep"` or `"join"`, told apart.
 
-kept less dropped, over all cells and by what was tested on; and, where the experiment is set against single-task training and the paper
-has numbers for both, how much of the paper's advantage is left when nothing leaks.
+kept (or joined) less dropped, over all cells and by what was tested on; and, where the experiment is set against single-task training
+and the paper has numbers for both, how much of the paper's advantage is left when nothing leaks.
 """
 
 from __future__ import annotations
@@ -18,23 +18,25 @@ from litotes.evaluation.study.results import Answers, Findings, Panel
 from litotes.evaluation.study.words import higher_or_lower
 
 LEAKS = "data.leaks"
+WAYS = {"keep": "on the leaking texts as well", "join": "on the leaking texts as well, with the very labels they are tested for,"}
 
 
 @dataclass(frozen=True)
 class Advantage:
-    """Over the other experiment's models, mean over cells: ours with leaks dropped and kept, and the paper's."""
+    """Over the other experiment's models, mean over cells: ours without and with leaks, and the paper's."""
 
     over: str
     dropped: Estimate
-    kept: Estimate
+    leaking: Estimate
     paper: float | None
 
 
 @dataclass(frozen=True)
 class LeakEffect:
-    """Leaks kept less leaks dropped for one task on one test; n_significant is None where the cells were not compared."""
+    """Leaks kept or joined (`way`) less leaks dropped for one task on one test; n_significant is None where cells were not compared."""
 
     experiment: str
+    way: str
     task: str
     tested_on: str
     n_cells: int
@@ -58,8 +60,8 @@ def leak_words(effect: LeakEffect) -> Iterator[str]:
     chance = "" if effect.overall.is_clear else ", which may be chance"
     parts = ", ".join(f"{column} {estimate.signed()}" for column, estimate in effect.by_column.items())
     yield (
-        f"{effect.task.capitalize()}: models that were trained on the leaking texts as well score {effect.overall.signed()} compared with "
-        f"models that were not, mean over {effect.n_cells} cells{chance}. By what was tested on: {parts}."
+        f"{effect.task.capitalize()}: models that were trained {WAYS[effect.way]} score {effect.overall.signed()} compared with models "
+        f"that were not, mean over {effect.n_cells} cells{chance}. By what was tested on: {parts}."
     )
     if effect.n_significant is not None:
         n = effect.n_significant
@@ -71,7 +73,7 @@ def leak_words(effect: LeakEffect) -> Iterator[str]:
 def _advantage_words(one: Advantage, effect: LeakEffect) -> Iterator[str]:
     yield (
         f"Without the leaking texts {effect.experiment} is {higher_or_lower(one.dropped, one.over)}; "
-        f"with them it is {higher_or_lower(one.kept, one.over)}."
+        f"with them it is {higher_or_lower(one.leaking, one.over)}."
     )
     if one.paper is None:
         return
@@ -80,7 +82,7 @@ def _advantage_words(one: Advantage, effect: LeakEffect) -> Iterator[str]:
         return
     yield (
         f"The paper's own tables differ by {signed(one.paper)} on average. Of this advantage {_share(one.dropped.value, one.paper)} "
-        f"remains without the leak, {_share(one.kept.value, one.paper)} with it."
+        f"remains without the leak, {_share(one.leaking.value, one.paper)} with it."
     )
     if effect.overall.interval[1] < one.paper / 2:
         yield "What the leak is worth here lies wholly below half of that advantage: with this recipe the leak alone does not explain it."
@@ -95,24 +97,28 @@ def _share(part: float, whole: float) -> str:
 
 
 def _effects(found: Findings, by_name: Mapping[str, Sequence[Panel]]) -> Iterator[LeakEffect]:
-    if not {"drop", "keep"} <= set(found.experiment.settings.grid.get(LEAKS, [])):
-        return
-    kept, dropped = _sides(found)
+    ways = found.experiment.settings.grid.get(LEAKS, [])
+    for way in (way for way in WAYS if way in ways and "drop" in ways):
+        yield from _effects_of(way, found, by_name)
+
+
+def _effects_of(way: str, found: Findings, by_name: Mapping[str, Sequence[Panel]]) -> Iterator[LeakEffect]:
+    leaking, dropped = _side(found, way), _side(found, "drop")
     for task, tested_on in dict.fromkeys((panel.table.task, panel.tested_on) for panel in found.panels):
-        shared = [place for place in kept if place in dropped and place[:2] == (task, tested_on)]
+        shared = [place for place in leaking if place in dropped and place[:2] == (task, tested_on)]
         if shared:
+            pairs = {place: (leaking[place], dropped[place]) for place in shared}
             columns = dict.fromkeys(place[-1] for place in shared)
             yield LeakEffect(
                 experiment=found.experiment.settings.name,
+                way=way,
                 task=task,
                 tested_on=tested_on,
                 n_cells=len(shared),
-                overall=difference_of([(kept[place], dropped[place]) for place in shared]),
-                by_column={
-                    column: difference_of([(kept[place], dropped[place]) for place in shared if place[-1] == column]) for column in columns
-                },
-                n_significant=_n_significant(found, task, tested_on),
-                advantages=tuple(_advantages(found, by_name, task, tested_on)),
+                overall=difference_of(list(pairs.values())),
+                by_column={column: difference_of([pairs[place] for place in shared if place[-1] == column]) for column in columns},
+                n_significant=_n_significant(found, way, task, tested_on),
+                advantages=tuple(_advantages(found, by_name, way, task, tested_on)),
             )
 
 
@@ -120,35 +126,36 @@ Place = tuple[str, str, str, str, str]
 """task, tested on, the other values of the grid, row, column."""
 
 
-def _sides(found: Findings) -> tuple[dict[Place, Answers], dict[Place, Answers]]:
-    """The answers with leaks kept, and those with leaks dropped, by what else they share."""
-    sides: dict[str, dict[Place, Answers]] = {"keep": {}, "drop": {}}
+def _side(found: Findings, way: str) -> dict[Place, Answers]:
+    """The answers with leaks treated in one way, by what else they share."""
+    side: dict[Place, Answers] = {}
     for panel in found.panels:
         others = ", ".join(named(path, value) for path, value in panel.values.items() if path != LEAKS)
         for (row, column), answers in panel.answers.items():
             is_row = found.experiment.settings.rows == LEAKS
             value, rest = (row, "") if is_row else (str(panel.values[LEAKS]), row)
-            sides[value][panel.table.task, panel.tested_on, others, rest, column] = answers
-    return sides["keep"], sides["drop"]
+            if value == way:
+                side[panel.table.task, panel.tested_on, others, rest, column] = answers
+    return side
 
 
-def _n_significant(found: Findings, task: str, tested_on: str) -> int | None:
+def _n_significant(found: Findings, way: str, task: str, tested_on: str) -> int | None:
     if found.experiment.settings.compare != LEAKS:
         return None
     here = [one for one in found.comparisons if (one.task, one.tested_on, one.elsewhere) == (task, tested_on, None)]
-    return sum(one.is_significant for one in here)
+    return sum(one.is_significant for one in here if one.system.startswith((named(LEAKS, way), way)))
 
 
-def _advantages(found: Findings, by_name: Mapping[str, Sequence[Panel]], task: str, tested_on: str) -> Iterator[Advantage]:
-    """Over the first table of the same task of each experiment that this one is set against."""
+def _advantages(found: Findings, by_name: Mapping[str, Sequence[Panel]], way: str, task: str, tested_on: str) -> Iterator[Advantage]:
+    """Over the first table of the same task and test of each experiment that this one is set against."""
     panels = {panel.values.get(LEAKS): panel for panel in found.panels if (panel.table.task, panel.tested_on) == (task, tested_on)}
-    if not {"drop", "keep"} <= panels.keys():
+    if not {"drop", way} <= panels.keys():
         return
     for name in found.experiment.settings.against:
-        other = next((panel for panel in by_name[name] if panel.table.task == task), None)
-        dropped, kept = (_over(panels[value], other) if other else None for value in ("drop", "keep"))
-        if other and dropped and kept:
-            yield Advantage(other.of(name), dropped, kept, _paper_advantage(panels["drop"], other))
+        other = next((panel for panel in by_name[name] if (panel.table.task, panel.tested_on) == (task, tested_on)), None)
+        dropped, leaking = (_over(panels[value], other) if other else None for value in ("drop", way))
+        if other and dropped and leaking:
+            yield Advantage(other.of(name), dropped, leaking, _paper_advantage(panels["drop"], other))
 
 
 def _over(panel: Panel, other: Panel) -> Estimate | None:

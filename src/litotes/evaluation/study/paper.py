@@ -11,6 +11,8 @@ from typing import Any
 
 from litotes.recipe import Recipe
 
+LEAKING = {"keep": "kept", "drop": "dropped", "join": "kept, with labels from there"}
+
 
 @dataclass(frozen=True)
 class PaperTable:
@@ -74,13 +76,14 @@ def printed_coverage(names: Collection[str]) -> dict[tuple[str, str], float]:
 def differences_in_setup(recipe: Recipe) -> list[str]:
     """What we did otherwise than the paper, in words: the first suspects when numbers differ."""
     theirs, training = facts()["recipe"], recipe.training
+    thresholds = training.calibration == "full" and training.held_out
     pairs = [
         ("the encoder", theirs["encoder"], recipe.model.encoder),
         ("the optimizer", theirs["optimizer"], training.optimizer),
         ("the learning rate", f"{theirs['learning_rate']:g}", f"{training.learning_rate:g}"),
         ("epochs", str(theirs["epochs"]), f"at most {training.epochs}" if training.held_out else str(training.epochs)),
         ("texts a batch", str(theirs["batch_texts"]), str(training.batch_texts)),
-        ("training texts that also sit in the test split", "kept", "kept" if recipe.data.leaks == "keep" else "dropped"),
-        ("the decision", "the likelier label", "the likelier label" if training.calibration != "full" else "a fitted threshold"),
+        ("training texts that also sit in the test split", "kept", LEAKING[recipe.data.leaks]),
+        ("the decision", "the likelier label", "a fitted threshold" if thresholds else "the likelier label"),
     ]
     return [f"{what}: {own} (the paper: {their})" for what, their, own in pairs if their != own]

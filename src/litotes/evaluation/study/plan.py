@@ -22,9 +22,9 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -122,7 +122,7 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Study:
-    """A study file, checked and resolved."""
+    """A study file, checked and resolved. Seeds are counted from each recipe's own."""
 
     settings: StudySettings
     experiments: tuple[Experiment, ...]
@@ -156,9 +156,15 @@ def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) ->
     for path in filter(None, (one.rows, one.compare)):
         if path not in one.grid:
             raise UserError(f"{where}: {path!r} is not in its grid ({', '.join(one.grid) or 'which is empty'}).")
+    for path, choices in one.grid.items():
+        if not choices:
+            raise UserError(f"{where}: the grid gives no value for {path!r}; name at least one.")
+    labels = [test.label() for test in one.test]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"{where}: two of its tests would be called {max(labels, key=labels.count)!r}; give each a name.")
     settings = []
     for values in _combinations(one.grid):
-        content = json.loads(json.dumps(study.recipe))  # a deep copy: every setting changes its own
+        content = deepcopy(study.recipe)  # every setting changes its own
         for path, value in {**one.set, **values}.items():
             put(content, path.split("."), value, where=where)
         recipe = recipe_of(content, where)
@@ -197,5 +203,5 @@ def shown(value: Any) -> str:
 def named(path: str, value: Any) -> str:
     """A grid's value where it stands without its path: a word says enough, a number or a yes does not."""
     if path == "data.leaks":
-        return {"drop": "leaks dropped", "keep": "leaks kept"}.get(value, str(value))
+        return {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}.get(value, str(value))
     return shown(value) if isinstance(value, str | list) else f"{path.rpartition('.')[2]} {value}"

@@ -12,7 +12,7 @@ from litotes.evaluation.study.leak import LeakEffect, leak_effects
 from litotes.evaluation.study.overall import OverallDifference, mean_of, overall_differences
 from litotes.evaluation.study.plan import Study
 from litotes.evaluation.study.results import Comparison, Findings, Panel
-from litotes.evaluation.study.setup import corpora, setup_words, shareable
+from litotes.evaluation.study.setup import base_recipe, corpora, setup_words, shareable
 from litotes.evaluation.study.vocabulary import Vocabulary
 from litotes.evaluation.study.words import Words, in_words, is_inside
 
@@ -50,7 +50,7 @@ class Report:
         return {
             "name": settings.name,
             "about": settings.about,
-            "seeds": list(self.study.seeds),
+            "seeds": [base_recipe(self.study).seed + seed for seed in self.study.seeds],
             "n_runs": self.n_runs,
             "corpora": corpora(self.study),
             "abstract": list(self.abstract),

@@ -14,7 +14,7 @@ from litotes.errors import UserError
 from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
 from litotes.evaluation.study.job import RunJob, key_of_test, run_key
 from litotes.evaluation.study.paper import printed
-from litotes.evaluation.study.plan import Experiment, Setting, Study, TestedOn, named, shown
+from litotes.evaluation.study.plan import Experiment, Setting, Study, TestedOn, hashed, named, shown
 from litotes.evaluation.tables import CrossMatrix, make_cell
 
 
@@ -222,7 +222,7 @@ def _cells(setting: Setting, test: TestedOn, seeds: Sequence[int], reader: _Read
                     probability=np.array([part["probability"] for part in parts]),
                     temperature=np.array(temperatures),
                     n_classes=len(first["labels"]),
-                    texts=first["texts"],
+                    texts=hashed(first["texts"], task, *first["labels"], json.dumps(first["gold"])),
                 ),
             )
 
@@ -282,10 +282,10 @@ def _within(experiment: Experiment, panels: Sequence[Panel]) -> Iterator[Pair]:
 
 
 def _against(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[Pair]:
-    """Each panel with the first one of another experiment that answers the same task."""
+    """Each panel with the first one of another experiment that answers the same task on the same test."""
     for panel in panels[experiment.settings.name]:
         for name in experiment.settings.against:
-            others = [other for other in panels[name] if other.table.task == panel.table.task]
+            others = [other for other in panels[name] if (other.table.task, other.tested_on) == (panel.table.task, panel.tested_on)]
             if others:
                 system, baseline = panel.of(experiment.settings.name), others[0].of(name)
                 yield from _place_by_place(system, baseline, panel, others[0], elsewhere=name)
