@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from litotes.cli.main import make_parser
+from litotes.evaluation.study.plan import read_study
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -29,6 +30,13 @@ def test_snippets_run(page: Path, tmp_path: Path) -> None:
     program = "\n".join(blocks(page, "python"))
     result = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
+
+
+def test_studies_shown_are_studies(tmp_path: Path) -> None:
+    (shown,) = blocks(ROOT / "docs" / "study.md", "toml")
+    (tmp_path / "shown.toml").write_text(shown)
+    for file in (tmp_path / "shown.toml", *sorted((ROOT / "recipes").glob("study_*.toml"))):
+        assert read_study(file).experiments
 
 
 def commands() -> list[str]:

@@ -8,7 +8,8 @@ import pytest
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.errors import UserError
-from litotes.evaluation.evaluate import evaluate, warnings_of
+from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
+from litotes.evaluation.scores import Scores
 from litotes.flow import Task
 from litotes.predictor import Predictor
 from litotes.recipe import Recipe
@@ -25,6 +26,15 @@ def test_scores_by_cell_and_over_all(predictor: Predictor) -> None:
     rows = evaluate(predictor, corpus)
     assert [row.cell for row in rows] == ["all", *(str(cell) for cell in corpus.cells())]
     assert rows[0].scores.n == len(corpus) == sum(row.scores.n for row in rows[1:])
+
+
+def test_scores_of_an_older_version_are_still_read(predictor: Predictor) -> None:
+    rows = evaluate(predictor, load("sampler").where(split="test", task="sentiment"))
+    assert CellScores.from_json(rows[0].as_json()) == rows[0]
+    older = {key: value for key, value in rows[0].as_json().items() if key != "calibration_error"}
+    scores = CellScores.from_json(older).scores
+    assert isinstance(scores, Scores)
+    assert scores.calibration_error is None
 
 
 def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
