@@ -48,7 +48,8 @@ def overall_table(overall: Sequence[OverallDifference]) -> str:
     rows = (
         _line(
             [one.system, one.baseline],
-            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed(), _known(one.difference)],
+            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed()],
+            verdict=_known(one.difference),
             unsure=not one.difference.is_clear,
         )
         for one in overall
@@ -134,8 +135,8 @@ def _comparison(one: Comparison) -> str:
             difference.signed(),
             f"{one.difference.p:.4f}",
             f"{one.adjusted_p:.3f}",
-            words,
         ],
+        verdict=words,
         unsure=not one.is_significant,
     )
 
@@ -148,7 +149,8 @@ def _where(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _line(names: Sequence[str], values: Sequence[str], *, unsure: bool = False) -> str:
-    """A row: names may be broken into lines, values not."""
-    cells = [*(f'<td class="name">{escape(name)}</td>' for name in names), *(f"<td>{escape(value)}</td>" for value in values)]
+def _line(names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False) -> str:
+    """A row: names may be broken into lines, values not, and a last word about it may be again."""
+    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [f"<td>{escape(value)}</td>" for value in values]
+    cells += [f'<td class="name">{escape(verdict)}</td>'] if verdict else []
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"
