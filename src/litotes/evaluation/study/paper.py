@@ -61,7 +61,8 @@ def warnings_about(figure: str | None) -> list[str]:
     if figure is None:
         return []
     warnings = [
-        "The paper's figures are single runs without intervals: another seed of its own would have moved them too, which our intervals do not allow for."
+        "The paper's figures are single runs without intervals: another seed of its own would have moved them too, "
+        "which our intervals do not allow for."
     ]
     if figure in facts()["trained_on_leaks"]:
         warnings.append(f"The paper trained figure {figure} on splits that leak: texts tested on also sit among those trained on.")
