@@ -67,6 +67,17 @@ def test_coverage_of_a_study_file(tmp_path: Path) -> None:
     assert len(list(vocabulary_words(found))) == 1
 
 
+def test_figure_1_on_the_real_corpora(shared_data: Path, root: Path) -> None:
+    """What docs/results/coverage.md says in prose, found by the report itself."""
+    sources = [f"sources.{name}={name}:{shared_data / name}" for name in ("besstie", "twitter", "bicodemix")]
+    (found,) = vocabularies(read_study(root / "recipes" / "study_paper.toml", changes=sources))
+    assert len(found.paper) == 33
+    by_group = deviations(found)
+    assert by_group["Reddit sentiment", "Reddit sentiment"] < 0.004
+    assert by_group["Twitter sentiment", "Google sentiment"] > 0.1
+    assert [of for of, *_ in exchanges(found)] == ["Twitter sentiment", "Bicodemix sentiment"]
+
+
 def test_uncalibrated_answers_are_those_of_the_logits() -> None:
     generator = np.random.default_rng(0)
     logits, gold = generator.normal(size=(2, 50, 2)), generator.integers(0, 2, 50)

@@ -101,9 +101,9 @@ def test_words_about_cells_that_are_worth_nothing() -> None:
     one_class = replace(answers(0.9, "y"), gold=np.zeros(200, dtype=np.int64))
     one = panel({("a", "x"): constant, ("b", "x"): answers(0.8, "x"), ("b", "y"): one_class})
     text = " ".join(table_words(one))
-    assert "Not clearly above the majority line: a → x." in text
+    assert "Not clearly above the majority line: a on x." in text
     assert "All sentiment texts of y carry the same label" in text
-    assert "COLLAPSED: trained on a, tested on x, sentiment: 3 of 3 models" in text
+    assert "COLLAPSED: a, tested on x, sentiment: 3 of 3 models" in text
 
 
 def test_words_beside_the_paper() -> None:
@@ -112,7 +112,7 @@ def test_words_beside_the_paper() -> None:
     inside, outside, average = paper_words(one)
     assert inside == "The paper's figure lies inside our interval in 2 of 3 cells."
     low, high = one.table.cell("en-AU", "en-UK").interval
-    assert outside == f"Outside: en-AU → en-UK, where the paper's 0.950 is 0.350 higher than our 0.600 ({low:.3f} to {high:.3f})."
+    assert outside == f"Outside: en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})."
     assert "0.117 lower than the paper's" in average  # (0.9 + 0.6 + 0.6 − 0.9 − 0.95 − 0.6) / 3
     overall = less_paper(one)
     assert overall is not None
@@ -129,7 +129,7 @@ def test_higher_and_lower() -> None:
 def test_words_when_nothing_is_significant(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
     (found,) = findings_of(study, {"Heads": [square(0.71, 0.7, values={"model.head": head}) for head in ("linear", "mean")]})
-    none, overall = words_of(found).comparisons
+    (none,), (overall,) = words_of(found).comparisons, words_of(found).overall
     assert none.startswith(
         "None of the 4 differences between heads is significant after Holm's correction; the largest is mean less linear"
     )
@@ -140,7 +140,7 @@ def test_words_when_something_is(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
     made = [square(0.6, 0.6, values={"model.head": "linear"}), square(0.9, 0.6, values={"model.head": "mean"})]
     (found,) = findings_of(study, {"Heads": made})
-    told, overall = words_of(found).comparisons
+    (told,), (overall,) = words_of(found).comparisons, words_of(found).overall
     assert told.startswith("2 of 4 differences between heads are significant after Holm's correction: mean less linear, en-AU → en-AU")
     assert "holds 0" not in told
     assert "+0.150" in overall
@@ -154,7 +154,7 @@ def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
         compared(-0.05, (-0.2, 0.1), 1.0, row="c"),
         compared(0.2, (-0.1, 0.5), 0.01, system="Heads (mean)", baseline="Other (linear)", elsewhere="Other"),
     )
-    within, against = comparison_words(replace(found, comparisons=comparisons), ())
+    within, against = comparison_words(replace(found, comparisons=comparisons))
     assert within.startswith("None of the 2 differences between heads is significant after Holm's correction over all 3 comparisons here;")
     assert "c → b, sentiment: −0.050 (−0.200 to +0.100)" in within
     assert against.startswith("1 of 1 difference from 'Other' is significant after Holm's correction over all 3 comparisons here: Heads")
@@ -164,7 +164,7 @@ def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
     (found,) = findings_of(study, {"Heads": []}, failed={"linear, en-AU": "There is no tea."})
-    assert words_of(found) == Words(("No run of this experiment has finished.", "linear, en-AU is missing: There is no tea."), (), ())
+    assert words_of(found) == Words(("No run of this experiment has finished.", "linear, en-AU is missing: There is no tea."))
 
 
 def leak_findings(folder: Path, *, dropped: float, kept: float, paper: float = 0.9) -> list[Findings]:

@@ -95,7 +95,7 @@ def make_cell(trained_on: str, tested_on: str, gold: Counts, predicted: Counts, 
 def collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
     """A loud word for every cell with models that give one answer to everything."""
     return [
-        f"COLLAPSED: trained on {cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
+        f"COLLAPSED: {'' if matrix.at_home is None else 'trained on '}{cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
         f"{cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their score is that of a constant."
         for matrix in matrices
         for cell in matrix.cells

@@ -38,7 +38,9 @@ def panel_table(panel: Panel, *, title: str) -> str:
 
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """All comparisons, the surest first; what is not significant is grey and says so."""
-    rows = (_comparison(one) for one in sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p)))
+    with_test = len({(one.tested_on, one.task) for one in comparisons}) > 1
+    surest = sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p))
+    rows = (_comparison(one, _where(one.column, *((one.tested_on, one.task) if with_test else ()))) for one in surest)
     head = ("system", "less", "row", "tested on", "difference (95 % interval)", "p", "p corrected", "")
     return table(head, rows, caption="Cell by cell, on the same texts")
 
@@ -48,7 +50,8 @@ def overall_table(overall: Sequence[OverallDifference]) -> str:
     rows = (
         _line(
             [one.system, one.baseline],
-            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed(), _known(one.difference)],
+            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed()],
+            verdict=_known(one.difference),
             unsure=not one.difference.is_clear,
         )
         for one in overall
@@ -57,16 +60,14 @@ def overall_table(overall: Sequence[OverallDifference]) -> str:
 
 
 def confidence_table(confidences: Sequence[Confidence]) -> str:
-    """Calibration errors and the excess of confidence, before and after."""
+    """Calibration error and excess of confidence, before and after; report.json has more."""
     rows = []
     for one in confidences:
-        before, after = one.before.reliability, one.after.reliability
-        numbers = (before.ece, after.ece, before.ece_equal_mass, after.ece_equal_mass, before.brier, after.brier)
-        excess = (one.before.excess.signed(), one.after.excess.signed())
+        errors = [f"{believed.reliability.ece:.3f}" for believed in (one.before, one.after)]
+        excess = [believed.excess.signed() for believed in (one.before, one.after)]
         temperatures = f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}"
-        rows.append(_line([one.experiment], [one.task, f"{after.n:,}", *(f"{number:.3f}" for number in numbers), *excess, temperatures]))
-    errors = ("ECE before", "after", "ECE, equal mass, before", "after", "Brier before", "after")
-    return table(("experiment", "task", "answers", *errors, "too sure by, before", "after", "temperatures"), rows)
+        rows.append(_line([one.experiment], [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures]))
+    return table(("experiment", "task", "answers", "ECE before", "after", "too sure by, before", "after", "temperatures"), rows)
 
 
 def timing_table(rows: Sequence[Timed]) -> str:
@@ -121,21 +122,21 @@ def _cell(cell: MatrixCell | None, paper: float | None) -> str:
     return f"<td{mark}>{cell.macro_f1:.3f}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
 
 
-def _comparison(one: Comparison) -> str:
+def _comparison(one: Comparison, where: str) -> str:
     difference = Estimate(one.difference.difference, one.difference.interval)
     words = "not significant"
     if one.is_significant:
-        words = "significant" if difference.is_clear else "significant for these seeds; the interval holds 0"
+        words = "significant" if difference.is_clear else "significant for these seeds; interval holds 0"
     return _line(
         [one.system, one.baseline],
         [
             one.row,
-            _where(one.tested_on, one.column, one.task),
+            where,
             difference.signed(),
             f"{one.difference.p:.4f}",
             f"{one.adjusted_p:.3f}",
-            words,
         ],
+        verdict=words,
         unsure=not one.is_significant,
     )
 
@@ -148,7 +149,8 @@ def _where(*parts: str) -> str:
     return ", ".join(filter(None, parts))
 
 
-def _line(names: Sequence[str], values: Sequence[str], *, unsure: bool = False) -> str:
-    """A row: names may be broken into lines, values not."""
-    cells = [*(f'<td class="name">{escape(name)}</td>' for name in names), *(f"<td>{escape(value)}</td>" for value in values)]
+def _line(names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False) -> str:
+    """A row: names may be broken into lines, values not, and a last word about it may be again."""
+    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [f"<td>{escape(value)}</td>" for value in values]
+    cells += [f'<td class="name">{escape(verdict)}</td>'] if verdict else []
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"

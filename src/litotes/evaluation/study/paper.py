@@ -62,7 +62,10 @@ def warnings_about(figure: str | None) -> list[str]:
     """What a reader must know about a figure of the paper before believing it."""
     if figure is None:
         return []
-    warnings = ["The paper's figures are single runs without intervals: another seed of its own would have moved them too."]
+    warnings = [
+        "The paper's figures are single runs without intervals: another seed of its own would have moved them too, "
+        "which our intervals do not allow for."
+    ]
     if figure in facts()["trained_on_leaks"]:
         warnings.append(f"The paper trained figure {figure} on splits that leak: texts tested on also sit among those trained on.")
     return warnings

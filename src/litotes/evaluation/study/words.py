@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from litotes.evaluation.study.overall import Estimate, OverallDifference, home_less_elsewhere, less_paper, mean_of
+from litotes.evaluation.study.overall import Estimate, OverallDifference, home_less_elsewhere, less_paper, mean_of, signed
 from litotes.evaluation.study.results import Comparison, Findings, Panel
 from litotes.evaluation.tables import MatrixCell, collapses
 
@@ -24,11 +24,12 @@ COMPARED = {
 
 @dataclass(frozen=True)
 class Words:
-    """An experiment in sentences: a paragraph for each table, one for each table the paper has too, and its comparisons."""
+    """An experiment in sentences: a paragraph for each table, one for each table the paper has too, comparisons by cell and overall."""
 
     tables: tuple[str, ...]
-    paper: tuple[str, ...]
-    comparisons: tuple[str, ...]
+    paper: tuple[str, ...] = ()
+    comparisons: tuple[str, ...] = ()
+    overall: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -38,11 +39,12 @@ def in_words(found: Findings, overall: Sequence[OverallDifference]) -> Words:
     """The sentences of one experiment."""
     missing = tuple(f"{name} is missing: {reason}" for name, reason in found.failed.items())
     if not found.panels:
-        return Words(("No run of this experiment has finished.", *missing), (), ())
+        return Words(("No run of this experiment has finished.", *missing))
     return Words(
         tables=(*(_about(panel, found, table_words(panel)) for panel in found.panels), *missing),
         paper=tuple(_about(panel, found, paper_words(panel)) for panel in found.panels if panel.paper),
-        comparisons=tuple(comparison_words(found, overall)),
+        comparisons=tuple(comparison_words(found)),
+        overall=tuple(_over_table(one) for one in overall),
     )
 
 
@@ -63,7 +65,7 @@ def table_words(panel: Panel) -> Iterator[str]:
     if constant := sorted({cell.tested_on for cell in table.cells if _has_one_class(cell)}):
         yield f"All {table.task} texts of {', '.join(constant)} carry the same label: a score there only counts false alarms."
     if useless := [cell for cell in table.cells if cell.interval[0] <= cell.majority and not _has_one_class(cell)]:
-        yield f"Not clearly above the majority line: {', '.join(map(_arrow, useless))}."
+        yield f"Not clearly above the majority line: {', '.join(_arrow(cell, panel) for cell in useless)}."
     yield from collapses([table])
 
 
@@ -77,20 +79,18 @@ def paper_words(panel: Panel) -> Iterator[str]:
     n_inside = len(cells) - len(outside)
     yield f"The paper's figure lies inside our interval in {n_inside} of {counted(len(cells), 'cell')}."
     if outside:
-        yield f"Outside: {'; '.join(_beside(cell, panel.paper[_place(cell)]) for cell in outside)}."
+        yield f"Outside: {'; '.join(_beside(cell, panel) for cell in outside)}."
     yield f"On average over these cells ours is {higher_or_lower(overall)}."
 
 
-def comparison_words(found: Findings, overall: Sequence[OverallDifference]) -> Iterator[str]:
-    """Which differences are significant after Holm's correction, which is the largest, and what whole tables say."""
+def comparison_words(found: Findings) -> Iterator[str]:
+    """Which differences are significant after Holm's correction, and which is the largest where none is."""
     n_all, path = len(found.comparisons), found.experiment.settings.compare
     within = [one for one in found.comparisons if one.elsewhere is None]
     if within:
         yield from _significance(within, f"between {COMPARED.get(path or '', f'values of {path}')}", n_all)
-        yield from map(_over_table, (one for one in overall if one.elsewhere is None))
     for name in dict.fromkeys(one.elsewhere for one in found.comparisons if one.elsewhere is not None):
         yield from _significance([one for one in found.comparisons if one.elsewhere == name], f"from {name!r}", n_all)
-        yield from map(_over_table, (one for one in overall if one.elsewhere == name))
 
 
 def is_inside(cell: MatrixCell, value: float) -> bool:
@@ -138,10 +138,11 @@ def _over_table(one: OverallDifference) -> str:
     return f"Over {counted(one.n_cells, 'cell')} ({where}) {one.system} less {one.baseline} is {one.difference.signed()}{chance}."
 
 
-def _beside(cell: MatrixCell, paper: float) -> str:
-    gap = f"{abs(paper - cell.macro_f1):.3f} {'higher' if paper > cell.macro_f1 else 'lower'}"
-    ours = Estimate(cell.macro_f1, cell.interval).shown()
-    return f"{_arrow(cell)}, where the paper's {paper:.3f} is {gap} than our {ours}"
+def _beside(cell: MatrixCell, panel: Panel) -> str:
+    paper = panel.paper[_place(cell)]
+    low, high = cell.interval
+    numbers = f"paper {paper:.3f}, ours {cell.macro_f1:.3f}, {low:.3f} to {high:.3f}"
+    return f"{_arrow(cell, panel)} by {signed(paper - cell.macro_f1)} ({numbers})"
 
 
 def _has_one_class(cell: MatrixCell) -> bool:
@@ -153,5 +154,6 @@ def _place(cell: MatrixCell) -> tuple[str, str]:
     return cell.trained_on, cell.tested_on
 
 
-def _arrow(cell: MatrixCell) -> str:
-    return f"{cell.trained_on} → {cell.tested_on}"
+def _arrow(cell: MatrixCell, panel: Panel) -> str:
+    """From one variety to another; a head or the like is rather *on* a variety."""
+    return f"{cell.trained_on} {'on' if panel.table.at_home is None else '→'} {cell.tested_on}"
