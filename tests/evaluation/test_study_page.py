@@ -123,16 +123,16 @@ def test_names_become_files_and_anchors() -> None:
     }
 
 
-def wide(name: str, *, n_columns: int) -> Panel:
-    """A table with long names."""
+def wide(number: int, *, n_columns: int) -> Panel:
+    """A table with long names, which the paper has with numbers of its own."""
     columns = [f"en-{place}" for place in range(n_columns)]
     cells = {(row, column): answers(0.7, column) for row in ("a convolution of convolutions", "b") for column in columns}
-    return panel(cells, values={"model.head": name}, paper=dict.fromkeys(cells, 0.5))
+    return panel(cells, values={"model.head": f"a rather long name of head {number}"}, paper=dict.fromkeys(cells, number / 10))
 
 
 @pytest.mark.parametrize(("n_panels", "n_columns"), [(1, 1), (1, 3), (2, 3), (3, 3), (4, 1), (6, 3)])
 def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
-    made = [wide(f"a rather long name of head {place}", n_columns=n_columns) for place in range(n_panels)]
+    made = [wide(number, n_columns=n_columns) for number in range(n_panels)]
     picture = figure(made, row_label="head")
     canvas = FigureCanvasAgg(picture)
     canvas.draw()
@@ -156,3 +156,5 @@ def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
     assert svg.count("the paper") == 1
     assert "ours: leaks kept" in svg
     assert len(figure(made, row_label="").axes) == 4  # ours, ours, the paper's, the colour bar
+    made.append(square(0.6, 0.6, values={"data.leaks": "join"}, paper=PAPER))
+    assert rendered(figure(made, row_label=""), "svg").decode().count("the paper") == 1

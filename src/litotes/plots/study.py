@@ -49,17 +49,19 @@ def _by_test(panels: Sequence[Panel]) -> Iterator[list[Panel]]:
 
 
 def _bands(panels: Sequence[Panel], names: Mapping[str, str], row_label: str) -> Iterator[list[Heatmap]]:
-    """Rows of heatmaps: the paper's to the right where it has one for all of ours and there is room, otherwise below."""
-    printed = [panel for panel in panels if panel.paper]
-    if len(panels) < N_ABREAST and printed and all(panel.paper == panels[0].paper for panel in panels):
-        name = ", ".join(filter(None, (panels[0].tested_on, panels[0].table.task)))
-        yield [*(_ours(panel, names[panel.title], row_label) for panel in panels), _papers(panels[0], name, row_label)]
+    """Rows of heatmaps: the paper's below ours; where it has the same one for all of ours, once, and beside them if there is room."""
+    ours = [_ours(panel, names[panel.title], row_label) for panel in panels]
+    if len(panels) > 1 and panels[0].paper and all(panel.paper == panels[0].paper for panel in panels):
+        papers = [_papers(panels[0], ", ".join(filter(None, (panels[0].tested_on, panels[0].table.task))), row_label)]
+    else:
+        papers = [_papers(panel, names[panel.title], row_label) for panel in panels if any(panel.paper for panel in panels)]
+    if len(papers) == 1 and len(ours) < N_ABREAST:
+        yield [*ours, *papers]
         return
-    for start in range(0, len(panels), N_ABREAST):
-        abreast = panels[start : start + N_ABREAST]
-        yield [_ours(panel, names[panel.title], row_label) for panel in abreast]
-        if any(panel.paper for panel in abreast):
-            yield [_papers(panel, names[panel.title], row_label) for panel in abreast]
+    for start in range(0, len(ours), N_ABREAST):
+        yield ours[start : start + N_ABREAST]
+        if papers[start : start + N_ABREAST]:
+            yield papers[start : start + N_ABREAST]
 
 
 def _ours(panel: Panel, name: str, row_label: str) -> Heatmap:

@@ -19,7 +19,8 @@ from litotes.evaluation.study.html_tables import (
     timing_table,
     vocabulary_table,
 )
-from litotes.evaluation.study.leak import leak_words
+from litotes.evaluation.study.leak import LEAKS, leak_words
+from litotes.evaluation.study.plan import named
 from litotes.evaluation.study.report import Report, Section
 from litotes.evaluation.study.setup import corpora, shareable
 from litotes.evaluation.study.timing import Timing
@@ -115,7 +116,8 @@ def _experiment(section: Section, picture: str | None) -> str:
 def _leaks(report: Report) -> str:
     """A paragraph per task."""
     return "\n".join(
-        f"<h3>{escape(one.experiment)}, {escape(one.task)}</h3><p>{escape(' '.join(leak_words(one)))}</p>" for one in report.leaks
+        f"<h3>{escape(f'{one.experiment}, {one.task}: {named(LEAKS, one.way)}')}</h3><p>{escape(' '.join(leak_words(one)))}</p>"
+        for one in report.leaks
     )
 
 
