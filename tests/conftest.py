@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from litotes.recipe import Recipe
 from litotes.storage import write_bytes
 
 torch.set_num_threads(1)  # the tensors are tiny, and waiting threads only get in each other's way
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: the tests of Ctrl-C need to hear it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
