@@ -411,7 +411,9 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
         for damage in ({}, {key: None}, {key: "x"}, {key: {}}):
             content = {k: v for k, v in whole.items() if k != key} | damage
             file.write_text(json.dumps(content))
-            if key in ("facts", "litotes") or (key == "dropout" and damage == {}) or damage == {"calibration": {}}:
+            if key in ("facts", "litotes") or (key == "dropout" and damage == {}):
+                continue
+            if key == "calibration" and damage in ({}, {"calibration": {}}):  # an older folder, or a model that was not calibrated
                 continue
             with pytest.raises(UserError):
                 load_model(tmp_path / "run")
