@@ -17,7 +17,7 @@ COMPARED = {
     "model.separate": "one model and a model per task",
     "training.balancing": "ways of balancing tasks",
     "training.groups": "ways of weighing groups",
-    "data.leaks": "leaks kept and leaks dropped",
+    "data.leaks": "ways to treat leaks",
 }
 """What a comparison along a path of the grid is between."""
 
