@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.numbers import count
+from litotes.cli.selection import add_where, parse_where
 
 if TYPE_CHECKING:
     from litotes.data.coverage import Counted, Coverage
@@ -18,19 +19,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--top", type=count, default=1000, metavar="N", help="how many of the most frequent (default 1000)")
     parser.add_argument("--by", choices=("pieces", "words"), default="pieces", help="what is counted (default: pieces)")
     parser.add_argument("--encoder", default="minilm", metavar="E", help="whose pieces (default: minilm)")
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=WORD",
-        help="variety=, source=, task= or split=; split is train unless given",
-    )
+    add_where(parser, split="train")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, say
-    from litotes.cli.selection import parse_where
     from litotes.data.coverage import coverage, parts_of
     from litotes.data.sources import load
 

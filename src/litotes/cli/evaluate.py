@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.cli.selection import add_where, parse_where
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -18,19 +20,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
     parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
     parser.add_argument("--against", metavar="RUN", help="another model folder: is the difference on the same texts real?")
-    parser.add_argument(
-        "--where",
-        action="append",
-        default=[],
-        metavar="KEY=WORD",
-        help="variety=, source=, task= or split=; split is the test split unless given",
-    )
+    add_where(parser, split="the test split")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
-    from litotes.cli.selection import parse_where
     from litotes.data.sources import load
     from litotes.evaluation.evaluate import cell_scores, judge, warnings_of
     from litotes.evaluation.paired import paired

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 
 from litotes.errors import UserError
 from litotes.registry import unknown
 
 _KEYS = ("variety", "source", "task", "split")
+
+
+def add_where(parser: argparse.ArgumentParser, *, split: str) -> None:
+    """The option `--where`; `split` says which one is taken unless the user names it."""
+    help_text = f"variety=, source=, task= or split=; split is {split} unless given"
+    parser.add_argument("--where", action="append", default=[], metavar="KEY=WORD", help=help_text)
 
 
 def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from typing import Literal
 from unicodedata import normalize
 
 from litotes.data.splitting import Block, choose, components, fraction
@@ -15,6 +16,9 @@ from litotes.flow import Example, Label, Task
 from litotes.registry import pick, unknown
 
 SPLITS = ("train", "valid", "test")
+
+Axis = Literal["variety", "source", "cell"]
+"""What examples are grouped by."""
 
 Words = str | Collection[str] | None
 """A selection: everything, one word, or several."""
@@ -214,6 +218,12 @@ def example_key(example: Example) -> str:
 def cell_of(example: Example) -> Cell:
     """The cell an example belongs to."""
     return Cell(example.variety, example.source)
+
+
+def name_along(example: Example, axis: Axis) -> str:
+    """The group an example falls into; "all" where it says nothing about it."""
+    cell = cell_of(example)
+    return str(cell) if axis == "cell" else getattr(cell, axis) or "all"
 
 
 def _relabelled(example: Example, words: Mapping[str, Mapping[str, str]]) -> Example:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from litotes.data.corpus import cell_of
+from litotes.data.corpus import Axis, name_along
 from litotes.data.pieces import Pieces, PieceTokenizer
 from litotes.flow import MISSING, Batch, Example, Task
 from litotes.layout import Layout
-
-GroupBy = Literal["variety", "source", "cell"]
 
 
 def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
@@ -90,15 +87,10 @@ class TextSet:
         return pack([self.pieces[place] for place in places], device=device)
 
 
-def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer, *, group_by: GroupBy = "variety") -> TextSet:
+def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer, *, group_by: Axis = "variety") -> TextSet:
     """Tokenizes the examples, looks up their targets and numbers their groups."""
     pieces = tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
-    names = [_group(example, group_by) for example in examples]
+    names = [name_along(example, group_by) for example in examples]
     known = tuple(sorted(set(names)))
     groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)
     return TextSet(pieces, targets(examples, tasks), groups, known)
-
-
-def _group(example: Example, by: GroupBy) -> str:
-    cell = cell_of(example)
-    return str(cell) if by == "cell" else getattr(cell, by) or "all"

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from litotes.data.corpus import Corpus, cell_of
+from litotes.data.corpus import Axis, Corpus, cell_of
 from litotes.data.sources import load
 from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, judge
@@ -21,8 +21,6 @@ from litotes.preparation import learnable
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
 from litotes.run import train
-
-Axis = Literal["variety", "source", "cell"]
 
 
 @dataclass(frozen=True)

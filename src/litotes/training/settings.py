@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from litotes.data.corpus import Axis
+
 
 class TrainingSettings(BaseModel):
     """The `[training]` table of a recipe. The defaults are ours; the paper's are in `recipes/paper_*.toml`."""
@@ -24,7 +26,7 @@ class TrainingSettings(BaseModel):
     class_weights: bool = Field(True, description="weigh classes by their inverse frequency")
     balancing: str = Field("sum", description="how several tasks share a step, see `litotes list balancings`")
     groups: Literal["none", "group_dro"] = Field("none", description="group_dro: groups that do badly count more")
-    group_by: Literal["variety", "source", "cell"] = Field("variety", description="what a group is, for group_dro and worst_group")
+    group_by: Axis = Field("variety", description="what a group is, for group_dro and worst_group")
     group_rate: float = Field(0.01, gt=0, description="how fast group_dro moves its weights")
     held_out: float = Field(0.1, ge=0, lt=0.9, description="share of train kept apart to choose the best epoch; 0: the last epoch is taken")
     selection: Literal["mean", "worst_group"] = Field("mean", description="what makes an epoch the best: all texts, or the worst group")

@@ -19,14 +19,13 @@ from typing import Any
 
 import torch
 
-from litotes.data.corpus import Corpus, cell_of, example_key
+from litotes.data.corpus import Axis, Corpus, example_key, name_along
 from litotes.data.sources import load
 from litotes.device import choose_device
 from litotes.errors import UserError
 from litotes.evaluation.bench.lines import machine
 from litotes.evaluation.evaluate import Judged, check_labels, judge
-from litotes.evaluation.study.plan import Axis, Study, TestedOn, hashed, shown
-from litotes.flow import Example
+from litotes.evaluation.study.plan import Study, TestedOn, hashed, shown
 from litotes.predictor import Predictor
 from litotes.progress import Watch
 from litotes.recipe import Recipe
@@ -156,22 +155,17 @@ def _check_test(test: TestedOn, recipe: Recipe) -> None:
 def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
     chosen = _tested(test, recipe, list(predictor.tasks))
     judged = judge(predictor, chosen, watch=watch)
-    columns = sorted({_column(example, test.by) for example in chosen})
+    columns = sorted({name_along(example, test.by) for example in chosen})
     return {
         "test": test.model_dump(mode="json"),
         "columns": {name: _by_task(judged, name, test.by) for name in columns},
     }
 
 
-def _column(example: Example, axis: Axis) -> str:
-    cell = cell_of(example)
-    return str(cell) if axis == "cell" else getattr(cell, axis) or "all"
-
-
 def _by_task(judged: Mapping[str, Judged], column: str, axis: Axis) -> dict[str, Any]:
     content = {}
     for task, result in judged.items():
-        part = result.only([_column(example, axis) == column for example in result.examples])
+        part = result.only([name_along(example, axis) == column for example in result.examples])
         if part.examples:
             content[task] = {
                 "labels": list(part.task.labels),

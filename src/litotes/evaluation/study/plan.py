@@ -27,15 +27,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from litotes.data.corpus import Axis
 from litotes.errors import UserError
 from litotes.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
 from litotes.registry import unknown
-
-Axis = Literal["variety", "source", "cell"]
 
 
 class TestedOn(BaseModel):
