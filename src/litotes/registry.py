@@ -1,8 +1,9 @@
 """Tables of named choices are plain dicts; this is the one way to look a name up in them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import TypeVar
+from inspect import signature
+from typing import Any, TypeVar
 
 from litotes.errors import UserError
 
@@ -22,3 +23,20 @@ def unknown(name: str, known: Iterable[str], kind: str) -> str:
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     return f"There is no {kind} {name!r}.{hint} Known: {', '.join(names)}."
+
+
+def build(table: Mapping[str, Callable[..., Entry]], name: str, kind: str, *fixed: object, options: Mapping[str, Any]) -> Entry:
+    """The entry called `name`, made with its options: the keyword-only arguments of its class."""
+    entry = pick(table, name, kind)
+    known = options_of(entry)
+    for option in options:
+        if option not in known:
+            hint = unknown(option, known, f"option of the {kind} {name!r} called") if known else f"The {kind} {name!r} has no options."
+            raise UserError(hint)
+    return entry(*fixed, **options)
+
+
+def options_of(entry: Callable[..., object]) -> dict[str, Any]:
+    """The options an entry of a table can be made with, and their defaults."""
+    parameters = signature(entry).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}

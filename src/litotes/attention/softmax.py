@@ -12,17 +12,29 @@ from litotes.attention.weighting import Weighting
 class Softmax(Weighting):
     """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
 
-    def forward(self, affinity: Tensor, live: Tensor | None = None) -> Tensor:
-        if live is not None:
-            affinity = affinity.masked_fill(~live, torch.finfo(affinity.dtype).min)
-        weights = affinity.softmax(-1)
-        # A row without any live key (padding) would otherwise share its weight among dead keys.
-        return weights if live is None else weights.masked_fill(~live, 0.0)
+    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
+        return softmax_over(affinity, live)
 
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, *, live: Tensor | None = None, bias: Tensor | None = None, dropout: float = 0.0
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
     ) -> Tensor:
         """The same through torch's fused kernel, which never writes the weights to memory."""
         if bias is not None and live is not None:
             bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
         return functional.scaled_dot_product_attention(query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout)
+
+
+def softmax_over(affinity: Tensor, chosen: Tensor | None) -> Tensor:
+    """Softmax over the chosen keys alone (None: all); a row of which nothing is chosen, padding, gets no weight at all."""
+    if chosen is None:
+        return affinity.softmax(-1)
+    weights = affinity.masked_fill(~chosen, torch.finfo(affinity.dtype).min).softmax(-1)
+    return weights.masked_fill(~chosen, 0.0)

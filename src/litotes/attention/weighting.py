@@ -2,7 +2,8 @@
 
     weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
 
-A weighting is a module of its own in every block, so it may carry parameters (one number per attention head, say).
+A weighting is a module of its own in every block, so it may carry parameters (one number per attention head, say). Its options are the
+keyword arguments of its class.
 """
 
 from __future__ import annotations
@@ -18,27 +19,58 @@ class Weighting(nn.Module, ABC):
 
     `forward` is the definition and all that a new weighting has to give. `attend` may be overridden where a fused
     kernel computes the same thing.
+
+    progress: how much of the training is done, 0 to 1, for weightings that change their ways on the way; 1 when nobody trains.
     """
 
     def __init__(self, n_attention_heads: int) -> None:
         super().__init__()
         self.n_attention_heads = n_attention_heads
+        self.progress = 1.0
 
     @abstractmethod
-    def forward(self, affinity: Tensor, live: Tensor | None = None) -> Tensor:
+    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
         """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not live get exactly 0.
 
         live: boolean, broadcastable to `affinity`; None when every key is live.
+        heads: which attention heads the second axis shows, (text, attention_head), where a pruning has taken some away; None: all.
         """
 
+    def per_head(self, values: Tensor, heads: Tensor | None) -> Tensor:
+        """A number for each attention head, (attention_head,), laid out to meet an affinity: (text or 1, attention_head, 1, 1)."""
+        shown = values[None] if heads is None else values[heads]
+        return shown[:, :, None, None]
+
     def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, *, live: Tensor | None = None, bias: Tensor | None = None, dropout: float = 0.0
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
     ) -> Tensor:
         """The weighted mean of the values, for rows of texts (text, attention_head, piece, head_width)."""
+        mixed, _ = self.observe(query, key, value, live=live, bias=bias, heads=heads, dropout=dropout)
+        return mixed
+
+    def observe(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        live: Tensor | None = None,
+        bias: Tensor | None = None,
+        heads: Tensor | None = None,
+        dropout: float = 0.0,
+    ) -> tuple[Tensor, Tensor]:
+        """The same as `attend`, and the weights themselves (text, attention_head, query, key), before dropout."""
         affinity = (query * query.shape[-1] ** -0.5) @ key.transpose(-1, -2)  # (text, attention_head, query, key)
         if bias is not None:
             affinity = affinity + bias
-        weights = self(affinity, live)
-        if dropout:
-            weights = functional.dropout(weights, dropout)
-        return weights @ value  # (text, attention_head, query, head_width)
+        weights = self(affinity, live, heads)
+        used = functional.dropout(weights, dropout) if dropout else weights
+        return used @ value, weights  # (text, attention_head, query, head_width)

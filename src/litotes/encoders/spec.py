@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 
@@ -14,6 +15,8 @@ class EncoderSpec:
     n_segments: 0 for families that do not tell the two texts of a pair apart.
     n_layer_groups, group_size: ALBERT walks few blocks many times; 0 groups mean a block of its own for every layer.
     n_relative_buckets: MPNet's relative positions; 0 elsewhere.
+    weighting, pruning and their options: the two seams of attention, see `litotes list weightings` and `litotes list prunings`.
+    heads_kept: the attention heads each block still has, by their first numbers; empty where no block has lost any.
     """
 
     family: str
@@ -36,6 +39,10 @@ class EncoderSpec:
     group_size: int = 1
     n_relative_buckets: int = 0
     weighting: str = "softmax"
+    weighting_options: Mapping[str, Any] = field(default_factory=dict)
+    pruning: str = "none"
+    pruning_options: Mapping[str, Any] = field(default_factory=dict)
+    heads_kept: Sequence[Sequence[int]] = ()
 
     @property
     def max_pieces(self) -> int:
@@ -54,6 +61,19 @@ class EncoderSpec:
             return tuple(range(self.n_layers))
         per_group = self.n_layers / self.n_layer_groups
         return tuple(int(layer / per_group) * self.group_size + inner for layer in range(self.n_layers) for inner in range(self.group_size))
+
+    @property
+    def head_width(self) -> int:
+        return self.width // self.n_attention_heads
+
+    def heads_of(self, block: int) -> Sequence[int]:
+        """The attention heads block `block` has, by their first numbers."""
+        return self.heads_kept[block] if self.heads_kept else range(self.n_attention_heads)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether `transformers` computes the same from the weights."""
+        return self.weighting == "softmax" and self.pruning == "none" and not self.heads_kept
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
