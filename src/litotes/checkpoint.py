@@ -62,7 +62,7 @@ def save_model(model: Model, folder: Path, *, card: str) -> None:
     write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
     write_text(folder / "tokenizer.json", model.tokenizer.to_json())
     write_text(folder / "README.md", card)
-    if not omitted and model.classifier.encoder.spec.weighting == "softmax":  # transformers knows no other
+    if not omitted and model.classifier.encoder.spec.is_plain:  # transformers knows nothing else
         write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
     write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted)))
 

@@ -63,10 +63,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Encoding:
-    """What the encoder hands to the heads: hidden states (piece, width) of texts laid end to end."""
+    """What the encoder hands to the heads: hidden states (piece, width) of texts laid end to end.
+
+    origin: the place each piece had in its text before a pruning took others away, (piece,); -1 for a piece that stands for those gone.
+    """
 
     hidden: Tensor
     layout: Layout
+    origin: Tensor
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from litotes.registry import unknown
 from litotes.training.settings import TrainingSettings
 
 Words = str | list[str] | None
+Options = dict[str, bool | int | float | str | list[float]]
 
 
 class Where(BaseModel):
@@ -52,7 +53,10 @@ class ModelSettings(BaseModel):
     encoder: str = Field("minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION")
     head: str = Field("mean", description="see `litotes list heads`")
     separate: bool = Field(False, description="a model of its own for every task instead of one for all")
-    weighting: str = Field("softmax", description="see `litotes list weightings`")
+    weighting: str = Field("softmax", description="how affinities become weights, see `litotes list weightings`")
+    weighting_options: Options = Field({}, description='for example {alpha = "learned"}')
+    pruning: str = Field("none", description="which pieces and attention heads go on, see `litotes list prunings`")
+    pruning_options: Options = Field({}, description='for example {schedule = "geometric", final = 0.3}')
     dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
     max_pieces: int | None = Field(None, description="None: what the encoder can read, at most 512")
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from litotes.attention import WEIGHTINGS
+from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.calibration import Calibration
 from litotes.card import model_card
 from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model, save_parts
@@ -77,7 +77,13 @@ def check_names(recipe: Recipe) -> None:
     """Tells a wrong name before anything is read or written."""
     pick(HEADS, recipe.model.head, "head")
     pick(WEIGHTINGS, recipe.model.weighting, "weighting")
+    pick(PRUNINGS, recipe.model.pruning, "pruning")
     pick(BALANCINGS, recipe.training.balancing, "balancing")
+
+
+def seams(recipe: Recipe) -> dict[str, Any]:
+    """What the recipe chooses for the seams of attention."""
+    return recipe.model.model_dump(include={"weighting", "weighting_options", "pruning", "pruning_options"})
 
 
 def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
@@ -95,7 +101,7 @@ def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
 
 def _train(recipe: Recipe, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints, *, resume: bool) -> Run:
     started = time.monotonic()
-    source = pretrained.load(recipe.model.encoder, weighting=recipe.model.weighting, max_pieces=recipe.model.max_pieces)
+    source = pretrained.load(recipe.model.encoder, max_pieces=recipe.model.max_pieces, **seams(recipe))
     torch.manual_seed(recipe.seed)  # the heads' first weights
     tasks = list(prepared.train.tasks.values())
     classifier = Classifier(source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout).to(around.device)

@@ -134,7 +134,7 @@ def test_matrix_writes_report_and_pictures(tiny_folder: Path, capsys: pytest.Cap
     assert "report.html" in shown
 
 
-@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "sources", "encoders", "settings"])
+@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "settings"])
 def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
     assert content

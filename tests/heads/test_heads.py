@@ -37,11 +37,11 @@ def both(logits: dict[str, torch.Tensor]) -> torch.Tensor:
 
 def encoding(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> Encoding:
     hidden = torch.randn(sum(lengths), WIDTH, generator=torch.Generator().manual_seed(seed))
-    return Encoding(hidden, Layout.of(lengths))
+    return Encoding(hidden, Layout.of(lengths), Layout.of(lengths).positions)
 
 
 def alone(whole: Encoding) -> list[Encoding]:
-    return [Encoding(part, Layout.of([len(part)])) for part in whole.hidden.split(whole.layout.lengths)]
+    return [Encoding(part, Layout.of([len(part)]), torch.arange(len(part))) for part in whole.hidden.split(whole.layout.lengths)]
 
 
 @pytest.mark.parametrize("mode", [True, False], ids=["training", "evaluation"])
@@ -54,7 +54,7 @@ def test_a_text_alone_equals_the_text_in_a_batch(head: nn.Module, mode: bool) ->
 
 def test_reads_first_pieces_alone_when_it_says_so(head: nn.Module, name: str) -> None:
     whole = encoding()
-    firsts = Encoding(whole.hidden[whole.layout.starts], whole.layout.firsts)
+    firsts = Encoding(whole.hidden[whole.layout.starts], whole.layout.firsts, whole.layout.firsts.positions)
     same = torch.allclose(both(head(whole)), both(head(firsts)), atol=1e-6)
     assert same == HEADS[name].firsts_only
 

@@ -432,8 +432,8 @@ def test_parameters_of_a_weighting_are_saved(tiny_recipe: Recipe, tmp_path: Path
             super().__init__(n_attention_heads)
             self.heat = torch.nn.Parameter(torch.zeros(n_attention_heads))
 
-        def forward(self, affinity: torch.Tensor, live: torch.Tensor | None = None) -> torch.Tensor:
-            return super().forward(affinity * self.heat.exp()[:, None, None], live)
+        def forward(self, affinity: torch.Tensor, live: torch.Tensor | None = None, heads: torch.Tensor | None = None) -> torch.Tensor:
+            return super().forward(affinity * self.per_head(self.heat.exp(), heads), live)
 
         attend = Weighting.attend
 

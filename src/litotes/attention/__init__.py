@@ -1,5 +1,8 @@
-"""How a piece looks at the others. A new weighting is one file and one line in `WEIGHTINGS`."""
+"""How a piece looks at the others, and which go on. A new weighting or pruning is one file and one line in its table."""
 
+from litotes.attention.cascade import Cascade
+from litotes.attention.keep_all import KeepAll
+from litotes.attention.pruning import Pruning
 from litotes.attention.softmax import Softmax
 from litotes.attention.weighting import Weighting
 
@@ -7,4 +10,9 @@ WEIGHTINGS: dict[str, type[Weighting]] = {
     "softmax": Softmax,
 }
 
-__all__ = ["WEIGHTINGS", "Weighting"]
+PRUNINGS: dict[str, type[Pruning]] = {
+    "none": KeepAll,
+    "cascade": Cascade,
+}
+
+__all__ = ["PRUNINGS", "WEIGHTINGS", "Pruning", "Weighting"]

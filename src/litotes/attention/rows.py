@@ -58,9 +58,15 @@ class Rows:
         place = torch.arange(self.layout.longest, device=self.layout.device)
         return [(place < self.layout.counts[:, None])[:, None, None, :]]
 
-    @cached_property
-    def positions(self) -> list[Tensor]:
-        """Per block the position of each row's pieces. (piece,), the same for all texts of a block."""
+    def by_text(self, values: Tensor | None) -> list[Tensor | None]:
+        """Per block its part of something that every text has one of, (text, …)."""
+        if values is None:
+            return [None] * len(self.live)
+        return list(values.split(1)) if self.apart else [values]
+
+    def places_in_text(self, origin: Tensor) -> list[Tensor]:
+        """Per block where each row's pieces stood in their text, (text, piece), from `origin` (piece,); 0 for padding."""
         if self.apart:
-            return [torch.arange(length, device=self.layout.device) for length in self.layout.lengths]
-        return [torch.arange(self.layout.longest, device=self.layout.device)]
+            return [text.unsqueeze(0) for text in origin.split(self.layout.lengths)]
+        rows = origin.new_zeros(self.layout.n_texts * self.layout.longest).index_copy(0, self._places, origin)
+        return [rows.view(self.layout.n_texts, self.layout.longest)]

@@ -40,7 +40,13 @@ def _balancings() -> dict[str, str]:
 def _weightings() -> dict[str, str]:
     from litotes.attention import WEIGHTINGS
 
-    return {name: _first_line(weighting) for name, weighting in WEIGHTINGS.items()}
+    return {name: _with_options(weighting) for name, weighting in WEIGHTINGS.items()}
+
+
+def _prunings() -> dict[str, str]:
+    from litotes.attention import PRUNINGS
+
+    return {name: _with_options(pruning) for name, pruning in PRUNINGS.items()}
 
 
 def _encoders() -> dict[str, str]:
@@ -76,6 +82,13 @@ def _settings() -> dict[str, str]:
     return lines(Recipe, "")
 
 
+def _with_options(thing: Callable[..., object]) -> str:
+    from litotes.registry import options_of
+
+    options = ", ".join(f"{name} = {default!r}" for name, default in options_of(thing).items())
+    return _first_line(thing) + (f" Options: {options}." if options else "")
+
+
 def _first_line(thing: object) -> str:
     return (thing.__doc__ or "").strip().splitlines()[0]
 
@@ -84,6 +97,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "balancings": _balancings,
     "encoders": _encoders,
     "heads": _heads,
+    "prunings": _prunings,
     "settings": _settings,
     "sources": _sources,
     "weightings": _weightings,

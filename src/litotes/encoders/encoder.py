@@ -11,18 +11,24 @@ Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from litotes.attention import WEIGHTINGS
+from litotes.attention import PRUNINGS, WEIGHTINGS
+from litotes.attention.pruning import Seen
 from litotes.attention.rows import Rows
+from litotes.attention.survivors import Survivors
 from litotes.encoders.spec import EncoderSpec
+from litotes.errors import UserError
 from litotes.flow import Batch, Encoding
 from litotes.layout import Layout
-from litotes.registry import pick
+from litotes.registry import build, pick
+
+Blocks = list[Tensor | None]
+"""Something each row block has one of, or has not."""
 
 
 def _gelu_tanh(x: Tensor) -> Tensor:
@@ -70,9 +76,10 @@ class RelativeBias(nn.Module):
         super().__init__()
         self.by_bucket = nn.Embedding(spec.n_relative_buckets, spec.n_attention_heads)
 
-    def forward(self, query_positions: Tensor, key_positions: Tensor) -> Tensor:
-        ahead = key_positions[None, :] - query_positions[:, None]  # (query, key)
-        return self.by_bucket(self._bucket(ahead)).permute(2, 0, 1).unsqueeze(0)  # (1, attention_head, query, key)
+    def forward(self, places: Tensor) -> Tensor:
+        """places: where the pieces of each row stood in their text, (text, piece)."""
+        ahead = places[:, None, :] - places[:, :, None]  # (text, query, key)
+        return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)  # (text, attention_head, query, key)
 
     def _bucket(self, ahead: Tensor) -> Tensor:
         half = self.by_bucket.num_embeddings // 2  # one half looks back, the other ahead
@@ -85,43 +92,85 @@ class RelativeBias(nn.Module):
 
 
 class Attention(nn.Module):
-    """Multi-head attention with one fused projection for query, key and value."""
+    """Multi-head attention with one fused projection for query, key and value, up to the output projection.
 
-    def __init__(self, spec: EncoderSpec) -> None:
+    heads: the attention heads this block has, by the numbers they had before some were taken away for good.
+    """
+
+    def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
         super().__init__()
-        self.n_heads, self.dropout = spec.n_attention_heads, spec.attention_dropout
-        self.qkv = nn.Linear(spec.width, 3 * spec.width)
-        self.output = nn.Linear(spec.width, spec.width)
-        self.weighting = pick(WEIGHTINGS, spec.weighting, "weighting")(spec.n_attention_heads)
+        self.heads, self.n_heads, self.dropout = list(heads), len(heads), spec.attention_dropout
+        self.has_all_heads = self.n_heads == spec.n_attention_heads
+        self.inner = self.n_heads * spec.head_width
+        self.qkv = nn.Linear(spec.width, 3 * self.inner)
+        self.output = nn.Linear(self.inner, spec.width)
+        self.weighting = build(WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options)
 
-    def forward(self, hidden: Tensor, rows: Rows, bias: list[Tensor | None]) -> Tensor:
+    def forward(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool) -> tuple[Tensor, Seen | None]:
+        """What each piece gathers, (piece, attention_head × head_width), and, when observed, what the attention showed.
+
+        heads: the attention heads each text still uses, (text, attention_head); None: all.
+        """
         packed = self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))  # (piece, 3, attention_head, head_width)
         query, key, value = packed.unbind(1)
-        return self._attend(query, key, value, rows, rows, bias)
+        mixed, received = self._attend(query, key, value, rows, rows, bias, heads, observed=observed)
+        if received is None:
+            return mixed, None
+        return mixed, Seen(received, value, mixed.unflatten(-1, (self.n_heads, -1)))
 
-    def of_firsts(self, hidden: Tensor, rows: Rows, bias: list[Tensor | None]) -> Tensor:
-        """Attention of each text's first piece alone, exact: keys and values of all pieces, queries of the first ones. (text, width)"""
-        width = hidden.shape[-1]
+    def of_firsts(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None) -> Tensor:
+        """The same for each text's first piece alone, exact: keys and values of all pieces, queries of the first ones. (text, inner)"""
         weight, offset = self.qkv.weight, self.qkv.bias
-        query = functional.linear(hidden[rows.layout.starts], weight[:width], offset[:width])  # (text, width)
-        both = functional.linear(hidden, weight[width:], offset[width:])  # (piece, 2 × width)
+        query = functional.linear(hidden[rows.layout.starts], weight[: self.inner], offset[: self.inner])  # (text, inner)
+        both = functional.linear(hidden, weight[self.inner :], offset[self.inner :])  # (piece, 2 × inner)
         key, value = both.unflatten(-1, (2, self.n_heads, -1)).unbind(1)
         first_bias = [None if block is None else block[:, :, :1] for block in bias]
-        return self._attend(query.unflatten(-1, (self.n_heads, -1)), key, value, Rows(rows.layout.firsts, rows.apart), rows, first_bias)
+        first_rows = Rows(rows.layout.firsts, rows.apart)
+        return self._attend(query.unflatten(-1, (self.n_heads, -1)), key, value, first_rows, rows, first_bias, heads, observed=False)[0]
 
-    def _attend(self, query: Tensor, key: Tensor, value: Tensor, query_rows: Rows, rows: Rows, bias: list[Tensor | None]) -> Tensor:
+    def _attend(
+        self, query: Tensor, key: Tensor, value: Tensor, query_rows: Rows, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Packed queries, keys and values → (query piece, inner), and the weight each key received (piece, attention_head)."""
         dropout = self.dropout if self.training else 0.0
-        blocks = zip(query_rows.split(query), rows.split(key), rows.split(value), rows.live, bias, strict=True)
-        mixed = [self.weighting.attend(q, k, v, live=live, bias=b, dropout=dropout) for q, k, v, live, b in blocks]
-        return self.output(query_rows.join(mixed))  # (query piece, width)
+        blocks = zip(query_rows.split(query), rows.split(key), rows.split(value), rows.live, bias, rows.by_text(heads), strict=True)
+        all_mixed, all_received = [], []
+        for q, k, v, live, b, shown in blocks:
+            b = b if b is None or self.has_all_heads else b[:, self.heads]
+            if shown is not None:
+                q, k, v = (of_heads(part, shown) for part in (q, k, v))
+                b = None if b is None else of_heads(b.expand(len(shown), -1, -1, -1), shown)
+            options = {"live": live, "bias": b, "heads": shown, "dropout": dropout}
+            if not observed:
+                all_mixed.append(back_in_place(self.weighting.attend(q, k, v, **options), shown, self.n_heads))
+                continue
+            mixed, weights = self.weighting.observe(q, k, v, **options)
+            all_mixed.append(back_in_place(mixed, shown, self.n_heads))
+            weights = weights.detach() if live is None else weights.detach().masked_fill(~live.transpose(-1, -2), 0.0)  # padding asks too
+            received = weights.sum(-2, dtype=torch.float32).unsqueeze(-1)  # (text, attention_head, key, 1)
+            all_received.append(back_in_place(received, shown, self.n_heads))
+        return query_rows.join(all_mixed), rows.join(all_received) if observed else None
+
+
+def of_heads(block: Tensor, heads: Tensor) -> Tensor:
+    """The part of a row block that belongs to some attention heads of each text. (text, attention_head, …) by (text, shown)"""
+    return block.gather(1, heads[:, :, None, None].expand(-1, -1, *block.shape[2:]))
+
+
+def back_in_place(block: Tensor, heads: Tensor | None, n_heads: int) -> Tensor:
+    """The inverse of `of_heads`; attention heads that are gone give zeros."""
+    if heads is None:
+        return block
+    whole = block.new_zeros(block.shape[0], n_heads, *block.shape[2:])
+    return whole.scatter(1, heads[:, :, None, None].expand_as(block), block)
 
 
 class Block(nn.Module):
-    """One layer: attention, then feed-forward, each added to its input and normed."""
+    """One layer: attention, then feed-forward, each added to its input and normed. Between the two halves pieces may leave."""
 
-    def __init__(self, spec: EncoderSpec) -> None:
+    def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
         super().__init__()
-        self.attention = Attention(spec)
+        self.attention = Attention(spec, heads)
         self.attention_norm = nn.LayerNorm(spec.width, eps=spec.norm_epsilon)
         self.inner = nn.Linear(spec.width, spec.inner_width)
         self.outer = nn.Linear(spec.inner_width, spec.width)
@@ -129,13 +178,9 @@ class Block(nn.Module):
         self.activation = pick(ACTIVATIONS, spec.activation, "activation")
         self.dropout = nn.Dropout(spec.dropout)
 
-    def forward(self, hidden: Tensor, rows: Rows, bias: list[Tensor | None], *, firsts_only: bool = False) -> Tensor:
-        if firsts_only:
-            mixed = self.attention.of_firsts(hidden, rows, bias)
-            hidden = hidden[rows.layout.starts]  # (text, width)
-        else:
-            mixed = self.attention(hidden, rows, bias)
-        hidden = self.attention_norm(hidden + self.dropout(mixed))
+    def forward(self, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """From what each piece was and what its attention gathered to what it is next. (piece, width)"""
+        hidden = self.attention_norm(hidden + self.dropout(self.attention.output(mixed)))
         return self.outer_norm(hidden + self.dropout(self.outer(self.activation(self.inner(hidden)))))
 
 
@@ -147,10 +192,14 @@ class Encoder(nn.Module):
         self.spec = spec
         self.embeddings = Embeddings(spec)
         self.relative_bias = RelativeBias(spec) if spec.n_relative_buckets else None
-        self.blocks = nn.ModuleList(Block(spec) for _ in range(spec.n_blocks))
+        self.blocks = nn.ModuleList(Block(spec, spec.heads_of(block)) for block in range(spec.n_blocks))
+        sizes = (len(spec.walk), spec.n_attention_heads, spec.width)
+        self.pruning = build(PRUNINGS, spec.pruning, "pruning", *sizes, options=spec.pruning_options)
+        if spec.heads_kept and self.pruning.plan().heads[-1] < 1:
+            raise UserError("Attention heads were taken away from this encoder for good: a pruning cannot take others away by text.")
 
     def forward(self, batch: Batch, *, firsts_only: bool = False) -> Encoding:
-        """Hidden states of every piece, or of each text's first piece when nobody reads the others."""
+        """Hidden states of every piece that goes on, or of each text's first piece when nobody reads the others."""
         return self.walk(self.embeddings(batch), batch.layout, firsts_only=firsts_only)
 
     def walk(self, hidden: Tensor, layout: Layout, *, start: int = 0, stop: int | None = None, firsts_only: bool = False) -> Encoding:
@@ -160,14 +209,39 @@ class Encoder(nn.Module):
         looks at the others, and saves most of a layer.
         """
         layers = self.spec.walk[start:stop]
-        rows = Rows.of(layout)
-        bias = self._bias(rows)
-        for place, block in enumerate(layers):
-            last = firsts_only and place == len(layers) - 1
-            hidden = self.blocks[block](hidden, rows, bias, firsts_only=last)
-        return Encoding(hidden, layout.firsts if firsts_only and layers else layout)
+        plan = self.pruning.plan()
+        there = Survivors.all_of(layout, self.spec.n_attention_heads)
+        rows, bias = self._rows(there)
+        for layer, number in enumerate(layers, start):
+            block = self._block(number)
+            if firsts_only and layer == start + len(layers) - 1:
+                mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
+                return Encoding(block(hidden[rows.layout.starts], mixed), layout.firsts, torch.zeros_like(layout.firsts.texts))
+            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer))
+            if seen is not None:
+                before = there
+                hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
+                if there.layout is not before.layout:
+                    rows, bias = self._rows(there)
+            hidden = block(hidden, mixed)
+        if self.pruning.restore and there.left:
+            return Encoding(there.restored(hidden), layout, layout.positions)
+        return Encoding(hidden, there.layout, there.origin)
 
-    def _bias(self, rows: Rows) -> list[Tensor | None]:
+    def pace(self, progress: float) -> None:
+        """Tells the seams of attention how much of the training is done, 0 to 1."""
+        self.pruning.progress = progress
+        for number in range(self.spec.n_blocks):
+            self._block(number).attention.weighting.progress = progress
+
+    def _block(self, number: int) -> Block:
+        block = self.blocks[number]
+        assert isinstance(block, Block)
+        return block
+
+    def _rows(self, there: Survivors) -> tuple[Rows, Blocks]:
+        """The pieces still there as rows for attention, and the bias that goes with them."""
+        rows = Rows.of(there.layout)
         if self.relative_bias is None:
-            return [None] * len(rows.live)
-        return [self.relative_bias(positions, positions) for positions in rows.positions]
+            return rows, [None] * len(rows.live)
+        return rows, [self.relative_bias(places) for places in rows.places_in_text(there.origin.clamp(min=0))]

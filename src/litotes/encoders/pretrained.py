@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import save as to_bytes
 
@@ -59,10 +60,10 @@ class Pretrained:
     sha256: str | None
 
 
-def load(name: str, *, weighting: str = "softmax", max_pieces: int | None = None) -> Pretrained:
-    """The encoder called `name`, in evaluation mode."""
+def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrained:
+    """The encoder called `name`, in evaluation mode. choices: of the seams of attention, as `EncoderSpec` names them."""
     folder, label, sha256 = locate(name)
-    spec = replace(_spec(folder), weighting=weighting)
+    spec = replace(_spec(folder), **choices)
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)

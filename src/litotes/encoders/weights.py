@@ -74,7 +74,7 @@ def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
 
 
 def own_tensors(encoder: Encoder) -> dict[str, Tensor]:
-    """What the family has no name for: parameters of a weighting, under `encoder.…`."""
+    """What the family has no name for: parameters of a weighting or a pruning, under `encoder.…`."""
     named = {ours for ours, _ in weight_names(encoder.spec)}
     return {f"encoder.{name}": tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items() if name not in named}
 
@@ -83,7 +83,7 @@ def fill_own(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
     """Puts them back; one that is missing is an error."""
     for name in own_tensors(encoder):
         if name not in tensors:
-            raise UserError(f"The weight {name!r} of the weighting is missing from model.safetensors. Train anew.")
+            raise UserError(f"The weight {name!r} is missing from model.safetensors. Copy the model folder again, or train anew.")
         with torch.no_grad():
             encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
 

@@ -69,6 +69,8 @@ def freeze(classifier: Classifier, below: int) -> None:
     spec = classifier.encoder.spec
     if not below:
         return
+    if spec.pruning != "none":
+        raise UserError(f"freeze_below does not go with pruning = {spec.pruning}, which begins in the first layers. Set freeze_below = 0.")
     if spec.n_layer_groups:
         raise UserError(f"freeze_below does not go with {spec.family}: its layers share their weights. Set freeze_below = 0.")
     if below > spec.n_layers:

@@ -112,6 +112,7 @@ class Loop:
         self.classifier.train()
         torch.manual_seed(derived_seed(self.seed, "step", state.step, processes.rank))
         set_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
+        self.classifier.encoder.pace(state.step / self.n_steps)
         optimizer.zero_grad(set_to_none=True)
         losses = self._losses(places, processes.share(places))
         loss = processes.total(float(torch.stack([value.detach() for value in losses]).sum()))

@@ -12,25 +12,37 @@ from litotes.training.settings import TrainingSettings
 OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
 
 
-BALANCING_RATE = 5e-3
-"""For what a balancing learns: a few numbers that start far from their place and have some hundred steps to get there."""
+OWN_RATE = 5e-3
+"""For what a balancing, a weighting or a pruning learns: a few numbers that start far from their place and have some hundred steps to
+get there."""
+
+SEAMS = (".weighting.", "encoder.pruning.")
+"""What marks the parameters of a weighting or a pruning."""
 
 
 def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettings) -> Optimizer:
-    """Parameters in groups: encoder, heads or balancing, decayed or not. `base_rate` is a group's rate at the top of the schedule."""
+    """Parameters in groups: encoder, heads, seams of attention or balancing, each decayed or not.
+
+    `base_rate` is a group's rate at the top of the schedule.
+    """
     rates = {
         "encoder": settings.learning_rate,
         "heads": settings.head_learning_rate or settings.learning_rate,
-        "balancing": BALANCING_RATE,
+        "seams": OWN_RATE,
+        "balancing": OWN_RATE,
     }
     groups = []
     for part, rate in rates.items():
-        own = [parameter for name, parameter in parameters.items() if name.startswith(f"{part}.")]
+        own = [parameter for name, parameter in parameters.items() if _part(name) == part]
         for decayed in (True, False):
             chosen = [p for p in own if (p.ndim > 1) == decayed]
             if chosen:
                 groups.append({"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": settings.weight_decay if decayed else 0.0})
     return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate)
+
+
+def _part(name: str) -> str:
+    return "seams" if any(mark in name for mark in SEAMS) else name.split(".")[0]
 
 
 def set_rate(optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int) -> None:

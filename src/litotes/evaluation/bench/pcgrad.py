@@ -38,7 +38,7 @@ def pcgrad(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, 
     def forward() -> tuple[Tensor, list[Tensor]]:
         classifier.zero_grad(set_to_none=True)
         hidden = classifier.encoder(batch).hidden
-        logits = classifier.read(Encoding(hidden, batch.layout)).values()
+        logits = classifier.read(Encoding(hidden, batch.layout, batch.layout.positions)).values()
         return hidden, [torch.nn.functional.cross_entropy(values, wanted) for values, wanted in zip(logits, gold, strict=True)]
 
     def two_backwards(made: tuple[Tensor, list[Tensor]]) -> None:

@@ -1,0 +1,94 @@
+"""cascade: what gets little attention leaves, layer after layer.
+
+Wang, Zhang and Han 2021 (SpAtten), arXiv 2012.09852; as Nespolo et al., "Figurative Language Understanding", §II.D, state it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+from torch import Tensor
+
+from litotes.attention.pruning import Plan, Pruning, Seen
+from litotes.attention.survivors import Survivors
+from litotes.errors import UserError
+
+SCHEDULES = ("authors", "linear", "geometric")
+AUTHORS_PIECES, AUTHORS_HEADS = 0.9, 0.97
+"""What the authors keep at every second layer: 0.53 of the pieces and 0.83 of the attention heads after twelve layers."""
+
+
+class Cascade(Pruning):
+    """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by Σ|output|.
+
+    schedule: `authors` (0.9 of the pieces and 0.97 of the attention heads at every second layer), `linear` or `geometric` (down to
+    `final` and `final_heads` after the last layer), or a list with the share of pieces that goes on after each layer.
+    importance: `received`, the formula above, or `value`, where every weight counts by the length of the value it moves (Kobayashi et
+    al. 2020, arXiv 2004.10102).
+    """
+
+    def __init__(
+        self,
+        n_layers: int,
+        n_attention_heads: int,
+        width: int,
+        *,
+        schedule: str | Sequence[float] = "authors",
+        final: float = 0.5,
+        final_heads: float = 1.0,
+        importance: Literal["received", "value"] = "received",
+        restore: bool = False,
+        fuse: bool = False,
+    ) -> None:
+        super().__init__(n_layers, n_attention_heads, width, restore=restore, fuse=fuse)
+        if importance not in ("received", "value"):
+            raise UserError(f"importance = {importance!r} is not known to a pruning: write received or value.")
+        self.by_value = importance == "value"
+        self._plan = plan_of(schedule, n_layers, final=final, final_heads=final_heads)
+
+    def plan(self) -> Plan:
+        return self._plan
+
+    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
+        return survivors.importance + received(seen, by_value=self.by_value)
+
+
+def received(seen: Seen, *, by_value: bool) -> Tensor:
+    """The weight each piece got in one layer, or the lengths of the values it moved. (piece,)"""
+    weights = seen.received.detach()  # (piece, attention_head)
+    if by_value:
+        weights = weights * seen.value.detach().float().norm(dim=-1)
+    return weights.sum(-1)
+
+
+def plan_of(schedule: str | Sequence[float], n_layers: int, *, final: float, final_heads: float) -> Plan:
+    """The shares a schedule stands for. Named ones leave the first layer as it is."""
+    for name, share in (("final", final), ("final_heads", final_heads)):
+        if not 0 < share <= 1:
+            raise UserError(f"{name} = {share} is no share: choose a number above 0 and up to 1.")
+    if not isinstance(schedule, str):
+        return Plan(checked_shares(schedule, n_layers), _along("geometric", final_heads, n_layers))
+    if schedule == "authors":
+        n_cuts = [(layer + 1) // 2 for layer in range(n_layers)]  # at layers 1, 3, 5, …
+        return Plan(tuple(AUTHORS_PIECES**n for n in n_cuts), tuple(AUTHORS_HEADS**n for n in n_cuts))
+    if schedule not in SCHEDULES:
+        raise UserError(f"schedule = {schedule!r} is not known: write {', '.join(SCHEDULES)}, or a list with a share for every layer.")
+    return Plan(_along(schedule, final, n_layers), _along(schedule, final_heads, n_layers))
+
+
+def checked_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
+    """Shares that fit an encoder and never rise."""
+    if len(shares) != n_layers:
+        raise UserError(f"{len(shares)} shares for {n_layers} layers: give one for every layer.")
+    numbers = tuple(float(share) for share in shares)
+    if any(not 0 < share <= 1 for share in numbers) or any(after > before for before, after in pairwise(numbers)):
+        raise UserError(f"{list(shares)} cannot be what goes on after each layer: shares lie above 0, up to 1, and never rise.")
+    return numbers
+
+
+def _along(schedule: str, final: float, n_layers: int) -> tuple[float, ...]:
+    """From 1 after the first layer down to `final` after the last."""
+    way = [layer / max(n_layers - 1, 1) for layer in range(n_layers)]
+    return tuple(1 - (1 - final) * w if schedule == "linear" else final**w for w in way)

@@ -1,0 +1,113 @@
+"""The second seam of attention: a pruning says which pieces and which attention heads go on.
+
+A layer computes its attention with all that is there; then pieces leave, before the output projection and the feed-forward part, which
+are three quarters of a layer's work:
+
+    mixed_l = Attention(h_l)  →  importance  →  h_l, mixed_l of the pieces that stay  →  output projection, norms, feed-forward
+
+What has left does not come back. Options of every pruning: `restore` hands the head all pieces, those gone in the state they left in
+(drop and restore, Kim and Cho 2021, arXiv 2010.07003); `fuse` leaves one piece in the place of all those gone, their mean weighted by
+importance, which the others still see (Liang et al. 2022, arXiv 2202.07800).
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from litotes.attention.survivors import Survivors, fused_in
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the attention of one layer showed.
+
+    received: how much weight each piece got from all queries of its text, by attention head (piece, attention_head).
+    value: (piece, attention_head, head_width). mixed: each attention head's output before the output projection, of the same shape.
+    """
+
+    received: Tensor
+    value: Tensor
+    mixed: Tensor
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What goes on after each layer, as shares of a text's own length and of the attention heads."""
+
+    pieces: tuple[float, ...]
+    heads: tuple[float, ...]
+
+    def counts(self, layer: int, lengths: Sequence[int]) -> list[int]:
+        """How many pieces of texts that began with these lengths go on after `layer`: a share, rounded down, at least the first piece."""
+        return [count(self.pieces[layer], length) for length in lengths]
+
+    def n_heads(self, layer: int, n_attention_heads: int) -> int:
+        return count(self.heads[layer], n_attention_heads)
+
+    def looks_at(self, layer: int) -> bool:
+        """Whether importance has to be known after `layer`: anything leaves here or later."""
+        before = (self.pieces[layer - 1], self.heads[layer - 1]) if layer else (1.0, 1.0)
+        return (self.pieces[-1], self.heads[-1]) != before
+
+
+def count(share: float, whole: int) -> int:
+    """A share of a number of things, rounded down (0.9 of 10 is 9, whatever floating point says), but never nothing."""
+    return max(1, math.floor(share * whole + 1e-9))
+
+
+class Pruning(nn.Module, ABC):
+    """Says what goes on. A new pruning gives its `plan` and may count importance in its own way.
+
+    progress: how much of the training is done, 0 to 1; 1 when nobody trains.
+    """
+
+    def __init__(self, n_layers: int, n_attention_heads: int, width: int, *, restore: bool = False, fuse: bool = False) -> None:
+        super().__init__()
+        self.n_layers, self.n_attention_heads, self.width = n_layers, n_attention_heads, width
+        self.restore, self.fuse = restore, fuse
+        self.progress = 1.0
+
+    @abstractmethod
+    def plan(self) -> Plan:
+        """What goes on after each layer; in training mode it may be another one at every call."""
+
+    @abstractmethod
+    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
+        """How important each piece is, earlier layers included. (piece,)"""
+
+    def forward(
+        self, layer: int, plan: Plan, hidden: Tensor, mixed: Tensor, survivors: Survivors, seen: Seen
+    ) -> tuple[Tensor, Tensor, Survivors]:
+        """What they were and what they gathered, (piece, width), of the pieces that go on, and what is known about them."""
+        importance = self.importance(layer, hidden, survivors, seen)
+        survivors = replace(survivors, importance=importance.detach())
+        if plan.heads[-1] < 1:
+            survivors = _with_fewer_heads(survivors, seen, plan.n_heads(layer, self.n_attention_heads))
+        counts = plan.counts(layer, survivors.whole.lengths)
+        if tuple(counts) == survivors.n_real:
+            return hidden, mixed, survivors
+        choice = survivors.choose(counts)
+        if self.restore:
+            survivors = survivors.remember(hidden, choice)
+        if self.fuse:
+            hidden, mixed = (fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed))
+            return hidden, mixed, survivors.with_fused(choice)
+        return hidden[choice.stay], mixed[choice.stay], survivors.without(choice)
+
+
+def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:
+    """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over layers."""
+    by_piece = seen.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
+    total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)  # (text, attention_head)
+    survivors = replace(survivors, head_importance=total)
+    if n_heads == (total.shape[1] if survivors.heads is None else survivors.heads.shape[1]):
+        return survivors
+    if survivors.heads is None:
+        return replace(survivors, heads=total.topk(n_heads).indices.sort().values)
+    best = total.gather(1, survivors.heads).topk(n_heads).indices
+    return replace(survivors, heads=survivors.heads.gather(1, best).sort().values)

@@ -1,0 +1,73 @@
+"""The reference removal has to equal: a walk in which nothing leaves and masks say who is still there.
+
+One text at a time, every attention head and every piece computed in every layer; written to be obviously right, not fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from litotes.attention.pruning import Plan, Seen
+from litotes.attention.survivors import Survivors
+from litotes.encoders.encoder import Encoder
+from litotes.flow import Batch
+from litotes.layout import Layout
+
+
+@dataclass
+class Walked:
+    """hidden: (piece, width) of one text's survivors. origin: where they stood. n_heads: live attention heads after each layer."""
+
+    hidden: Tensor
+    origin: list[int]
+    heads: list[list[int]]
+
+
+def masked_walk(encoder: Encoder, batch: Batch) -> list[Walked]:
+    embedded = encoder.embeddings(batch).split(batch.layout.lengths)
+    plan = encoder.pruning.plan()
+    return [_one(encoder, plan, hidden) for hidden in embedded]
+
+
+def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
+    spec, n = encoder.spec, len(hidden)
+    live = torch.ones(n, dtype=torch.bool)
+    heads = torch.ones(spec.n_attention_heads, dtype=torch.bool)
+    importance, head_importance = torch.zeros(n), torch.zeros(spec.n_attention_heads)
+    all_heads = []
+    for layer, number in enumerate(spec.walk):
+        block = encoder.blocks[number]
+        attention = block.attention
+        query, key, value = attention.qkv(hidden).view(n, 3, spec.n_attention_heads, -1).permute(1, 2, 0, 3)  # (head, piece, head_width)
+        affinity = query @ key.transpose(-1, -2) / spec.head_width**0.5
+        if encoder.relative_bias is not None:
+            affinity = affinity + encoder.relative_bias(torch.arange(n)[None])[0]
+        # A weighting may look at its row as a whole (blocks of keys), so the dead are taken out of the rows it sees and put back as zeros.
+        weights = torch.zeros_like(affinity)
+        weights[:, live.nonzero(), live.nonzero().T] = attention.weighting(affinity[:, live][:, :, live][None])[0]
+        weights = weights * heads[:, None, None]
+        mixed = (weights @ value).transpose(0, 1)  # (piece, head, head_width)
+        seen = Seen(weights.sum(1).T, value.transpose(0, 1), mixed)
+        importance = _importance(encoder, layer, hidden, importance, seen)
+        head_importance += mixed[live].abs().sum((0, 2))
+        heads = _best(head_importance.masked_fill(~heads, -1), plan.n_heads(layer, spec.n_attention_heads))
+        all_heads.append(heads.nonzero().flatten().tolist())
+        score = importance.masked_fill(~live, -1)
+        score[0] = torch.inf
+        live = _best(score, plan.counts(layer, [n])[0])
+        hidden = block(hidden, mixed.flatten(1))
+    return Walked(hidden[live], live.nonzero().flatten().tolist(), all_heads)
+
+
+def _importance(encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, seen: Seen) -> Tensor:
+    before = Survivors.all_of(Layout.of([len(hidden)]), encoder.spec.n_attention_heads)
+    return encoder.pruning.importance(layer, hidden, Survivors(**{**vars(before), "importance": importance}), seen)
+
+
+def _best(score: Tensor, count: int) -> Tensor:
+    chosen = torch.zeros_like(score, dtype=torch.bool)
+    chosen[score.argsort(descending=True, stable=True)[:count]] = True
+    return chosen
