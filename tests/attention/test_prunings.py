@@ -20,15 +20,19 @@ from litotes.errors import UserError
 from litotes.flow import Batch
 from litotes.layout import Layout
 
-SPEC = EncoderSpec("bert", n_vocabulary=60, width=32, n_layers=4, n_attention_heads=4, inner_width=40, n_positions=512, dropout=0.0, attention_dropout=0.0)  # fmt: skip
+SIZES = {"n_vocabulary": 60, "width": 32, "n_layers": 4, "n_attention_heads": 4, "inner_width": 40, "n_positions": 512}
+SPEC = EncoderSpec("bert", **SIZES, dropout=0.0, attention_dropout=0.0)
 SHARES = [0.9, 0.7, 0.5, 0.3]
-DENSE: dict[str, dict[str, Any]] = {"none": {}, "cascade": {"schedule": [1.0] * 4}}
+DENSE: dict[str, dict[str, Any]] = {"none": {}, "cascade": {"schedule": [1.0] * 4}, "learned": {"shares": [1.0] * 4}}
 SETTINGS: dict[str, dict[str, Any]] = {
     "none": {},
     "authors": {"pruning": "cascade"},
     "shares": {"pruning": "cascade", "pruning_options": {"schedule": SHARES}},
     "value": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "importance": "value"}},
     "few": {"pruning": "cascade", "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3}},
+    "learned": {"pruning": "learned", "pruning_options": {"restore": False}},
+    "scorer": {"pruning": "learned", "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False}},
+    "explore": {"pruning": "learned", "pruning_options": {"explore": 1.0, "restore": False}},
     "linear": {"pruning": "cascade", "pruning_options": {"schedule": "linear", "final": 0.25, "final_heads": 0.5}},
 }
 LENGTHS = (1, 2, 9, 40, 17, 3)
@@ -163,8 +167,8 @@ def test_restored_pieces_keep_the_state_they_left_in() -> None:
     states, last = layers[0].clone(), {}
     for stop in range(1, 5):  # the last layer a piece was whole in
         walked = plain.walk(layers[0], batch.layout, stop=stop)
-        for place, hidden in zip((batch.layout.starts[walked.layout.texts] + walked.origin).tolist(), walked.hidden, strict=True):
-            last[place] = hidden
+        places = (batch.layout.starts[walked.layout.texts] + walked.origin).tolist()
+        last |= dict(zip(places, walked.hidden, strict=True))
     for place, hidden in last.items():
         states[place] = hidden
     torch.testing.assert_close(restored.hidden, states, atol=1e-6, rtol=0)

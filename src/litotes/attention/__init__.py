@@ -2,6 +2,7 @@
 
 from litotes.attention.cascade import Cascade
 from litotes.attention.keep_all import KeepAll
+from litotes.attention.learned import Learned
 from litotes.attention.pruning import Pruning
 from litotes.attention.softmax import Softmax
 from litotes.attention.weighting import Weighting
@@ -13,6 +14,7 @@ WEIGHTINGS: dict[str, type[Weighting]] = {
 PRUNINGS: dict[str, type[Pruning]] = {
     "none": KeepAll,
     "cascade": Cascade,
+    "learned": Learned,
 }
 
 __all__ = ["PRUNINGS", "WEIGHTINGS", "Pruning", "Weighting"]

@@ -80,12 +80,17 @@ class Pruning(nn.Module, ABC):
     def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
         """How important each piece is, earlier layers included. (piece,)"""
 
+    def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """`mixed` as it is. Where importance is learned, this is the place its gradient comes from."""
+        return mixed
+
     def forward(
         self, layer: int, plan: Plan, hidden: Tensor, mixed: Tensor, survivors: Survivors, seen: Seen
     ) -> tuple[Tensor, Tensor, Survivors]:
         """What they were and what they gathered, (piece, width), of the pieces that go on, and what is known about them."""
         importance = self.importance(layer, hidden, survivors, seen)
         survivors = replace(survivors, importance=importance.detach())
+        mixed = self.marked(layer, hidden, mixed)
         if plan.heads[-1] < 1:
             survivors = _with_fewer_heads(survivors, seen, plan.n_heads(layer, self.n_attention_heads))
         counts = plan.counts(layer, survivors.whole.lengths)

@@ -32,6 +32,7 @@ from litotes.training.optimizer import make_optimizer, set_rate
 from litotes.training.processes import Processes
 from litotes.training.run_state import Checkpoints, RunState, Tensors, trainable
 from litotes.training.settings import TrainingSettings
+from litotes.training.teacher import Teacher
 from litotes.training.trackers import TRACKERS
 
 
@@ -51,6 +52,7 @@ class Loop:
 
     validate: gives the held-out score of the classifier as it is (higher is better; None: cannot be told); without it, or where it
     cannot tell, the last epoch is taken.
+    teacher: answers to imitate beside the labels.
     """
 
     def __init__(
@@ -62,9 +64,10 @@ class Loop:
         seed: int,
         surroundings: Surroundings,
         validate: Callable[[], float | None] | None = None,
+        teacher: Teacher | None = None,
     ) -> None:
         self.classifier, self.source, self.settings = classifier, source, settings
-        self.seed, self.around, self.validate = seed, surroundings, validate
+        self.seed, self.around, self.validate, self.teacher = seed, surroundings, validate, teacher
         n_tasks, device = len(classifier.tasks), surroundings.device
         self.balancing = pick(BALANCINGS, settings.balancing, "balancing")(n_tasks).to(device)
         self.group_loss = GROUP_LOSSES[settings.groups](n_tasks, source.texts.n_groups, rate=settings.group_rate).to(device)
@@ -139,6 +142,10 @@ class Loop:
         for number, (task, values) in enumerate(logits.items()):
             weights = self.weights.get(task)
             one = text_losses(values, own_targets[task].to(device), weights) if share else values.float().sum(-1) * 0.0
+            if self.teacher is not None and share:
+                wanted = self.teacher.logits[task][list(own)].to(device)
+                own_weights = text_weights(own_targets[task].to(device), weights)
+                one = self.teacher.mixed_in(one, values, wanted, own_weights)
             weigh = text_weights(whole_targets[task].to(device), weights)
             by_group = torch.zeros(texts.n_groups, device=device).index_add(0, whole_groups.to(device), weigh)
             batch = TaskBatch(one, texts.groups[list(own)].to(device), by_group)
