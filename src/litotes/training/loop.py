@@ -27,7 +27,7 @@ from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import Feeder
 from litotes.training.groups import GROUP_LOSSES, TaskBatch
 from litotes.training.interruption import Interruption
-from litotes.training.losses import task_weights, text_losses, text_weights
+from litotes.training.losses import task_weights, text_losses, text_weights, unlabelled
 from litotes.training.optimizer import make_optimizer, set_rate
 from litotes.training.processes import Processes
 from litotes.training.run_state import Checkpoints, RunState, Tensors, trainable
@@ -140,17 +140,24 @@ class Loop:
         whole_targets, own_targets, whole_groups = texts.targets_of(places), texts.targets_of(own), texts.groups[list(places)]
         losses = []
         for number, (task, values) in enumerate(logits.items()):
-            weights = self.weights.get(task)
-            one = text_losses(values, own_targets[task].to(device), weights) if share else values.float().sum(-1) * 0.0
-            if self.teacher is not None and share:
-                wanted = self.teacher.logits[task][list(own)].to(device)
-                own_weights = text_weights(own_targets[task].to(device), weights)
-                one = self.teacher.mixed_in(one, values, wanted, own_weights)
-            weigh = text_weights(whole_targets[task].to(device), weights)
+            one = self._text_losses(task, values, own_targets[task].to(device), own) if share else values.float().sum(-1) * 0.0
+            weigh = self._weigh(task, whole_targets[task].to(device))
             by_group = torch.zeros(texts.n_groups, device=device).index_add(0, whole_groups.to(device), weigh)
             batch = TaskBatch(one, texts.groups[list(own)].to(device), by_group)
             losses.append(self.group_loss(number, batch, self.around.processes))
         return losses
+
+    def _text_losses(self, task: str, logits: Tensor, targets: Tensor, places: Sequence[int]) -> Tensor:
+        """The loss of each text by its label and, where there is a teacher, by the teacher's answer. (text,)"""
+        by_label = text_losses(logits, targets, self.weights.get(task))
+        if self.teacher is None:
+            return by_label
+        return self.teacher.mixed_in(by_label, logits, places, task, self._weigh(task, targets))
+
+    def _weigh(self, task: str, targets: Tensor) -> Tensor:
+        """How much each text counts. A text without a label teaches nothing, unless a teacher has an answer to it. (text,)"""
+        weights = text_weights(targets, self.weights.get(task))
+        return weights if self.teacher is None else torch.where(unlabelled(targets), 1.0, weights)
 
     def _logits(self, places: Sequence[int]) -> dict[str, Tensor]:
         with autocast(self.settings, self.around.device):

@@ -32,11 +32,16 @@ def task_weights(targets: Mapping[str, Tensor], tasks: Mapping[str, Task], *, ba
     return {name: class_weights(targets[name], task) for name, task in classification.items()}
 
 
+def unlabelled(targets: Tensor) -> Tensor:
+    """Which texts carry no label. (text,)"""
+    return targets.isnan() if targets.is_floating_point() else targets == MISSING
+
+
 def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
     """How much each text counts: its class's weight; 0 without a label; 1 for a number. (text,)"""
     if weights is None:
-        return (~targets.isnan()).float()
-    return torch.where(targets == MISSING, 0.0, weights.to(targets.device)[targets.clamp(min=0)])
+        return (~unlabelled(targets)).float()
+    return torch.where(unlabelled(targets), 0.0, weights.to(targets.device)[targets.clamp(min=0)])
 
 
 def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:

@@ -38,7 +38,8 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
             chosen = [p for p in own if (p.ndim > 1) == decayed]
             if chosen:
                 groups.append({"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": settings.weight_decay if decayed else 0.0})
-    return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate)
+    on_cuda = all(parameter.is_cuda for parameter in parameters.values())  # where many small launches cost more than the arithmetic
+    return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate, fused=on_cuda)
 
 
 def _part(name: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -22,8 +22,9 @@ class Teacher:
     share: float
     temperature: float = 2.0
 
-    def mixed_in(self, losses: Tensor, logits: Tensor, wanted: Tensor, weights: Tensor) -> Tensor:
-        """The losses (text,) of the labels, and those of the teacher's answers `wanted` (text, class), together."""
+    def mixed_in(self, losses: Tensor, logits: Tensor, places: Sequence[int], task: str, weights: Tensor) -> Tensor:
+        """The losses (text,) of the labels and those of the teacher's answers to the texts at `places`, together."""
+        wanted = self.logits[task][list(places)].to(logits.device)
         return (1 - self.share) * losses + self.share * weights * self.differences(logits.float(), wanted)
 
     def differences(self, logits: Tensor, wanted: Tensor) -> Tensor:
