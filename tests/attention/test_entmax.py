@@ -77,7 +77,7 @@ def test_gradient_in_alpha_is_exact(shape: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("value", [1.01, 1.1, 1.5, 1.9])
 def test_gradient_in_alpha_equals_the_package(value: float) -> None:
-    """In float32 and next to 1 too, where the formula as it is published cancels."""
+    """In float32 and next to 1 too, where the published formula cancels."""
     affinity, pull = rows(40, spread=2.0), rows(40, spread=1.0)
     mine = torch.tensor([[value]], requires_grad=True)
     theirs = torch.full((100, 1), value, dtype=torch.float64, requires_grad=True)

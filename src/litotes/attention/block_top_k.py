@@ -19,6 +19,8 @@ class BlockTopK(Choosing):
 
     block: how many neighbouring keys, and queries, make a block. A text's first piece is a block of queries by itself: a classification
     head may ask for its row alone, and it has to be the same row.
+
+    The live keys are a text's: the same for all its queries.
     """
 
     def __init__(self, n_attention_heads: int, *, sparsity: float = 0.5, block: int = 4, ramp: float = 0.0) -> None:
