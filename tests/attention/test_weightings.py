@@ -2,19 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
 from litotes.attention import WEIGHTINGS, Weighting
 from litotes.attention.rows import Rows
 from litotes.layout import Layout
+from litotes.registry import build
 
 HEADS = 3
 
+SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    *((name, {}) for name in sorted(WEIGHTINGS)),
+    ("entmax", {"alpha": 2.0}),
+    ("entmax", {"alpha": 1.3}),
+    ("entmax", {"alpha": "learned"}),
+    ("top_k", {"sparsity": 0.0}),
+    ("top_k", {"sparsity": 0.95}),
+    ("top_k", {"ramp": 0.5}),
+    ("block_top_k", {"sparsity": 0.0}),
+    ("block_top_k", {"sparsity": 0.95, "block": 2}),
+    ("block_top_k", {"block": 1}),
+]
 
-@pytest.fixture(params=sorted(WEIGHTINGS))
+
+@pytest.fixture(params=SETTINGS, ids=lambda setting: " ".join([setting[0], *(f"{key}={value}" for key, value in setting[1].items())]))
 def weighting(request: pytest.FixtureRequest) -> Weighting:
-    return WEIGHTINGS[request.param](HEADS)
+    name, options = request.param
+    made = build(WEIGHTINGS, name, "weighting", HEADS, options=options)
+    made.progress = 0.3  # in the middle of a ramp, where there is one
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter += torch.linspace(-1, 1, HEADS)  # attention heads that differ
+    return made
 
 
 @pytest.fixture(params=[True, False], ids=["training", "evaluation"])
@@ -57,6 +79,33 @@ def test_gradient(weighting: Weighting) -> None:
     assert torch.autograd.gradcheck(lambda x: weighting(x, live_keys([4], 5)), (affinity,))
 
 
+def test_gradient_of_its_parameters(weighting: Weighting) -> None:
+    weighting.double()
+    affinity = affinity_of(2, HEADS, 2, 5, dtype=torch.float64, scale=1.0)
+    for name, parameter in weighting.named_parameters():
+
+        def weights(values: torch.Tensor, name: str = name) -> torch.Tensor:
+            return torch.func.functional_call(weighting, {name: values}, (affinity, live_keys([4, 5], 5)))
+
+        assert torch.autograd.gradcheck(weights, (parameter.detach().clone().requires_grad_(),))
+
+
+def test_some_attention_heads_are_weighted_as_among_all(weighting: Weighting, mode: bool) -> None:
+    """Each text may have kept other heads."""
+    weighting.train(mode)
+    affinity, live = affinity_of(2, HEADS, 4, 6), live_keys([6, 5], 6)
+    heads = torch.tensor([[0, 2], [1, 2]])
+    texts = torch.arange(2)[:, None]
+    torch.testing.assert_close(weighting(affinity[texts, heads], live, heads), weighting(affinity, live)[texts, heads])
+
+
+def test_the_first_row_alone_is_the_first_row_of_all(weighting: Weighting, mode: bool) -> None:
+    """The encoder computes only this row in its last layer where a head reads nothing else."""
+    weighting.train(mode)
+    affinity, live = affinity_of(3, HEADS, 9, 9), live_keys([9, 4, 1], 9)
+    torch.testing.assert_close(weighting(affinity[:, :, :1], live), weighting(affinity, live)[:, :, :1])
+
+
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_finite_in_half_precision(weighting: Weighting, dtype: torch.dtype) -> None:
     weights = weighting(affinity_of(2, HEADS, 4, 6, dtype=dtype, scale=100.0), live_keys([2, 6], 6))
@@ -74,9 +123,10 @@ def test_attend_equals_its_definition(weighting: Weighting, mode: bool) -> None:
         torch.testing.assert_close(weighting.attend(query, key, value, **case), expected, atol=1e-5, rtol=1e-5)
 
 
-def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(weighting: Weighting) -> None:
-    lengths = (5, 1, 3)
-    packed = affinity_of(9, HEADS, 8)
+def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(weighting: Weighting, mode: bool) -> None:
+    weighting.train(mode)
+    lengths = (5, 1, 3, 14)
+    packed = affinity_of(sum(lengths), HEADS, 8)
     alone = Rows(Layout.of(lengths), apart=True)
     together = Rows(Layout.of(lengths), apart=False)
     mixed = []

@@ -155,6 +155,14 @@ def test_every_bench_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> Non
     assert {line["name"] for line in content["lines"]} == {"two-backwards", "torchjd", "litotes"}
 
 
+def test_bench_of_entmax_compares_each_length_with_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = ("bench", "entmax", "--texts", "1", "--rounds", "1")
+    names = {line["name"]: line["against"] for line in json.loads(output_of(capsys, *ran, "--json"))["lines"]}
+    for length in ("n128", "n512"):
+        assert names[f"litotes-1.5-{length}"] == [f"package-1.5-{length}", f"package-bisect-{length}"]
+        assert names[f"litotes-1.5-backward-{length}"] == [f"package-1.5-backward-{length}"]
+
+
 def test_bench_leaves_out_what_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main(["bench", "--texts", "2", "--rounds", "1"]) == 0

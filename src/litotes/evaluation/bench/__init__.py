@@ -3,7 +3,8 @@
 from collections.abc import Callable
 
 from litotes.evaluation.bench.classify import classify
+from litotes.evaluation.bench.entmax import entmax
 from litotes.evaluation.bench.lines import Bench
 from litotes.evaluation.bench.pcgrad import pcgrad
 
-BENCHES: dict[str, Callable[..., Bench]] = {"classify": classify, "pcgrad": pcgrad}
+BENCHES: dict[str, Callable[..., Bench]] = {"classify": classify, "pcgrad": pcgrad, "entmax": entmax}

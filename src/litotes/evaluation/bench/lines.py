@@ -20,13 +20,17 @@ from litotes.progress import Watch
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing the work: milliseconds for all texts (median of the rounds), and texts per second."""
+    """One way of doing the work: milliseconds for all texts (median of the rounds), and texts per second.
+
+    against: the lines it is compared with; None: the baseline of all.
+    """
 
     group: str
     name: str
     ms: float
     per_second: float
     ms_all_rounds: tuple[float, ...]
+    against: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -41,10 +45,11 @@ class Bench:
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
-    def ratio(self, name: str) -> float | None:
-        """How many times as fast as the baseline; None where that was left out."""
-        speeds = {line.name: line.per_second for line in self.lines}
-        return speeds[name] / speeds[self.baseline] if self.baseline in speeds else None
+    def ratios(self, line: Line) -> dict[str, float]:
+        """How many times as fast as each line it is compared with, as far as those were not left out."""
+        times = {other.name: other.ms for other in self.lines}
+        against = (self.baseline,) if line.against is None else line.against
+        return {name: times[name] / line.ms for name in against if name in times}
 
 
 def nothing() -> None:
@@ -53,10 +58,11 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of doing the work: `act` is timed, what `prepare` makes for it is not."""
+    """One way of doing the work: `act` is timed, what `prepare` makes for it is not; `against` as in Line."""
 
-    act: Callable[[Any], None]
+    act: Callable[[Any], object]
     prepare: Callable[[], Any] = nothing
+    against: tuple[str, ...] | None = None
 
 
 def take_turns(group: str, ways: Mapping[str, Way], *, n_texts: int, n_rounds: int, watch: Watch) -> tuple[Line, ...]:
@@ -70,7 +76,7 @@ def take_turns(group: str, ways: Mapping[str, Way], *, n_texts: int, n_rounds: i
             if number:
                 seconds[name].append(time.perf_counter() - start)
             watch("rounds", number, n_rounds, name)
-    return tuple(_line(group, name, n_texts, times) for name, times in seconds.items())
+    return tuple(_line(group, name, n_texts, times, ways[name].against) for name, times in seconds.items())
 
 
 def machine() -> dict[str, Any]:
@@ -84,6 +90,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _line(group: str, name: str, n_texts: int, seconds: Sequence[float]) -> Line:
+def _line(group: str, name: str, n_texts: int, seconds: Sequence[float], against: tuple[str, ...] | None) -> Line:
     middle = statistics.median(seconds)
-    return Line(group, name, round(middle * 1000, 1), round(n_texts / middle, 1), tuple(round(s * 1000, 1) for s in seconds))
+    rounds = tuple(round(s * 1000, 1) for s in seconds)
+    return Line(group, name, round(middle * 1000, 1), round(n_texts / middle, 1), rounds, against)
