@@ -43,8 +43,9 @@ class BlockTopK(Choosing):
             weights = weights * live.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
         query_block = (torch.arange(n_queries, device=affinity.device) + self.block - 1) // self.block  # the first piece is block 0
         key_block = torch.arange(n_keys, device=affinity.device) // self.block
-        of_queries = functional.one_hot(query_block).to(weights).T  # (query_block, query)
-        of_keys = functional.one_hot(key_block).to(weights)  # (key, key_block)
+        # The numbers of blocks are said, for to look them up in the tensor would make a device wait.
+        of_queries = functional.one_hot(query_block, (n_queries + self.block - 2) // self.block + 1).to(weights).T  # (query_block, query)
+        of_keys = functional.one_hot(key_block, -(-n_keys // self.block)).to(weights)  # (key, key_block)
         mass = of_queries @ weights @ of_keys  # (text, attention_head, query_block, key_block)
         kept = self.best(mass, of_queries @ live.to(weights) @ of_keys > 0)
         return kept[..., query_block, :][..., key_block]
