@@ -1,0 +1,107 @@
+"""What an encoder has to compute for texts of given lengths: floating point operations, two for each multiply-add.
+
+For n pieces that come into a layer and m that go on from its attention, width w, h attention heads of width d and inner width f:
+
+    query, key, value   2 · n · w · 3hd          (firsts only: one query a text)
+    attention           2 · 2 · n² · h'd          h' = the attention heads the text still uses; affinities, then mixing
+    output projection   2 · m · hd · w
+    feed-forward        2 · 2 · m · w · f
+
+Matrix products alone are counted, as everywhere in the literature: norms, activations and softmax are left out, and so is what a pruning
+needs to choose (sums, sorting; a scorer's 2w a piece). Padding is counted where there is any: give the padded lengths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from litotes.attention.pruning import Plan, Pruning
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.spec import EncoderSpec
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """The operations of one layer for all texts; n_pieces: those that come into it."""
+
+    n_pieces: int
+    qkv: int
+    attention: int
+    output: int
+    feed_forward: int
+
+    @property
+    def total(self) -> int:
+        return self.qkv + self.attention + self.output + self.feed_forward
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The operations of an encoder for all texts. embeddings: their projection, where a family has one."""
+
+    embeddings: int
+    layers: tuple[LayerCost, ...]
+
+    @property
+    def total(self) -> int:
+        return self.embeddings + sum(layer.total for layer in self.layers)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "total": self.total}
+
+
+def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False) -> Cost:
+    """What `encoder` computes for texts of these lengths in evaluation mode; known before anything is computed.
+
+    firsts_only: the last layer goes on with each text's first piece alone.
+    """
+    spec, plan = encoder.spec, evaluation_plan(encoder.pruning)
+    embedding_width = spec.embedding_width or spec.width
+    embeddings = 2 * sum(lengths) * embedding_width * spec.width if spec.has_projection else 0
+    coming = list(lengths)
+    layers = []
+    for layer, block in enumerate(spec.walk):
+        is_last = layer == len(spec.walk) - 1
+        going = [1] * len(lengths) if firsts_only and is_last else going_on(plan, layer, lengths, fuse=encoder.pruning.fuse)
+        asking = going if firsts_only and is_last else coming
+        layers.append(_layer(spec, coming, asking, going, n_heads=len(spec.heads_of(block)), n_used=_n_used(spec, plan, layer, block)))
+        coming = going
+    return Cost(embeddings, tuple(layers))
+
+
+def going_on(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool) -> list[int]:
+    """How many pieces of each text there are after `layer`: those that stay and, where pieces are fused, one for all that have left."""
+    counts = plan.counts(layer, lengths)
+    return [count + (fuse and count < length) for count, length in zip(counts, lengths, strict=True)]
+
+
+def evaluation_plan(pruning: Pruning) -> Plan:
+    """The plan of evaluation mode, whatever mode the pruning is in; nothing is drawn."""
+    resting = copy(pruning)
+    resting.training = False
+    return resting.plan()
+
+
+def _layer(
+    spec: EncoderSpec, coming: Sequence[int], asking: Sequence[int], going: Sequence[int], *, n_heads: int, n_used: int
+) -> LayerCost:
+    """coming: pieces with keys and values, asking: those with queries, going: those that go on, of each text."""
+    inner = n_heads * spec.head_width
+    n_pairs = sum(queries * keys for queries, keys in zip(asking, coming, strict=True))
+    return LayerCost(
+        n_pieces=sum(coming),
+        qkv=2 * spec.width * inner * (sum(asking) + 2 * sum(coming)),
+        attention=2 * 2 * n_pairs * n_used * spec.head_width,
+        output=2 * sum(going) * inner * spec.width,
+        feed_forward=2 * 2 * sum(going) * spec.width * spec.inner_width,
+    )
+
+
+def _n_used(spec: EncoderSpec, plan: Plan, layer: int, block: int) -> int:
+    """The attention heads a text still uses when it comes into a layer."""
+    if spec.heads_kept or not layer:
+        return len(spec.heads_of(block))
+    return plan.n_heads(layer - 1, spec.n_attention_heads)
