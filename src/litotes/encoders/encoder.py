@@ -231,8 +231,13 @@ class Encoder(nn.Module):
     def pace(self, progress: float) -> None:
         """Tells the seams of attention how much of the training is done, 0 to 1."""
         self.pruning.progress = progress
-        for number in range(self.spec.n_blocks):
-            self._block(number).attention.weighting.progress = progress
+        for attention in self.attentions:
+            attention.weighting.progress = progress
+
+    @property
+    def attentions(self) -> list[Attention]:
+        """The attention of every block."""
+        return [self._block(number).attention for number in range(self.spec.n_blocks)]
 
     def _block(self, number: int) -> Block:
         block = self.blocks[number]

@@ -1,0 +1,292 @@
+"""From a dense model to the fastest pruned one within a loss: fewer attention heads, budgets learned, searched, settled, measured.
+
+dense model → heads that its answers hang on least leave for good → training with budgets drawn at every step (length drop), the dense
+model as teacher → for each target a search for the best shares per layer → a few epochs with just those → loss on the held-out texts
+with its interval, time beside the dense model → the fastest one within the loss → model folder, frontier.json
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from litotes.card import model_card
+from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
+from litotes.classifier import Classifier
+from litotes.data.packing import TextSet, text_set
+from litotes.device import choose_device
+from litotes.encoders.reshaping import compacted, rebuilt
+from litotes.encoders.weights import read_tensors
+from litotes.errors import UserError
+from litotes.evaluation.bench.lines import machine
+from litotes.evaluation.cost import flops
+from litotes.evaluation.evaluate import CellScores, evaluate
+from litotes.evaluation.frontier.points import Loss, Point, loss_of, speed_ratios
+from litotes.evaluation.frontier.search import N_CHANGES, POWERS, Found, Search, first_texts
+from litotes.flow import Example
+from litotes.predictor import Predictor
+from litotes.preparation import Prepared, prepare
+from litotes.progress import Watch, prefixed, unwatched
+from litotes.recipe import Recipe, recipe_of
+from litotes.storage import locked, remove_folder, write_bytes, write_json
+from litotes.training.feeding import all_logits, feeder
+from litotes.training.held_out import calibrations, held_out_score
+from litotes.training.loop import Loop, Surroundings
+from litotes.training.processes import Processes
+from litotes.training.sensitivity import head_sensitivity, least_needed
+from litotes.training.teacher import Teacher
+
+LOWEST = 0.03
+"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer."""
+
+N_SEARCHED = 192
+"""Training texts on which shares are tried."""
+
+
+@dataclass(frozen=True)
+class PruneSettings:
+    """What may be lost, and how hard to try.
+
+    loss: macro-F1 points. sure: how often the loss must be within that in a bootstrap over the held-out texts.
+    targets: times fewer operations than dense, each a point of the frontier. heads: share of the attention heads kept for good.
+    epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how much the dense model's answers count.
+    """
+
+    loss: float = 0.5
+    sure: float = 0.8
+    targets: tuple[float, ...] = (1.5, 2.0, 2.5, 3.0)
+    heads: float = 0.67
+    epochs: int = 6
+    settle_epochs: int = 4
+    teacher: float = 0.9
+    options: dict[str, Any] = field(default_factory=lambda: {"importance": "value", "fuse": True, "restore": True})
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """The frontier, the model chosen from it and what that loses on texts nobody chose by (None where there is no test split)."""
+
+    folder: Path
+    model: Model
+    points: tuple[Point, ...]
+    test_loss: Loss | None
+    scores: tuple[CellScores, ...]
+
+    @property
+    def chosen(self) -> Point:
+        (point,) = [point for point in self.points if point.chosen]
+        return point
+
+    def as_json(self) -> dict[str, Any]:
+        loss = asdict(self.test_loss) if self.test_loss is not None else None
+        return {"machine": machine(), "points": [point.as_json() for point in self.points], "test_loss": loss}
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that the phases share."""
+
+    settings: PruneSettings
+    recipe: Recipe
+    prepared: Prepared
+    dense: Model
+    train: TextSet
+    held_out: TextSet
+    teacher: Teacher
+    device: torch.device
+    folder: Path
+    watch: Watch
+
+
+def prune(
+    run: Path, source: str, out: Path, *, settings: PruneSettings | None = None, device: str | None = None, watch: Watch = unwatched
+) -> Pruned:
+    """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes on where it was."""
+    settings = settings or PruneSettings()
+    dense = _dense_model(run)
+    if (out / DESCRIPTION).is_file():
+        raise UserError(f"{out} already holds a model. Choose another --out.")
+    recipe = _recipe(dense, source)
+    prepared = prepare(recipe)
+    if prepared.held_out is None:
+        raise UserError("There are no held-out texts to choose by. Give a source with more training texts.")
+    with locked(out):
+        work = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
+        start = _explored(work)
+        settled = [(target, *_settled(work, start, target)) for target in sorted(settings.targets)]
+        return _finish(work, settled)
+
+
+def _dense_model(run: Path) -> Model:
+    model = load_model(run)
+    if model.classifier.encoder.spec.pruning != "none":
+        raise UserError(f"{run} is pruned already ({model.classifier.encoder.spec.pruning}). Prune the dense model it came from.")
+    return model
+
+
+def _recipe(dense: Model, source: str) -> Recipe:
+    """The recipe of the dense run, on the texts of `source`; the same seed holds the same texts out."""
+    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe").changed(data__source=source, training__freeze_below=0)
+    missing = set(dense.classifier.tasks) - set(prepare(recipe).train.tasks)
+    if missing:
+        raise UserError(f"{source} has no labels for {', '.join(sorted(missing))}, which this model answers. Choose another source.")
+    return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
+
+
+def _work(settings: PruneSettings, recipe: Recipe, prepared: Prepared, dense: Model, device: torch.device, out: Path, watch: Watch) -> Work:
+    dense.classifier.to(device)
+    tasks = list(dense.classifier.tasks.values())
+    learned_from = [*prepared.train.examples, *_unlabelled(prepared)]
+    train = text_set(learned_from, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+    assert prepared.held_out is not None
+    held_out = text_set(prepared.held_out.examples, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+    answers = all_logits(feeder(train, dense.classifier, device, freeze_below=0), dense.classifier, watch=watch, what="teacher")
+    teacher = Teacher(answers, settings.teacher)
+    return Work(settings, recipe, prepared, dense, train, held_out, teacher, device, out, watch)
+
+
+def _unlabelled(prepared: Prepared) -> list[Example]:
+    """Other training texts of the source: without a label for these tasks, or outside the selection. The teacher has an answer to them."""
+    assert prepared.held_out is not None
+    known = {example.text for part in (prepared.train, prepared.held_out) for example in part}
+    known |= {example.text for example in prepared.whole if example.split != "train"}
+    others = {example.text: example for example in prepared.whole if example.split == "train" and example.text not in known}
+    return [replace(example, labels={}) for example in others.values()]
+
+
+def _explored(work: Work) -> Classifier:
+    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds."""
+    classifier = deepcopy(work.dense.classifier)
+    if work.settings.heads < 1:
+        source = feeder(work.train, classifier, work.device, freeze_below=0)
+        kept = least_needed(head_sensitivity(classifier, source), work.settings.heads)
+        classifier.encoder = compacted(classifier.encoder, kept)
+    n_layers = len(classifier.encoder.spec.walk)
+    lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
+    options = {**work.settings.options, "shares": lowest, "explore": 1.0}
+    classifier.encoder = rebuilt(classifier.encoder, pruning="learned", pruning_options=options)
+    return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
+
+
+def _settled(work: Work, start: Classifier, target: float) -> tuple[Found, Classifier]:
+    """The best shares for a target, and the classifier trained with just those."""
+    classifier = deepcopy(start)
+    watch = partial(_searching, work.watch, target)
+    some = first_texts(work.train, N_SEARCHED)
+    search = Search(
+        classifier,
+        feeder(some, classifier, work.device, freeze_below=0),
+        work.teacher,
+        dense=work.dense.classifier,
+        seed=work.recipe.seed,
+    )
+    found = search.for_target(target, watch=watch)
+    options = {**work.settings.options, "shares": list(found.shares)}
+    classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
+    return found, _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
+
+
+def _searching(watch: Watch, target: float, n_tried: int) -> None:
+    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
+
+
+def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
+    """Trains with the teacher; a phase that was done before is read back."""
+    folder = work.folder / "phases" / phase
+    weights = folder / "weights.safetensors"
+    if weights.is_file():
+        classifier.load_state_dict(read_tensors(weights))
+        return classifier.eval()
+    training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
+    validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None
+    key = f"{work.recipe.key()}-{work.prepared.fingerprint()[:16]}-{work.settings}"
+    around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = feeder(work.train, classifier, work.device, freeze_below=0)
+    loop = Loop(classifier, texts, training, seed=work.recipe.seed, surroundings=around, validate=validate, teacher=work.teacher)
+    loop.resume()
+    loop.run()
+    write_bytes(weights, _as_bytes(classifier))
+    loop.checkpoints.clear()
+    return classifier.eval()
+
+
+def _as_bytes(classifier: Classifier) -> bytes:
+    from safetensors.torch import save
+
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in classifier.state_dict().items()})
+
+
+def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> Pruned:
+    points = _points(work, settled)
+    write_json(work.folder / "frontier.json", {"machine": machine(), "points": [point.as_json() for point in points]})
+    within = [point for point in points if point.loss.chance_within >= work.settings.sure]
+    if not within:
+        best = min(points, key=lambda point: point.loss.points)
+        raise UserError(
+            f"No setting stays within {work.settings.loss:g} points: the best, {best.flops_ratio:.1f} times fewer operations, loses "
+            f"{best.loss.points:.1f} ({best.loss.interval[0]:.1f} to {best.loss.interval[1]:.1f}). frontier.json has them all. "
+            "Allow more with --loss, ask for less with --targets, or be less --sure."
+        )
+    best = max(within, key=lambda point: point.speed_ratio)
+    points = tuple(replace(point, chosen=point is best) for point in points)
+    (classifier,) = [classifier for target, _, classifier in settled if target == best.target]
+    model = _model(work, classifier, best)
+    pruned = _tested(work, model, points)
+    save_model(model, work.folder, card=model_card(model, pruned.scores))
+    write_json(work.folder / "scores.json", [row.as_json() for row in pruned.scores])
+    write_json(work.folder / "frontier.json", pruned.as_json())
+    remove_folder(work.folder / "phases")
+    return pruned
+
+
+def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:
+    dense = work.dense.classifier
+    expected = _held_out_logits(work, dense)
+    speeds = speed_ratios(dense, [one for *_, one in settled], first_texts(work.held_out, 128), n_rounds=3, watch=work.watch)
+    points = []
+    for (target, found, classifier), speed in zip(settled, speeds, strict=True):
+        loss = loss_of(classifier, work.held_out, expected, _held_out_logits(work, classifier), budget=work.settings.loss)
+        ratio = _operations(dense, work.held_out) / _operations(classifier, work.held_out)
+        n_heads = sum(len(classifier.encoder.spec.heads_of(block)) for block in range(classifier.encoder.spec.n_blocks))
+        points.append(Point(target, found.shares, n_heads, ratio, speed, loss, found.divergence))
+    return tuple(points)
+
+
+def _held_out_logits(work: Work, classifier: Classifier) -> dict[str, Tensor]:
+    return all_logits(feeder(work.held_out, classifier, work.device, freeze_below=0), classifier)
+
+
+def _operations(classifier: Classifier, texts: TextSet) -> int:
+    return flops(classifier.encoder, texts.lengths, firsts_only=classifier.firsts_only).total
+
+
+def _model(work: Work, classifier: Classifier, point: Point) -> Model:
+    training = work.recipe.training
+    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
+    by_group = training.selection == "worst_group"
+    with_threshold = training.calibration == "full"
+    fitted = calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group) if training.calibration != "none" else {}
+    facts = {**work.dense.facts, "pruned": point.as_json(), "recipe": work.recipe.model_dump(mode="json")}
+    return replace(work.dense, classifier=classifier.eval(), calibration=fitted, facts=facts)
+
+
+def _tested(work: Work, model: Model, points: tuple[Point, ...]) -> Pruned:
+    """What the chosen model does on texts that nobody chose by."""
+    test = work.prepared.test
+    if test is None:
+        return Pruned(work.folder, model, points, None, ())
+    tasks = list(model.classifier.tasks.values())
+    texts = text_set(test.examples, tasks, model.tokenizer)
+    dense, own = (all_logits(feeder(texts, one, work.device, freeze_below=0), one) for one in (work.dense.classifier, model.classifier))
+    loss = loss_of(model.classifier, texts, dense, own, budget=work.settings.loss)
+    rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch)
+    return Pruned(work.folder, model, points, loss, rows)

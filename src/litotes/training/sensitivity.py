@@ -1,0 +1,65 @@
+"""Which attention heads a model can do without. Michel, Levy and Neubig 2019, arXiv 1905.10650, §4.1.
+
+I_h = mean over batches of |∂L / ∂ξ_h|,   ξ_h = 1 a factor on the output of attention head h, divided by the norm of I over its layer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from litotes.classifier import Classifier
+from litotes.training.feeding import Feeder
+
+BATCH = 32
+
+
+def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 512) -> Tensor:
+    """How much the model's own answers hang on each attention head. (block, attention_head)
+
+    The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a number: its square), so no labels
+    are needed.
+    """
+    classifier.eval()
+    attentions = classifier.encoder.attentions
+    device = next(classifier.parameters()).device
+    gates = [torch.ones(attention.n_heads, device=device, requires_grad=True) for attention in attentions]
+    hooks = [attention.output.register_forward_pre_hook(_gated(gate)) for attention, gate in zip(attentions, gates, strict=True)]
+    total = [torch.zeros_like(gate) for gate in gates]
+    n_texts = min(n_texts, len(source.texts))
+    try:
+        for start in range(0, n_texts, BATCH):
+            logits = source.logits(classifier, range(start, min(start + BATCH, n_texts)))
+            gradients = torch.autograd.grad(_surprise(list(logits.values())), gates)
+            total = [sum_ + gradient.abs() for sum_, gradient in zip(total, gradients, strict=True)]
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return torch.stack([layer / layer.norm().clamp(min=1e-12) for layer in total]).cpu()
+
+
+def least_needed(sensitivity: Tensor, share: float) -> list[list[int]]:
+    """The attention heads to keep in every block when `share` of all are kept: the most needed ones, and at least one a block."""
+    n_blocks, n_heads = sensitivity.shape
+    kept = [{int(layer.argmax())} for layer in sensitivity]
+    for place in sensitivity.flatten().argsort(descending=True).tolist():
+        if sum(map(len, kept)) >= round(share * n_blocks * n_heads):
+            break
+        kept[place // n_heads].add(place % n_heads)
+    return [sorted(heads) for heads in kept]
+
+
+def _gated(gate: Tensor) -> Callable[[object, tuple[Tensor]], tuple[Tensor]]:
+    def multiply(_: object, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        (mixed,) = inputs  # (piece, attention_head × head_width)
+        return ((mixed.unflatten(-1, (len(gate), -1)) * gate[:, None]).flatten(-2),)
+
+    return multiply
+
+
+def _surprise(logits: Sequence[Tensor]) -> Tensor:
+    parts = [functional.cross_entropy(one, one.argmax(-1)) if one.shape[-1] > 1 else one.square().mean() for one in logits]
+    return torch.stack(parts).sum()
