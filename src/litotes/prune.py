@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,11 @@ class PruneSettings:
 
 @dataclass(frozen=True)
 class Pruned:
-    """The frontier, the model chosen from it and what that loses on texts nobody chose by (None where there is no test split)."""
+    """The frontier, and the model chosen from it with its scores on the test split."""
 
     folder: Path
     model: Model
     points: tuple[Point, ...]
-    test_loss: Loss | None
     scores: tuple[CellScores, ...]
 
     @property
@@ -85,8 +84,7 @@ class Pruned:
         return point
 
     def as_json(self) -> dict[str, Any]:
-        loss = asdict(self.test_loss) if self.test_loss is not None else None
-        return {"machine": machine(), "points": [point.as_json() for point in self.points], "test_loss": loss}
+        return {"machine": machine(), "points": [point.as_json() for point in self.points]}
 
 
 @dataclass(frozen=True)
@@ -240,29 +238,38 @@ def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> P
     points = tuple(replace(point, chosen=point is best) for point in points)
     (classifier,) = [classifier for target, _, classifier in settled if target == best.target]
     model = _model(work, classifier, best)
-    pruned = _tested(work, model, points)
-    save_model(model, work.folder, card=model_card(model, pruned.scores))
-    write_json(work.folder / "scores.json", [row.as_json() for row in pruned.scores])
+    test = work.prepared.test
+    rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch) if test is not None else ()
+    pruned = Pruned(work.folder, model, points, rows)
     write_json(work.folder / "frontier.json", pruned.as_json())
+    write_json(work.folder / "scores.json", [row.as_json() for row in rows])
+    save_model(model, work.folder, card=model_card(model, rows))
     remove_folder(work.folder / "phases")
     return pruned
 
 
 def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:
-    dense = work.dense.classifier
-    expected = _held_out_logits(work, dense)
+    dense, tasks = work.dense.classifier, list(work.dense.classifier.tasks.values())
+    test = text_set(work.prepared.test.examples, tasks, work.dense.tokenizer) if work.prepared.test is not None else None
     speeds = speed_ratios(dense, [one for *_, one in settled], first_texts(work.held_out, 128), n_rounds=3, watch=work.watch)
+    expected = {part: _logits(work, dense, texts) for part, texts in (("held out", work.held_out), ("test", test)) if texts is not None}
     points = []
     for (target, found, classifier), speed in zip(settled, speeds, strict=True):
-        loss = loss_of(classifier, work.held_out, expected, _held_out_logits(work, classifier), budget=work.settings.loss)
+        lose = partial(_loss, work, classifier)
         ratio = _operations(dense, work.held_out) / _operations(classifier, work.held_out)
-        n_heads = sum(len(classifier.encoder.spec.heads_of(block)) for block in range(classifier.encoder.spec.n_blocks))
-        points.append(Point(target, found.shares, n_heads, ratio, speed, loss, found.divergence))
+        n_heads = sum(attention.n_heads for attention in classifier.encoder.attentions)
+        test_loss = lose(test, expected["test"]) if test is not None else None
+        losses = (lose(work.held_out, expected["held out"]), test_loss)
+        points.append(Point(target, found.shares, n_heads, ratio, speed, *losses, found.divergence))
     return tuple(points)
 
 
-def _held_out_logits(work: Work, classifier: Classifier) -> dict[str, Tensor]:
-    return all_logits(feeder(work.held_out, classifier, work.device, freeze_below=0), classifier)
+def _loss(work: Work, classifier: Classifier, texts: TextSet, dense: dict[str, Tensor]) -> Loss:
+    return loss_of(classifier, texts, dense, _logits(work, classifier, texts), budget=work.settings.loss)
+
+
+def _logits(work: Work, classifier: Classifier, texts: TextSet) -> dict[str, Tensor]:
+    return all_logits(feeder(texts, classifier, work.device, freeze_below=0), classifier)
 
 
 def _operations(classifier: Classifier, texts: TextSet) -> int:
@@ -277,16 +284,3 @@ def _model(work: Work, classifier: Classifier, point: Point) -> Model:
     fitted = calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group) if training.calibration != "none" else {}
     facts = {**work.dense.facts, "pruned": point.as_json(), "recipe": work.recipe.model_dump(mode="json")}
     return replace(work.dense, classifier=classifier.eval(), calibration=fitted, facts=facts)
-
-
-def _tested(work: Work, model: Model, points: tuple[Point, ...]) -> Pruned:
-    """What the chosen model does on texts that nobody chose by."""
-    test = work.prepared.test
-    if test is None:
-        return Pruned(work.folder, model, points, None, ())
-    tasks = list(model.classifier.tasks.values())
-    texts = text_set(test.examples, tasks, model.tokenizer)
-    dense, own = (all_logits(feeder(texts, one, work.device, freeze_below=0), one) for one in (work.dense.classifier, model.classifier))
-    loss = loss_of(model.classifier, texts, dense, own, budget=work.settings.loss)
-    rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch)
-    return Pruned(work.folder, model, points, loss, rows)

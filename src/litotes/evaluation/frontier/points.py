@@ -35,7 +35,10 @@ class Loss:
 
 @dataclass(frozen=True)
 class Point:
-    """One setting. Ratios are against our own dense packed encoder on the same texts: never against padding."""
+    """One setting. Ratios are against our own dense packed encoder on the same texts: never against padding.
+
+    loss: on the held-out texts, by which a setting is chosen. test_loss: on the test split, which nobody chooses by; None without one.
+    """
 
     target: float
     shares: tuple[float, ...]
@@ -43,6 +46,7 @@ class Point:
     flops_ratio: float
     speed_ratio: float
     loss: Loss
+    test_loss: Loss | None
     divergence: float
     chosen: bool = False
 
