@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from litotes.evaluation.bench.lines import machine
 from litotes.evaluation.cost import flops
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.evaluation.frontier.points import Loss, Point, loss_of, speed_ratios
-from litotes.evaluation.frontier.search import N_CHANGES, POWERS, Found, Search, first_texts
+from litotes.evaluation.frontier.search import N_CHANGES, POWERS, Found, Search, first_texts, pruning_of
 from litotes.flow import Example
 from litotes.predictor import Predictor
 from litotes.preparation import Prepared, prepare
@@ -46,9 +47,6 @@ from litotes.training.teacher import Teacher
 LOWEST = 0.03
 """Share of the pieces that the boldest budgets of the exploring phase leave after the last layer."""
 
-N_SEARCHED = 192
-"""Training texts on which shares are tried."""
-
 
 @dataclass(frozen=True)
 class PruneSettings:
@@ -57,6 +55,7 @@ class PruneSettings:
     loss: macro-F1 points. sure: how often the loss must be within that in a bootstrap over the held-out texts.
     targets: times fewer operations than dense, each a point of the frontier. heads: share of the attention heads kept for good.
     epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how much the dense model's answers count.
+    n_searched: training texts on which shares are tried. options: of the pruning `learned`.
     """
 
     loss: float = 0.5
@@ -66,25 +65,36 @@ class PruneSettings:
     epochs: int = 6
     settle_epochs: int = 4
     teacher: float = 0.9
+    n_searched: int = 192
     options: dict[str, Any] = field(default_factory=lambda: {"importance": "value", "fuse": True, "restore": True})
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The frontier, and the model chosen from it with its scores on the test split."""
+    """The frontier, and the model chosen from it with its scores on the test split; None where no point is within the loss."""
 
-    folder: Path
-    model: Model
+    settings: PruneSettings
     points: tuple[Point, ...]
+    model: Model | None
     scores: tuple[CellScores, ...]
 
     @property
-    def chosen(self) -> Point:
-        (point,) = [point for point in self.points if point.chosen]
-        return point
+    def chosen(self) -> Point | None:
+        return next((point for point in self.points if point.chosen), None)
+
+    def refusal(self) -> str:
+        """Why nothing was chosen, and what to do."""
+        best = min(self.points, key=lambda point: point.loss.points)
+        low, high = best.loss.interval
+        return (
+            f"No setting loses at most {self.settings.loss:g} points with a certainty of {self.settings.sure:g}: the best, "
+            f"{best.flops_ratio:.1f} times fewer operations, loses {best.loss.points:.1f} ({low:.1f} to {high:.1f}). "
+            "Allow more with --loss, be less --sure, try milder --targets, or hold more texts out; what is trained is kept."
+        )
 
     def as_json(self) -> dict[str, Any]:
-        return {"machine": machine(), "points": [point.as_json() for point in self.points]}
+        budget = {"loss": self.settings.loss, "sure": self.settings.sure}
+        return {"machine": machine(), "budget": budget, "points": [point.as_json() for point in self.points]}
 
 
 @dataclass(frozen=True)
@@ -102,6 +112,13 @@ class Work:
     folder: Path
     watch: Watch
 
+    def key(self, *more: object) -> str:
+        """A name for what a phase depends on: a phase found under it need not be done again."""
+        chosen_by = {"loss", "sure", "targets", "settle_epochs"}  # what the phases themselves do not depend on
+        settings = {name: value for name, value in vars(self.settings).items() if name not in chosen_by}
+        parts = (self.recipe.key(), self.prepared.fingerprint(), self.dense.facts["key"], settings, more)
+        return sha256(repr(parts).encode()).hexdigest()[:12]
+
 
 def prune(
     run: Path, source: str, out: Path, *, settings: PruneSettings | None = None, device: str | None = None, watch: Watch = unwatched
@@ -118,7 +135,7 @@ def prune(
     with locked(out):
         work = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
         start = _explored(work)
-        settled = [(target, *_settled(work, start, target)) for target in sorted(settings.targets)]
+        settled = [(target, *_settled(work, start, target)) for target in sorted(set(settings.targets))]
         return _finish(work, settled)
 
 
@@ -177,7 +194,7 @@ def _settled(work: Work, start: Classifier, target: float) -> tuple[Found, Class
     """The best shares for a target, and the classifier trained with just those."""
     classifier = deepcopy(start)
     watch = partial(_searching, work.watch, target)
-    some = first_texts(work.train, N_SEARCHED)
+    some = first_texts(work.train, work.settings.n_searched)
     search = Search(
         classifier,
         feeder(some, classifier, work.device, freeze_below=0),
@@ -197,7 +214,8 @@ def _searching(watch: Watch, target: float, n_tried: int) -> None:
 
 def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
     """Trains with the teacher; a phase that was done before is read back."""
-    folder = work.folder / "phases" / phase
+    key = work.key(phase, epochs, pruning_of(classifier).shares)
+    folder = work.folder / "phases" / f"{phase}-{key}"
     weights = folder / "weights.safetensors"
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
@@ -205,7 +223,6 @@ def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, val
     training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
     held = feeder(work.held_out, classifier, work.device, freeze_below=0)
     validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None
-    key = f"{work.recipe.key()}-{work.prepared.fingerprint()[:16]}-{work.settings}"
     around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
     folder.mkdir(parents=True, exist_ok=True)
     texts = feeder(work.train, classifier, work.device, freeze_below=0)
@@ -225,22 +242,18 @@ def _as_bytes(classifier: Classifier) -> bytes:
 
 def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> Pruned:
     points = _points(work, settled)
-    write_json(work.folder / "frontier.json", {"machine": machine(), "points": [point.as_json() for point in points]})
     within = [point for point in points if point.loss.chance_within >= work.settings.sure]
     if not within:
-        best = min(points, key=lambda point: point.loss.points)
-        raise UserError(
-            f"No setting stays within {work.settings.loss:g} points: the best, {best.flops_ratio:.1f} times fewer operations, loses "
-            f"{best.loss.points:.1f} ({best.loss.interval[0]:.1f} to {best.loss.interval[1]:.1f}). frontier.json has them all. "
-            "Allow more with --loss, ask for less with --targets, or be less --sure."
-        )
+        pruned = Pruned(work.settings, points, None, ())
+        write_json(work.folder / "frontier.json", pruned.as_json())
+        return pruned
     best = max(within, key=lambda point: point.speed_ratio)
     points = tuple(replace(point, chosen=point is best) for point in points)
     (classifier,) = [classifier for target, _, classifier in settled if target == best.target]
-    model = _model(work, classifier, best)
+    model = _model(work, classifier, replace(best, chosen=True))
     test = work.prepared.test
     rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch) if test is not None else ()
-    pruned = Pruned(work.folder, model, points, rows)
+    pruned = Pruned(work.settings, points, model, rows)
     write_json(work.folder / "frontier.json", pruned.as_json())
     write_json(work.folder / "scores.json", [row.as_json() for row in rows])
     save_model(model, work.folder, card=model_card(model, rows))

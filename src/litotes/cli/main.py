@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from litotes import __version__
-from litotes.cli import audit, bench, coverage, evaluate, listing, matrix, predict, score, study, submit, train
+from litotes.cli import audit, bench, coverage, evaluate, listing, matrix, predict, prune, score, study, submit, train
 from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
-COMMANDS = (predict, train, evaluate, matrix, study, audit, coverage, score, submit, bench, listing)
+COMMANDS = (predict, train, evaluate, matrix, study, prune, audit, coverage, score, submit, bench, listing)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="litotes", description="Sentiment and sarcasm across varieties of English: train, test, compare, predict.", allow_abbrev=False
+        prog="litotes",
+        description="Sentiment and sarcasm across varieties of English: train, test, compare, prune, predict.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"litotes {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)

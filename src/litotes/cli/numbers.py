@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 
 
 def count(text: str) -> int:
@@ -13,6 +14,31 @@ def count(text: str) -> int:
 def seed(text: str) -> int:
     """A whole number that every generator takes."""
     return _between(text, 0, 2**32 - 1)
+
+
+def share(text: str) -> float:
+    """A part of something: above 0, up to 1."""
+    return _number(text, "above 0 and up to 1", lambda number: 0 < number <= 1)
+
+
+def chance(text: str) -> float:
+    """A probability."""
+    return _number(text, "between 0 and 1", lambda number: 0 <= number <= 1)
+
+
+def ratios(text: str) -> tuple[float, ...]:
+    """Numbers above 1, with commas between them."""
+    return tuple(_number(part, "a number above 1", lambda number: 1 < number < 100) for part in text.split(","))
+
+
+def _number(text: str, what: str, holds: Callable[[float], bool]) -> float:
+    try:
+        number = float(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from error
+    if not holds(number):
+        raise argparse.ArgumentTypeError(f"{text} is not {what}")
+    return number
 
 
 def _between(text: str, low: int, high: int) -> int:

@@ -1,0 +1,104 @@
+"""From a dense run to a pruned model folder, and from the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from litotes.checkpoint import load_model
+from litotes.cli.main import main
+from litotes.data.packing import pack
+from litotes.errors import Stopped, UserError
+from litotes.predictor import Predictor
+from litotes.prune import PruneSettings, prune
+from litotes.recipe import Recipe
+from litotes.run import Run, train
+
+QUICK = PruneSettings(loss=100.0, targets=(1.5, 2.5), epochs=1, settle_epochs=1, n_searched=4)
+
+
+@pytest.fixture
+def dense(tiny_recipe: Recipe, tmp_path: Path) -> Run:
+    recipe = tiny_recipe.changed(data__tasks=["sentiment"], data__where__variety=None, model__max_pieces=16, training__epochs=1)
+    return train(recipe, tmp_path / "dense")
+
+
+def test_a_pruned_model_is_chosen_saved_and_answers(dense: Run, tmp_path: Path) -> None:
+    pruned = prune(dense.folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    assert pruned.chosen is not None
+    assert [point.target for point in pruned.points] == [1.5, 2.5]
+    assert all(point.flops_ratio >= 0.9 * point.target for point in pruned.points)
+    frontier = json.loads((tmp_path / "pruned" / "frontier.json").read_text())
+    assert [point["chosen"] for point in frontier["points"]].count(True) == 1
+    model = load_model(tmp_path / "pruned")
+    spec = model.classifier.encoder.spec
+    assert spec.pruning == "learned"
+    assert tuple(spec.pruning_options["shares"]) == pruned.chosen.shares
+    assert sum(map(len, spec.heads_kept)) == pruned.chosen.n_heads < 8
+    batch = pack(model.tokenizer.encode(["not a great queue, is it?"]))
+    own, loaded = (one.classifier(batch)["sentiment"] for one in (pruned.model, model))
+    assert torch.equal(own, loaded)
+    assert Predictor.load(tmp_path / "pruned").predict(["great tea"])[0].answers["sentiment"].label in ("negative", "positive")
+    assert not (tmp_path / "pruned" / "phases").exists()
+    assert not (tmp_path / "pruned" / "config.json").exists()  # transformers would not prune
+
+
+def test_what_was_trained_is_not_trained_again(dense: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A budget that nothing meets leaves the phases; asked again with more, it only has to choose."""
+    strict = replace(QUICK, loss=-1000.0)
+    refused = prune(dense.folder, "sampler", tmp_path / "pruned", settings=strict)
+    assert refused.model is None
+    assert "--loss" in refused.refusal()
+    monkeypatch.setattr("litotes.training.loop.Loop.run", lambda _: pytest.fail("trained again"))
+    again = prune(dense.folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    assert again.model is not None
+    assert [point.loss.points for point in again.points] == [point.loss.points for point in refused.points]
+
+
+def test_a_stopped_prune_goes_on_to_the_same_model(dense: Run, tmp_path: Path) -> None:
+    whole = prune(dense.folder, "sampler", tmp_path / "whole", settings=QUICK)
+    stopped = 0
+
+    def stop_sometimes(what: str, done: int, total: int, note: str) -> None:
+        nonlocal stopped
+        if "settle-2.5" in what and not stopped:
+            stopped = 1
+            raise Stopped("as if by Ctrl-C")
+
+    with pytest.raises(Stopped):
+        prune(dense.folder, "sampler", tmp_path / "again", settings=QUICK, watch=stop_sometimes)
+    again = prune(dense.folder, "sampler", tmp_path / "again", settings=QUICK)
+    assert [point.loss for point in again.points] == [point.loss for point in whole.points]
+
+
+def test_mistakes_are_told_before_work_starts(dense: Run, tmp_path: Path) -> None:
+    prune(dense.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
+    with pytest.raises(UserError, match="already holds a model"):
+        prune(dense.folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    with pytest.raises(UserError, match="pruned already"):
+        prune(tmp_path / "pruned", "sampler", tmp_path / "twice", settings=QUICK)
+    with pytest.raises(UserError, match="not a model folder"):
+        prune(tmp_path / "nowhere", "sampler", tmp_path / "new", settings=QUICK)
+
+
+def test_the_command(dense: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    quick = ["--targets", "1.5,2", "--epochs", "1", "--settle", "1", "--heads", "1", "--device", "cpu"]
+    command = ["prune", "--model", str(dense.folder), "--data", "sampler", *quick]
+    assert main([*command, "--loss", "-1000", "--out", str(tmp_path / "out")]) == 2
+    assert "Allow more with --loss" in capsys.readouterr().err
+    assert (tmp_path / "out" / "frontier.svg").read_text("utf-8").startswith("<?xml")
+    assert main([*command, "--loss", "100"]) == 0
+    assert "chosen" in capsys.readouterr().out
+    assert (Path(f"{dense.folder}-pruned") / "litotes.json").is_file()
+
+
+@pytest.mark.parametrize("wrong", [("--targets", "0.5"), ("--targets", "2,x"), ("--sure", "1.5"), ("--heads", "0")])
+def test_wrong_numbers_are_told(wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["prune", "--model", "x", "--data", "sampler", *wrong])
+    assert stopped.value.code == 2
+    assert wrong[0] in capsys.readouterr().err

@@ -1,0 +1,34 @@
+"""Attention heads a model can do without."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from litotes.classifier import Classifier
+from litotes.data.packing import text_set
+from litotes.data.tasks import SENTIMENT
+from litotes.encoders.pretrained import Pretrained
+from litotes.flow import Example
+from litotes.training.feeding import WholeTexts
+from litotes.training.sensitivity import head_sensitivity, least_needed
+
+
+def test_a_head_that_says_nothing_is_not_needed(tiny: Pretrained) -> None:
+    classifier = Classifier(tiny.encoder, [SENTIMENT], head="mean", dropout=0.0)
+    silent = classifier.encoder.blocks[1].attention.output.weight.data.view(32, 4, 8)
+    silent[:, 2] = 0
+    examples = [Example(text, {}) for text in ("great tea", "the queue is bad", "not a great love")]
+    texts = WholeTexts(text_set(examples, [SENTIMENT], tiny.tokenizer), torch.device("cpu"))
+    found = head_sensitivity(classifier, texts)
+    assert found.shape == (2, 4)
+    assert found[1, 2] == 0
+    assert (found.flatten() > 0).sum() == 7
+    torch.testing.assert_close(found.norm(dim=1), torch.ones(2))
+    assert not classifier.encoder.blocks[0].attention.output._forward_pre_hooks  # it leaves nothing behind
+
+
+@pytest.mark.parametrize(("share", "expected"), [(1.0, [[0, 1, 2], [0, 1, 2]]), (0.5, [[0, 1], [1]]), (0.01, [[0], [1]])])
+def test_the_most_needed_heads_stay_and_one_in_every_block(share: float, expected: list[list[int]]) -> None:
+    sensitivity = torch.tensor([[0.9, 0.8, 0.3], [0.1, 0.2, 0.15]])
+    assert least_needed(sensitivity, share) == expected

@@ -1,0 +1,37 @@
+"""A teacher's answers in the loss."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from litotes.training.teacher import Teacher
+
+
+def test_an_imitator_loses_nothing_and_others_do() -> None:
+    logits = torch.tensor([[2.0, -1.0], [0.0, 3.0]])
+    teacher = Teacher({"mood": logits}, share=1.0)
+    assert teacher.differences(logits, logits).abs().max() < 1e-6
+    assert (teacher.differences(-logits, logits) > 0.1).all()
+    shifted = logits + 5  # the same probabilities
+    assert teacher.differences(shifted, logits).abs().max() < 1e-6
+
+
+def test_the_difference_is_the_divergence_of_softened_answers() -> None:
+    student, wanted = torch.tensor([[0.3, -0.2]]), torch.tensor([[1.0, 0.0]])
+    p, q = (wanted / 2).softmax(-1), (student / 2).softmax(-1)
+    expected = 4 * (p * (p / q).log()).sum()
+    torch.testing.assert_close(Teacher({}, share=0.5, temperature=2.0).differences(student, wanted)[0], expected)
+
+
+def test_labels_and_teacher_share_the_loss() -> None:
+    teacher = Teacher({"mood": torch.tensor([[1.0, 0.0], [0.0, 1.0]])}, share=0.25)
+    logits, labels, weights = torch.tensor([[0.0, 1.0]]), torch.tensor([0.8]), torch.tensor([3.0])
+    mixed = teacher.mixed_in(labels, logits, [1], "mood", weights)
+    torch.testing.assert_close(mixed, 0.75 * labels)  # the teacher agrees with the second text's answer
+    other = teacher.mixed_in(labels, logits, [0], "mood", weights)
+    torch.testing.assert_close(other, 0.75 * labels + 0.25 * 3 * teacher.differences(logits, torch.tensor([[1.0, 0.0]])))
+
+
+def test_a_number_is_imitated_by_squared_error() -> None:
+    assert Teacher({}, share=1.0).differences(torch.tensor([[2.0]]), torch.tensor([[0.5]])).item() == pytest.approx(2.25)
