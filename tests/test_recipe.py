@@ -88,3 +88,18 @@ def test_the_key_follows_what_can_change_the_result() -> None:
     assert recipe.changed(training__checkpoint_seconds=1.0, training__tracker="mlflow").key() == recipe.key()
     assert recipe.changed(seed=1).key() != recipe.key()
     assert recipe.changed(data__where__variety="en-AU").key() != recipe.key()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model__pruning": "cascad"}, "Did you mean 'cascade'"),
+        ({"model__pruning": "cascade", "model__pruning_options": {"finall": 0.5}}, "Did you mean 'final'"),
+        ({"model__weighting_options": {"alpha": 1.5}}, "'softmax' has no options"),
+    ],
+)
+def test_wrong_seams_are_told_before_anything_is_read(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+    from litotes.run import train
+
+    with pytest.raises(UserError, match=words):
+        train(Recipe().changed(data__source="besstie:/nowhere", **changes), tmp_path / "run")

@@ -27,13 +27,17 @@ def unknown(name: str, known: Iterable[str], kind: str) -> str:
 
 def build(table: Mapping[str, Callable[..., Entry]], name: str, kind: str, *fixed: object, options: Mapping[str, Any]) -> Entry:
     """The entry called `name`, made with its options: the keyword-only arguments of its class."""
-    entry = pick(table, name, kind)
-    known = options_of(entry)
+    check_options(table, name, kind, options)
+    return table[name](*fixed, **options)
+
+
+def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Iterable[str]) -> None:
+    """Tells a wrong name, or an option the entry does not have."""
+    known = options_of(pick(table, name, kind))
     for option in options:
         if option not in known:
             hint = unknown(option, known, f"option of the {kind} {name!r} called") if known else f"The {kind} {name!r} has no options."
             raise UserError(hint)
-    return entry(*fixed, **options)
 
 
 def options_of(entry: Callable[..., object]) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from litotes.predictor import Predictor
 from litotes.preparation import Prepared, prepare
 from litotes.progress import Watch, prefixed, unwatched
 from litotes.recipe import Recipe
-from litotes.registry import pick
+from litotes.registry import check_options, pick
 from litotes.storage import LOCK, is_staged, locked, write_json
 from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import feeder, freeze
@@ -76,8 +76,8 @@ def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool 
 def check_names(recipe: Recipe) -> None:
     """Tells a wrong name before anything is read or written."""
     pick(HEADS, recipe.model.head, "head")
-    pick(WEIGHTINGS, recipe.model.weighting, "weighting")
-    pick(PRUNINGS, recipe.model.pruning, "pruning")
+    check_options(WEIGHTINGS, recipe.model.weighting, "weighting", recipe.model.weighting_options)
+    check_options(PRUNINGS, recipe.model.pruning, "pruning", recipe.model.pruning_options)
     pick(BALANCINGS, recipe.training.balancing, "balancing")
 
 

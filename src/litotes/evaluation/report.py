@@ -20,7 +20,7 @@ def html_report(study: Crossing, corpus: Corpus, *, picture: str) -> str:
     return template.substitute(
         corpus=escape(corpus.name),
         seeds=escape(", ".join(map(str, study.seeds))),
-        model=escape(f"encoder {model.encoder}, head {model.head}, weighting {model.weighting}"),
+        model=escape(f"encoder {model.encoder}, head {model.head}, weighting {model.weighting}, pruning {model.pruning}"),
         source=escape(data.source),
         picture=picture[picture.index("<svg") :],
         reading="\n".join(f"<p>{escape(in_words(matrix))}</p>" for matrix in study.matrices),

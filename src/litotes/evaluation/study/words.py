@@ -14,6 +14,7 @@ COMPARED = {
     "model.head": "heads",
     "model.encoder": "encoders",
     "model.weighting": "weightings",
+    "model.pruning": "prunings",
     "model.separate": "one model and a model per task",
     "training.balancing": "ways of balancing tasks",
     "training.groups": "ways of weighing groups",
