@@ -17,7 +17,8 @@ def model_card(model: Model, rows: Sequence[CellScores]) -> str:
         f"# {' and '.join(model.classifier.tasks)} classifier",
         "",
         f"Encoder `{model.base}` ({spec.family}, {spec.n_layers} layers, width {spec.width}), head `{model.classifier.head_name}`, "
-        f"weighting `{spec.weighting}`, pruning `{spec.pruning}`. Trained by litotes on {facts['data']['n_train']} texts of `{recipe['data']['source']}`"
+        f"weighting `{spec.weighting}`, pruning `{spec.pruning}`. "
+        f"Trained by litotes on {facts['data']['n_train']} texts of `{recipe['data']['source']}`"
         f"{_selection(recipe['data']['where'])}, seed {recipe['seed']}.",
         "",
         *[f"- **{task.name}**: {', '.join(task.labels) or 'a number'}" for task in model.classifier.tasks.values()],
