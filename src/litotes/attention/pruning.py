@@ -17,6 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor, nn
 
 from litotes.attention.survivors import Survivors, fused_in
@@ -102,12 +103,12 @@ class Pruning(nn.Module, ABC):
         if self.fuse:
             hidden, mixed = (fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed))
             return hidden, mixed, survivors.with_fused(choice)
-        return hidden[choice.stay], mixed[choice.stay], survivors.without(choice)
+        return hidden.index_select(0, choice.stay), mixed.index_select(0, choice.stay), survivors.without(choice)
 
 
 def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:
     """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over layers."""
-    by_piece = seen.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
+    by_piece = torch.linalg.vector_norm(seen.mixed.detach(), 1, dim=-1).float()  # (piece, attention_head)
     total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)  # (text, attention_head)
     survivors = replace(survivors, head_importance=total)
     if n_heads == (total.shape[1] if survivors.heads is None else survivors.heads.shape[1]):
