@@ -17,7 +17,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import torch
 from torch import Tensor, nn
 
 from litotes.attention.survivors import Survivors, fused_in
@@ -50,10 +49,20 @@ class Plan:
     def n_heads(self, layer: int, n_attention_heads: int) -> int:
         return count(self.heads[layer], n_attention_heads)
 
-    def looks_at(self, layer: int) -> bool:
+    def looks_at(self, layer: int, n_attention_heads: int) -> bool:
         """Whether importance has to be known after `layer`: anything leaves here or later."""
-        before = (self.pieces[layer - 1], self.heads[layer - 1]) if layer else (1.0, 1.0)
-        return (self.pieces[-1], self.heads[-1]) != before
+        before = self.pieces[layer - 1] if layer else 1.0
+        return self.pieces[-1] != before or self.weighs_heads(layer, n_attention_heads)
+
+    def weighs_heads(self, layer: int, n_attention_heads: int) -> bool:
+        """The same for attention heads. What leaves after the last layer does not count: nobody is left to do without it."""
+        before = self.n_heads(layer - 1, n_attention_heads) if layer else n_attention_heads
+        return any(self.n_heads(later, n_attention_heads) < before for later in range(layer, len(self.heads) - 1))
+
+    def to_firsts(self) -> Plan:
+        """The plan of a walk whose last layer computes first pieces alone: none has to leave there."""
+        before_last = self.pieces[-2] if len(self.pieces) > 1 else 1.0
+        return Plan((*self.pieces[:-1], before_last), self.heads)
 
 
 def count(share: float, whole: int) -> int:
@@ -92,7 +101,7 @@ class Pruning(nn.Module, ABC):
         importance = self.importance(layer, hidden, survivors, seen)
         survivors = replace(survivors, importance=importance.detach())
         mixed = self.marked(layer, hidden, mixed)
-        if plan.heads[-1] < 1:
+        if plan.weighs_heads(layer, self.n_attention_heads):
             survivors = _with_fewer_heads(survivors, seen, plan.n_heads(layer, self.n_attention_heads))
         counts = plan.counts(layer, survivors.whole.lengths)
         if tuple(counts) == survivors.n_real:
@@ -108,7 +117,7 @@ class Pruning(nn.Module, ABC):
 
 def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:
     """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over layers."""
-    by_piece = torch.linalg.vector_norm(seen.mixed.detach(), 1, dim=-1).float()  # (piece, attention_head)
+    by_piece = seen.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
     total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)  # (text, attention_head)
     survivors = replace(survivors, head_importance=total)
     if n_heads == (total.shape[1] if survivors.heads is None else survivors.heads.shape[1]):

@@ -227,7 +227,7 @@ class Encoder(nn.Module):
         looks at the others, and saves most of a layer.
         """
         layers = self.spec.walk[start:stop]
-        plan = self.pruning.plan()
+        plan = self.pruning.plan().to_firsts() if firsts_only else self.pruning.plan()
         there = Survivors.all_of(layout, self.spec.n_attention_heads)
         rows, bias = self._rows(there)
         for layer, number in enumerate(layers, start):
@@ -235,7 +235,7 @@ class Encoder(nn.Module):
             if firsts_only and layer == start + len(layers) - 1:
                 mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
                 return Encoding(block(hidden[rows.layout.starts], mixed), layout.firsts, torch.zeros_like(layout.firsts.texts))
-            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer))
+            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer, self.spec.n_attention_heads))
             if seen is not None:
                 before = there
                 hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
