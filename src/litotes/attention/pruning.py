@@ -49,10 +49,20 @@ class Plan:
     def n_heads(self, layer: int, n_attention_heads: int) -> int:
         return count(self.heads[layer], n_attention_heads)
 
-    def looks_at(self, layer: int) -> bool:
+    def looks_at(self, layer: int, n_attention_heads: int) -> bool:
         """Whether importance has to be known after `layer`: anything leaves here or later."""
-        before = (self.pieces[layer - 1], self.heads[layer - 1]) if layer else (1.0, 1.0)
-        return (self.pieces[-1], self.heads[-1]) != before
+        before = self.pieces[layer - 1] if layer else 1.0
+        return self.pieces[-1] != before or self.weighs_heads(layer, n_attention_heads)
+
+    def weighs_heads(self, layer: int, n_attention_heads: int) -> bool:
+        """The same for attention heads. What leaves after the last layer does not count: nobody is left to do without it."""
+        before = self.n_heads(layer - 1, n_attention_heads) if layer else n_attention_heads
+        return any(self.n_heads(later, n_attention_heads) < before for later in range(layer, len(self.heads) - 1))
+
+    def to_firsts(self) -> Plan:
+        """The plan of a walk whose last layer computes first pieces alone: none has to leave there."""
+        before_last = self.pieces[-2] if len(self.pieces) > 1 else 1.0
+        return Plan((*self.pieces[:-1], before_last), self.heads)
 
 
 def count(share: float, whole: int) -> int:
@@ -91,7 +101,7 @@ class Pruning(nn.Module, ABC):
         importance = self.importance(layer, hidden, survivors, seen)
         survivors = replace(survivors, importance=importance.detach())
         mixed = self.marked(layer, hidden, mixed)
-        if plan.heads[-1] < 1:
+        if plan.weighs_heads(layer, self.n_attention_heads):
             survivors = _with_fewer_heads(survivors, seen, plan.n_heads(layer, self.n_attention_heads))
         counts = plan.counts(layer, survivors.whole.lengths)
         if tuple(counts) == survivors.n_real:
@@ -102,7 +112,7 @@ class Pruning(nn.Module, ABC):
         if self.fuse:
             hidden, mixed = (fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed))
             return hidden, mixed, survivors.with_fused(choice)
-        return hidden[choice.stay], mixed[choice.stay], survivors.without(choice)
+        return hidden.index_select(0, choice.stay), mixed.index_select(0, choice.stay), survivors.without(choice)
 
 
 def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:

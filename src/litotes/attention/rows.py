@@ -44,10 +44,10 @@ class Rows:
         return [rows.view(layout.n_texts, layout.longest, *packed.shape[1:]).transpose(1, 2)]
 
     def join(self, blocks: Sequence[Tensor]) -> Tensor:
-        """Back to (piece, attention_head × head_width)."""
+        """Back to (piece, attention_head, head_width)."""
         if self.apart:
-            return torch.cat([block.squeeze(0).transpose(0, 1).flatten(1) for block in blocks])
-        rows = blocks[0].transpose(1, 2).flatten(2).flatten(0, 1)  # (text × longest, width)
+            return torch.cat([block.squeeze(0).transpose(0, 1) for block in blocks])
+        rows = blocks[0].transpose(1, 2).flatten(0, 1)  # (text × longest, attention_head, head_width)
         return rows.index_select(0, self._places)
 
     @cached_property

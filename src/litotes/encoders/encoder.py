@@ -112,57 +112,75 @@ class Attention(nn.Module):
         heads: the attention heads each text still uses, (text, attention_head); None: all.
         """
         packed = self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))  # (piece, 3, attention_head, head_width)
-        query, key, value = packed.unbind(1)
+        query, key, value = of_heads(packed, heads, rows.layout).unbind(1)
         mixed, received = self._attend(query, key, value, rows, rows, bias, heads, observed=observed)
         if received is None:
-            return mixed, None
-        return mixed, Seen(received, value, mixed.unflatten(-1, (self.n_heads, -1)))
+            return mixed.flatten(1), None
+        return mixed.flatten(1), Seen(received.squeeze(-1), packed[:, 2], mixed)
 
     def of_firsts(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None) -> Tensor:
         """The same for each text's first piece alone, exact: keys and values of all pieces, queries of the first ones. (text, inner)"""
         weight, offset = self.qkv.weight, self.qkv.bias
-        query = functional.linear(hidden[rows.layout.starts], weight[: self.inner], offset[: self.inner])  # (text, inner)
-        both = functional.linear(hidden, weight[self.inner :], offset[self.inner :])  # (piece, 2 × inner)
-        key, value = both.unflatten(-1, (2, self.n_heads, -1)).unbind(1)
-        first_bias = [None if block is None else block[:, :, :1] for block in bias]
         first_rows = Rows(rows.layout.firsts, rows.apart)
-        return self._attend(query.unflatten(-1, (self.n_heads, -1)), key, value, first_rows, rows, first_bias, heads, observed=False)[0]
+        asking = functional.linear(hidden[rows.layout.starts], weight[: self.inner], offset[: self.inner])  # (text, inner)
+        asked = functional.linear(hidden, weight[self.inner :], offset[self.inner :])  # (piece, 2 × inner)
+        query = of_heads(asking.unflatten(-1, (1, self.n_heads, -1)), heads, first_rows.layout).squeeze(1)
+        key, value = of_heads(asked.unflatten(-1, (2, self.n_heads, -1)), heads, rows.layout).unbind(1)
+        first_bias = [None if block is None else block[:, :, :1] for block in bias]
+        mixed, _ = self._attend(query, key, value, first_rows, rows, first_bias, heads, observed=False)
+        return mixed.flatten(1)
 
     def _attend(
         self, query: Tensor, key: Tensor, value: Tensor, query_rows: Rows, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Packed queries, keys and values → (query piece, inner), and the weight each key received (piece, attention_head)."""
+        """Packed queries, keys and values of the attention heads still used → what all heads gathered, those gone nothing,
+        (query piece, attention_head, head_width), and the weight each key received (piece, attention_head, 1).
+        """
         dropout = self.dropout if self.training else 0.0
         blocks = zip(query_rows.split(query), rows.split(key), rows.split(value), rows.live, bias, rows.by_text(heads), strict=True)
         all_mixed, all_received = [], []
         for q, k, v, live, b, shown in blocks:
             b = b if b is None or self.has_all_heads else b[:, self.heads]
-            if shown is not None:
-                q, k, v = (of_heads(part, shown) for part in (q, k, v))
-                b = None if b is None else of_heads(b.expand(len(shown), -1, -1, -1), shown)
+            b = b if b is None or shown is None else _bias_of_heads(b, shown)
             options = {"live": live, "bias": b, "heads": shown, "dropout": dropout}
             if not observed:
-                all_mixed.append(back_in_place(self.weighting.attend(q, k, v, **options), shown, self.n_heads))
+                all_mixed.append(self.weighting.attend(q, k, v, **options))
                 continue
             mixed, weights = self.weighting.observe(q, k, v, **options)
-            all_mixed.append(back_in_place(mixed, shown, self.n_heads))
+            all_mixed.append(mixed)
             weights = weights.detach() if live is None else weights.detach().masked_fill(~live.transpose(-1, -2), 0.0)  # padding asks too
-            received = weights.sum(-2, dtype=torch.float32).unsqueeze(-1)  # (text, attention_head, key, 1)
-            all_received.append(back_in_place(received, shown, self.n_heads))
-        return query_rows.join(all_mixed), rows.join(all_received) if observed else None
+            all_received.append(weights.sum(-2, dtype=torch.float32).unsqueeze(-1))  # (text, attention_head, key, 1)
+        received = back_in_place(rows.join(all_received), heads, rows.layout, self.n_heads) if observed else None
+        return back_in_place(query_rows.join(all_mixed), heads, query_rows.layout, self.n_heads), received
 
 
-def of_heads(block: Tensor, heads: Tensor) -> Tensor:
-    """The part of a row block that belongs to some attention heads of each text. (text, attention_head, …) by (text, shown)"""
-    return block.gather(1, heads[:, :, None, None].expand(-1, -1, *block.shape[2:]))
+def of_heads(packed: Tensor, heads: Tensor | None, layout: Layout) -> Tensor:
+    """What belongs to the attention heads each text still uses. (piece, part, attention_head, head_width), by heads (text, shown)
 
-
-def back_in_place(block: Tensor, heads: Tensor | None, n_heads: int) -> Tensor:
-    """The inverse of `of_heads`; attention heads that are gone give zeros."""
+    For all texts in one go: a copy for each text would cost more than the attention of a head it saves.
+    """
     if heads is None:
-        return block
-    whole = block.new_zeros(block.shape[0], n_heads, *block.shape[2:])
-    return whole.scatter(1, heads[:, :, None, None].expand_as(block), block)
+        return packed
+    n_pieces, n_parts, n_heads, _ = packed.shape
+    part_starts = torch.arange(0, n_pieces * n_parts * n_heads, n_heads, device=packed.device).view(n_pieces, n_parts, 1)
+    places = part_starts + heads[layout.texts].unsqueeze(1)  # (piece, part, shown)
+    return packed.flatten(0, 2).index_select(0, places.flatten()).unflatten(0, places.shape)
+
+
+def back_in_place(packed: Tensor, heads: Tensor | None, layout: Layout, n_heads: int) -> Tensor:
+    """The inverse of `of_heads` for one part, (piece, shown, …) → (piece, attention_head, …); attention heads that are gone give zeros."""
+    if heads is None:
+        return packed
+    starts = torch.arange(0, len(packed) * n_heads, n_heads, device=packed.device)
+    places = starts[:, None] + heads[layout.texts]  # (piece, shown)
+    whole = packed.new_zeros(len(packed) * n_heads, packed.shape[-1])
+    return whole.index_copy(0, places.flatten(), packed.flatten(0, 1)).unflatten(0, (-1, n_heads))
+
+
+def _bias_of_heads(bias: Tensor, heads: Tensor) -> Tensor:
+    """(text or 1, attention_head, query, key), by heads (text, shown)"""
+    whole = bias.expand(len(heads), -1, -1, -1)
+    return whole.gather(1, heads[:, :, None, None].expand(-1, -1, *whole.shape[2:]))
 
 
 class Block(nn.Module):
@@ -209,7 +227,7 @@ class Encoder(nn.Module):
         looks at the others, and saves most of a layer.
         """
         layers = self.spec.walk[start:stop]
-        plan = self.pruning.plan()
+        plan = self.pruning.plan().to_firsts() if firsts_only else self.pruning.plan()
         there = Survivors.all_of(layout, self.spec.n_attention_heads)
         rows, bias = self._rows(there)
         for layer, number in enumerate(layers, start):
@@ -217,7 +235,7 @@ class Encoder(nn.Module):
             if firsts_only and layer == start + len(layers) - 1:
                 mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
                 return Encoding(block(hidden[rows.layout.starts], mixed), layout.firsts, torch.zeros_like(layout.firsts.texts))
-            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer))
+            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer, self.spec.n_attention_heads))
             if seen is not None:
                 before = there
                 hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
