@@ -69,7 +69,7 @@ def test_no_cycles() -> None:
 
 def test_transformers_is_imported_by_the_bench_alone() -> None:
     users = {module_of(file) for file in FILES if "transformers" in outside_imports(file)}
-    assert users == {"litotes.evaluation.bench.classify"}
+    assert users == {"litotes.evaluation.bench.hugging_face"}
 
 
 def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:

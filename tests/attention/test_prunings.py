@@ -246,3 +246,18 @@ def test_the_authors_schedule() -> None:
 def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         encoder_of(pruning="cascade", pruning_options=options)
+
+
+def test_only_what_matters_later_is_looked_at() -> None:
+    """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after the last layer are missed by nobody."""
+    plan = Encoder(replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")).pruning.plan()
+    assert [plan.weighs_heads(layer, 12) for layer in range(6)] == [True, True, False, False, False, False]
+    assert [plan.looks_at(layer, 12) for layer in range(6)] == [True] * 6
+    assert [plan.to_firsts().looks_at(layer, 12) for layer in range(6)] == [True] * 4 + [False] * 2
+
+
+def test_a_single_layer_can_be_pruned() -> None:
+    encoder = encoder_of(n_layers=1, pruning="cascade", pruning_options={"schedule": [0.5], "final_heads": 0.5})
+    whole, firsts = encoder(batch_of()), encoder(batch_of(), firsts_only=True)
+    assert whole.layout.lengths == (1, 1, 4, 20, 8, 1)
+    torch.testing.assert_close(firsts.hidden, whole.hidden[whole.layout.starts])

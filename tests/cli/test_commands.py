@@ -183,6 +183,8 @@ def test_bench_leaves_out_what_is_not_installed(capsys: pytest.CaptureFixture[st
         (["evaluate", "--model", "m", "--data", "sampler", "--where", "variety"], "key=word"),
         (["evaluate", "--model", "m", "--data", "sampler", "--where", "varity=x"], "Did you mean 'variety'"),
         (["bench", "--data", "table:x.csv"], "x.csv"),
+        (["bench", "classify", "--heads", "mean"], "belong to `litotes bench train`"),
+        (["bench", "train", "--heads", "meen"], "Did you mean 'mean'"),
     ],
 )
 def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,6 +202,7 @@ def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: s
         ["matrix", "r.toml", "--seeds", "0"],
         ["bench", "--texts", "0"],
         ["bench", "--rounds", "-1"],
+        ["bench", "train", "--batch", "0"],
         ["evaluate", "--model", "m", "--data", "sampler", "--seed", "-1"],
         ["train", "r.toml", "--seed", "99999999999999999999"],
         ["train", "r.toml", "--seed", "many"],

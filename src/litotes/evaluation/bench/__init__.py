@@ -2,9 +2,17 @@
 
 from collections.abc import Callable
 
+from litotes.evaluation.bench.attention import attention
 from litotes.evaluation.bench.classify import classify
 from litotes.evaluation.bench.entmax import entmax
 from litotes.evaluation.bench.lines import Bench
 from litotes.evaluation.bench.pcgrad import pcgrad
+from litotes.evaluation.bench.train import train
 
-BENCHES: dict[str, Callable[..., Bench]] = {"classify": classify, "pcgrad": pcgrad, "entmax": entmax}
+BENCHES: dict[str, Callable[..., Bench]] = {
+    "classify": classify,
+    "pcgrad": pcgrad,
+    "entmax": entmax,
+    "attention": attention,
+    "train": train,
+}

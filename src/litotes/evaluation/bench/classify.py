@@ -9,6 +9,7 @@ import torch
 
 from litotes.data.packing import pack
 from litotes.encoders import pretrained
+from litotes.evaluation.bench import hugging_face
 from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
 from litotes.progress import Watch, unwatched
 
@@ -21,7 +22,7 @@ def classify(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5
     ways = {"litotes-dense": Way(lambda _: _packed(loaded, texts))}
     left_out = {}
     try:
-        reference = _hugging_face(encoder)
+        reference = hugging_face.encoder_of(encoder)
     except ImportError:
         left_out = dict.fromkeys(("hf-padded-32", "hf-1"), "transformers")
     else:
@@ -37,19 +38,7 @@ def _packed(loaded: pretrained.Pretrained, texts: Sequence[str]) -> None:
         loaded.encoder(pack(loaded.tokenizer.encode(texts[start : start + BATCH])))
 
 
-def _hugging_face(encoder: str) -> Any:
-    from transformers import AutoModel
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    return AutoModel.from_pretrained(pretrained.locate(encoder)[0], attn_implementation="sdpa", dtype=torch.float32).eval()
-
-
 def _padded(reference: Any, loaded: pretrained.Pretrained, texts: Sequence[str], size: int) -> None:
     padding = loaded.encoder.spec.padding_piece
     for start in range(0, len(texts), size):
-        pieces = loaded.tokenizer.encode(texts[start : start + size])
-        longest = max(len(text.ids) for text in pieces)
-        ids = torch.tensor([text.ids + [padding] * (longest - len(text.ids)) for text in pieces])
-        live = torch.tensor([[1] * len(text.ids) + [0] * (longest - len(text.ids)) for text in pieces])
-        reference(input_ids=ids, attention_mask=live)
+        reference(**hugging_face.padded(loaded.tokenizer.encode(texts[start : start + size]), padding))

@@ -20,9 +20,10 @@ from litotes.progress import Watch
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing the work: milliseconds for all texts (median of the rounds), and texts per second.
+    """One way of doing the work: milliseconds (median of the rounds) for what the bench says, and texts per second.
 
     against: the lines it is compared with; None: the baseline of all.
+    flops: the encoder's operations in that time (evaluation/cost.py), where they are known.
     """
 
     group: str
@@ -31,25 +32,33 @@ class Line:
     per_second: float
     ms_all_rounds: tuple[float, ...]
     against: tuple[str, ...] | None = None
+    flops: int | None = None
 
 
 @dataclass(frozen=True)
 class Bench:
-    """The lines of a run, and the machine they ran on; `left_out` says for a line whose library is absent which one that is."""
+    """The lines of a run, and the machine they ran on; `left_out` says for a line whose library is absent which one that is.
+
+    ms_of: what the milliseconds and operations of a line are for.
+    """
 
     machine: dict[str, Any]
     baseline: str
     lines: tuple[Line, ...]
     left_out: dict[str, str]
+    ms_of: str = "all texts"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def against(self, line: Line) -> tuple[str, ...]:
+        """The names of the lines it is compared with, left out or not."""
+        return (self.baseline,) if line.against is None else line.against
+
     def ratios(self, line: Line) -> dict[str, float]:
         """How many times as fast as each line it is compared with, as far as those were not left out."""
         times = {other.name: other.ms for other in self.lines}
-        against = (self.baseline,) if line.against is None else line.against
-        return {name: times[name] / line.ms for name in against if name in times}
+        return {name: times[name] / line.ms for name in self.against(line) if name in times}
 
 
 def nothing() -> None:
@@ -58,15 +67,16 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of doing the work: `act` is timed, what `prepare` makes for it is not; `against` as in Line."""
+    """One way of doing the work: `act` is timed, what `prepare` makes for it is not; `against` and `flops` as in Line."""
 
     act: Callable[[Any], object]
     prepare: Callable[[], Any] = nothing
     against: tuple[str, ...] | None = None
+    flops: int | None = None
 
 
-def take_turns(group: str, ways: Mapping[str, Way], *, n_texts: int, n_rounds: int, watch: Watch) -> tuple[Line, ...]:
-    """A line per way; the first round warms up and is not counted."""
+def take_turns(group: str, ways: Mapping[str, Way], *, n_texts: int, n_rounds: int, watch: Watch, n_batches: int = 1) -> tuple[Line, ...]:
+    """A line per way; the first round warms up and is not counted. n_batches: a round's, where milliseconds are those of one batch."""
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(n_rounds + 1):
         for name, way in ways.items():
@@ -76,7 +86,7 @@ def take_turns(group: str, ways: Mapping[str, Way], *, n_texts: int, n_rounds: i
             if number:
                 seconds[name].append(time.perf_counter() - start)
             watch("rounds", number, n_rounds, name)
-    return tuple(_line(group, name, n_texts, times, ways[name].against) for name, times in seconds.items())
+    return tuple(_line(group, name, ways[name], times, n_texts, n_batches) for name, times in seconds.items())
 
 
 def machine() -> dict[str, Any]:
@@ -90,7 +100,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _line(group: str, name: str, n_texts: int, seconds: Sequence[float], against: tuple[str, ...] | None) -> Line:
-    middle = statistics.median(seconds)
-    rounds = tuple(round(s * 1000, 1) for s in seconds)
-    return Line(group, name, round(middle * 1000, 1), round(n_texts / middle, 1), rounds, against)
+def _line(group: str, name: str, way: Way, seconds: Sequence[float], n_texts: int, n_batches: int) -> Line:
+    ms = [second * 1000 / n_batches for second in seconds]
+    middle = statistics.median(ms)
+    per_second = n_texts / (middle * n_batches) * 1000
+    return Line(group, name, round(middle, 1), round(per_second, 1), tuple(round(one, 1) for one in ms), way.against, way.flops)
