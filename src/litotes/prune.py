@@ -7,9 +7,10 @@ with its interval, time beside the dense model → the fastest one within the lo
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -77,6 +78,7 @@ class Pruned:
     points: tuple[Point, ...]
     model: Model | None
     scores: tuple[CellScores, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Point | None:
@@ -94,7 +96,8 @@ class Pruned:
 
     def as_json(self) -> dict[str, Any]:
         budget = {"loss": self.settings.loss, "sure": self.settings.sure}
-        return {"machine": machine(), "budget": budget, "points": [point.as_json() for point in self.points]}
+        points = [point.as_json() for point in self.points]
+        return {"machine": machine(), "budget": budget, "points": points, "notes": list(self.notes)}
 
 
 @dataclass(frozen=True)
@@ -193,19 +196,23 @@ def _explored(work: Work) -> Classifier:
 def _settled(work: Work, start: Classifier, target: float) -> tuple[Found, Classifier]:
     """The best shares for a target, and the classifier trained with just those."""
     classifier = deepcopy(start)
-    watch = partial(_searching, work.watch, target)
-    some = first_texts(work.train, work.settings.n_searched)
-    search = Search(
-        classifier,
-        feeder(some, classifier, work.device, freeze_below=0),
-        work.teacher,
-        dense=work.dense.classifier,
-        seed=work.recipe.seed,
-    )
-    found = search.for_target(target, watch=watch)
+    found = _found(work, classifier, target)
     options = {**work.settings.options, "shares": list(found.shares)}
     classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
     return found, _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
+
+
+def _found(work: Work, classifier: Classifier, target: float) -> Found:
+    """The shares for a target; those of a search that was done before are read back."""
+    file = work.folder / "phases" / f"search-{target:g}-{work.key(target)}.json"
+    if file.is_file():
+        content = json.loads(file.read_text("utf-8"))
+        return Found(tuple(content["shares"]), content["divergence"])
+    some = feeder(first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0)
+    search = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.recipe.seed)
+    found = search.for_target(target, watch=partial(_searching, work.watch, target))
+    write_json(file, asdict(found))
+    return found
 
 
 def _searching(watch: Watch, target: float, n_tried: int) -> None:
@@ -244,7 +251,7 @@ def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> P
     points = _points(work, settled)
     within = [point for point in points if point.loss.chance_within >= work.settings.sure]
     if not within:
-        pruned = Pruned(work.settings, points, None, ())
+        pruned = Pruned(work.settings, points, None, (), _notes(work))
         write_json(work.folder / "frontier.json", pruned.as_json())
         return pruned
     best = max(within, key=lambda point: point.speed_ratio)
@@ -253,12 +260,23 @@ def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> P
     model = _model(work, classifier, replace(best, chosen=True))
     test = work.prepared.test
     rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch) if test is not None else ()
-    pruned = Pruned(work.settings, points, model, rows)
+    pruned = Pruned(work.settings, points, model, rows, _notes(work))
     write_json(work.folder / "frontier.json", pruned.as_json())
     write_json(work.folder / "scores.json", [row.as_json() for row in rows])
     save_model(model, work.folder, card=model_card(model, rows))
     remove_folder(work.folder / "phases")
     return pruned
+
+
+def _notes(work: Work) -> tuple[str, ...]:
+    """What the user should know about the texts the choice was made by."""
+    trained = recipe_of(dict(work.dense.facts["recipe"]), "the model's recipe")
+    if trained.training.held_out or trained.data.source != work.recipe.data.source:
+        return ()
+    return (
+        "The dense model was trained with held_out = 0, so it has learned the very texts that are chosen by, and losses on them come out "
+        "too large. Train it with --set training.held_out=0.1.",
+    )
 
 
 def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:

@@ -54,6 +54,7 @@ def test_what_was_trained_is_not_trained_again(dense: Run, tmp_path: Path, monke
     assert refused.model is None
     assert "--loss" in refused.refusal()
     monkeypatch.setattr("litotes.training.loop.Loop.run", lambda _: pytest.fail("trained again"))
+    monkeypatch.setattr("litotes.evaluation.frontier.search.Search.for_target", lambda *_, **__: pytest.fail("searched again"))
     again = prune(dense.folder, "sampler", tmp_path / "pruned", settings=QUICK)
     assert again.model is not None
     assert [point.loss.points for point in again.points] == [point.loss.points for point in refused.points]
@@ -73,6 +74,13 @@ def test_a_stopped_prune_goes_on_to_the_same_model(dense: Run, tmp_path: Path) -
         prune(dense.folder, "sampler", tmp_path / "again", settings=QUICK, watch=stop_sometimes)
     again = prune(dense.folder, "sampler", tmp_path / "again", settings=QUICK)
     assert [point.loss for point in again.points] == [point.loss for point in whole.points]
+
+
+def test_texts_the_dense_model_has_learned_are_no_judge(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = tiny_recipe.changed(data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__held_out=0.0)
+    run = train(recipe, tmp_path / "dense")
+    (note,) = prune(run.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,))).notes
+    assert "held_out = 0" in note
 
 
 def test_mistakes_are_told_before_work_starts(dense: Run, tmp_path: Path) -> None:

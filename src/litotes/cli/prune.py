@@ -28,7 +28,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_scores, progress
+    from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.errors import UserError
     from litotes.plots.frontier import figure
     from litotes.plots.matrix import rendered
@@ -47,6 +47,7 @@ def run(options: argparse.Namespace) -> None:
     with progress() as watch:
         pruned = prune(Path(options.model), options.data, out, settings=settings, device=options.device, watch=watch)
     write_bytes(out / "frontier.svg", rendered(figure(pruned.points, budget=settings.loss), "svg"))
+    say(pruned.notes)
     if options.json:
         print_json(pruned.as_json())
     else:
