@@ -18,7 +18,7 @@ LEVELS = {
     "calibration": 3, "classifier": 3, "checkpoint": 3,
     "training": 4,
     "predictor": 5, "recipe": 5,
-    "preparation": 6, "evaluation": 6, "run": 6, "prune": 6, "card": 6,
+    "preparation": 6, "evaluation": 6, "run": 6, "pruning": 6, "card": 6,
     "plots": 7,
     "scale": 8,
     "cli": 9, "__main__": 9,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import chance, count, ratios, share
 
 if TYPE_CHECKING:
-    from litotes.prune import Pruned
+    from litotes.pruning import Pruned
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.errors import UserError
     from litotes.plots.frontier import figure
     from litotes.plots.matrix import rendered
-    from litotes.prune import PruneSettings, prune
+    from litotes.pruning import PruneSettings, prune
     from litotes.storage import write_bytes
 
     settings = PruneSettings(

@@ -14,7 +14,7 @@ from litotes.cli.main import main
 from litotes.data.packing import pack
 from litotes.errors import Stopped, UserError
 from litotes.predictor import Predictor
-from litotes.prune import PruneSettings, prune
+from litotes.pruning import PruneSettings, prune
 from litotes.recipe import Recipe
 from litotes.run import Run, train
 

@@ -7,14 +7,10 @@ with its interval, time beside the dense model → the fastest one within the lo
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,103 +20,22 @@ from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
 from litotes.classifier import Classifier
 from litotes.data.packing import TextSet, text_set
 from litotes.device import choose_device
-from litotes.encoders.reshaping import compacted, rebuilt
-from litotes.encoders.weights import read_tensors
 from litotes.errors import UserError
-from litotes.evaluation.bench.lines import machine
 from litotes.evaluation.cost import flops
-from litotes.evaluation.evaluate import CellScores, evaluate
+from litotes.evaluation.evaluate import evaluate
 from litotes.evaluation.frontier.points import Loss, Point, loss_of, speed_ratios
-from litotes.evaluation.frontier.search import N_CHANGES, POWERS, Found, Search, first_texts, pruning_of
+from litotes.evaluation.frontier.search import Found, first_texts
 from litotes.flow import Example
 from litotes.predictor import Predictor
 from litotes.preparation import Prepared, prepare
-from litotes.progress import Watch, prefixed, unwatched
+from litotes.progress import Watch, unwatched
+from litotes.pruning.phases import Work, explored, settle
+from litotes.pruning.result import Pruned, PruneSettings
 from litotes.recipe import Recipe, recipe_of
-from litotes.storage import locked, remove_folder, write_bytes, write_json
+from litotes.storage import locked, remove_folder, write_json
 from litotes.training.feeding import all_logits, feeder
-from litotes.training.held_out import calibrations, held_out_score
-from litotes.training.loop import Loop, Surroundings
-from litotes.training.processes import Processes
-from litotes.training.sensitivity import head_sensitivity, least_needed
+from litotes.training.held_out import calibrations
 from litotes.training.teacher import Teacher
-
-LOWEST = 0.03
-"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer."""
-
-
-@dataclass(frozen=True)
-class PruneSettings:
-    """What may be lost, and how hard to try.
-
-    loss: macro-F1 points. sure: how often the loss must be within that in a bootstrap over the held-out texts.
-    targets: times fewer operations than dense, each a point of the frontier. heads: share of the attention heads kept for good.
-    epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how much the dense model's answers count.
-    n_searched: training texts on which shares are tried. options: of the pruning `learned`.
-    """
-
-    loss: float = 0.5
-    sure: float = 0.8
-    targets: tuple[float, ...] = (1.5, 2.0, 2.5, 3.0)
-    heads: float = 0.67
-    epochs: int = 6
-    settle_epochs: int = 4
-    teacher: float = 0.9
-    n_searched: int = 192
-    options: dict[str, Any] = field(default_factory=lambda: {"importance": "value", "fuse": True, "restore": True})
-
-
-@dataclass(frozen=True)
-class Pruned:
-    """The frontier, and the model chosen from it with its scores on the test split; None where no point is within the loss."""
-
-    settings: PruneSettings
-    points: tuple[Point, ...]
-    model: Model | None
-    scores: tuple[CellScores, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def chosen(self) -> Point | None:
-        return next((point for point in self.points if point.chosen), None)
-
-    def refusal(self) -> str:
-        """Why nothing was chosen, and what to do."""
-        best = min(self.points, key=lambda point: point.loss.points)
-        low, high = best.loss.interval
-        return (
-            f"No setting loses at most {self.settings.loss:g} points with a certainty of {self.settings.sure:g}: the best, "
-            f"{best.flops_ratio:.1f} times fewer operations, loses {best.loss.points:.1f} ({low:.1f} to {high:.1f}). "
-            "Allow more with --loss, be less --sure, try milder --targets, or hold more texts out; what is trained is kept."
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        budget = {"loss": self.settings.loss, "sure": self.settings.sure}
-        points = [point.as_json() for point in self.points]
-        return {"machine": machine(), "budget": budget, "points": points, "notes": list(self.notes)}
-
-
-@dataclass(frozen=True)
-class Work:
-    """All that the phases share."""
-
-    settings: PruneSettings
-    recipe: Recipe
-    prepared: Prepared
-    dense: Model
-    train: TextSet
-    held_out: TextSet
-    teacher: Teacher
-    device: torch.device
-    folder: Path
-    watch: Watch
-
-    def key(self, *more: object) -> str:
-        """A name for what a phase depends on: a phase found under it need not be done again."""
-        chosen_by = {"loss", "sure", "targets", "settle_epochs"}  # what the phases themselves do not depend on
-        settings = {name: value for name, value in vars(self.settings).items() if name not in chosen_by}
-        parts = (self.recipe.key(), self.prepared.fingerprint(), self.dense.facts["key"], settings, more)
-        return sha256(repr(parts).encode()).hexdigest()[:12]
 
 
 def prune(
@@ -137,8 +52,8 @@ def prune(
         raise UserError("There are no held-out texts to choose by. Give a source with more training texts.")
     with locked(out):
         work = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
-        start = _explored(work)
-        settled = [(target, *_settled(work, start, target)) for target in sorted(set(settings.targets))]
+        start = explored(work)
+        settled = [(target, *settle(work, start, target)) for target in sorted(set(settings.targets))]
         return _finish(work, settled)
 
 
@@ -177,74 +92,6 @@ def _unlabelled(prepared: Prepared) -> list[Example]:
     known |= {example.text for example in prepared.whole if example.split != "train"}
     others = {example.text: example for example in prepared.whole if example.split == "train" and example.text not in known}
     return [replace(example, labels={}) for example in others.values()]
-
-
-def _explored(work: Work) -> Classifier:
-    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds."""
-    classifier = deepcopy(work.dense.classifier)
-    if work.settings.heads < 1:
-        source = feeder(work.train, classifier, work.device, freeze_below=0)
-        kept = least_needed(head_sensitivity(classifier, source), work.settings.heads)
-        classifier.encoder = compacted(classifier.encoder, kept)
-    n_layers = len(classifier.encoder.spec.walk)
-    lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
-    options = {**work.settings.options, "shares": lowest, "explore": 1.0}
-    classifier.encoder = rebuilt(classifier.encoder, pruning="learned", pruning_options=options)
-    return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
-
-
-def _settled(work: Work, start: Classifier, target: float) -> tuple[Found, Classifier]:
-    """The best shares for a target, and the classifier trained with just those."""
-    classifier = deepcopy(start)
-    found = _found(work, classifier, target)
-    options = {**work.settings.options, "shares": list(found.shares)}
-    classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
-    return found, _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
-
-
-def _found(work: Work, classifier: Classifier, target: float) -> Found:
-    """The shares for a target; those of a search that was done before are read back."""
-    file = work.folder / "phases" / f"search-{target:g}-{work.key(target)}.json"
-    if file.is_file():
-        content = json.loads(file.read_text("utf-8"))
-        return Found(tuple(content["shares"]), content["divergence"])
-    some = feeder(first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0)
-    search = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.recipe.seed)
-    found = search.for_target(target, watch=partial(_searching, work.watch, target))
-    write_json(file, asdict(found))
-    return found
-
-
-def _searching(watch: Watch, target: float, n_tried: int) -> None:
-    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
-
-
-def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
-    """Trains with the teacher; a phase that was done before is read back."""
-    key = work.key(phase, epochs, pruning_of(classifier).shares)
-    folder = work.folder / "phases" / f"{phase}-{key}"
-    weights = folder / "weights.safetensors"
-    if weights.is_file():
-        classifier.load_state_dict(read_tensors(weights))
-        return classifier.eval()
-    training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
-    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
-    validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None
-    around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = feeder(work.train, classifier, work.device, freeze_below=0)
-    loop = Loop(classifier, texts, training, seed=work.recipe.seed, surroundings=around, validate=validate, teacher=work.teacher)
-    loop.resume()
-    loop.run()
-    write_bytes(weights, _as_bytes(classifier))
-    loop.checkpoints.clear()
-    return classifier.eval()
-
-
-def _as_bytes(classifier: Classifier) -> bytes:
-    from safetensors.torch import save
-
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in classifier.state_dict().items()})
 
 
 def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> Pruned:

@@ -1,0 +1,127 @@
+"""The phases of pruning: heads leave for good, budgets are learned, searched for and settled.
+
+Every phase is known by a hash of all it depends on; one that was done before is read back, one that was stopped goes on.
+"""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import asdict, dataclass
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from litotes.checkpoint import Model
+from litotes.classifier import Classifier
+from litotes.data.packing import TextSet
+from litotes.encoders.reshaping import compacted, rebuilt
+from litotes.encoders.weights import read_tensors
+from litotes.evaluation.frontier.search import N_CHANGES, POWERS, Found, Search, first_texts, pruning_of
+from litotes.preparation import Prepared
+from litotes.progress import Watch, prefixed
+from litotes.pruning.result import PruneSettings
+from litotes.recipe import Recipe
+from litotes.storage import write_bytes, write_json
+from litotes.training.feeding import feeder
+from litotes.training.held_out import held_out_score
+from litotes.training.loop import Loop, Surroundings
+from litotes.training.processes import Processes
+from litotes.training.sensitivity import head_sensitivity, least_needed
+from litotes.training.teacher import Teacher
+
+LOWEST = 0.03
+"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """All that the phases share."""
+
+    settings: PruneSettings
+    recipe: Recipe
+    prepared: Prepared
+    dense: Model
+    train: TextSet
+    held_out: TextSet
+    teacher: Teacher
+    device: torch.device
+    folder: Path
+    watch: Watch
+
+    def key(self, *more: object) -> str:
+        """A name for what a phase depends on: a phase found under it need not be done again."""
+        chosen_by = {"loss", "sure", "targets", "settle_epochs"}  # what the phases themselves do not depend on
+        settings = {name: value for name, value in vars(self.settings).items() if name not in chosen_by}
+        parts = (self.recipe.key(), self.prepared.fingerprint(), self.dense.facts["key"], settings, more)
+        return sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def explored(work: Work) -> Classifier:
+    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds."""
+    classifier = deepcopy(work.dense.classifier)
+    if work.settings.heads < 1:
+        source = feeder(work.train, classifier, work.device, freeze_below=0)
+        kept = least_needed(head_sensitivity(classifier, source), work.settings.heads)
+        classifier.encoder = compacted(classifier.encoder, kept)
+    n_layers = len(classifier.encoder.spec.walk)
+    lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
+    options = {**work.settings.options, "shares": lowest, "explore": 1.0}
+    classifier.encoder = rebuilt(classifier.encoder, pruning="learned", pruning_options=options)
+    return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
+
+
+def settle(work: Work, start: Classifier, target: float) -> tuple[Found, Classifier]:
+    """The best shares for a target, and the classifier trained with just those."""
+    classifier = deepcopy(start)
+    found = _found(work, classifier, target)
+    options = {**work.settings.options, "shares": list(found.shares)}
+    classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
+    return found, _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
+
+
+def _found(work: Work, classifier: Classifier, target: float) -> Found:
+    """The shares for a target; those of a search that was done before are read back."""
+    file = work.folder / "phases" / f"search-{target:g}-{work.key(target)}.json"
+    if file.is_file():
+        content = json.loads(file.read_text("utf-8"))
+        return Found(tuple(content["shares"]), content["divergence"])
+    some = feeder(first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0)
+    search = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.recipe.seed)
+    found = search.for_target(target, watch=partial(_searching, work.watch, target))
+    write_json(file, asdict(found))
+    return found
+
+
+def _searching(watch: Watch, target: float, n_tried: int) -> None:
+    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
+
+
+def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
+    """Trains with the teacher; a phase that was done before is read back."""
+    key = work.key(phase, epochs, pruning_of(classifier).shares)
+    folder = work.folder / "phases" / f"{phase}-{key}"
+    weights = folder / "weights.safetensors"
+    if weights.is_file():
+        classifier.load_state_dict(read_tensors(weights))
+        return classifier.eval()
+    training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
+    validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None
+    around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = feeder(work.train, classifier, work.device, freeze_below=0)
+    loop = Loop(classifier, texts, training, seed=work.recipe.seed, surroundings=around, validate=validate, teacher=work.teacher)
+    loop.resume()
+    loop.run()
+    write_bytes(weights, _as_bytes(classifier))
+    loop.checkpoints.clear()
+    return classifier.eval()
+
+
+def _as_bytes(classifier: Classifier) -> bytes:
+    from safetensors.torch import save
+
+    return save({name: tensor.detach().cpu().contiguous() for name, tensor in classifier.state_dict().items()})
