@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -27,13 +28,28 @@ FUSED = -1
 class Choice:
     """Pieces that stay and pieces that leave: their places in the packed tensor, in order, and the layouts of both.
 
-    A text's fused piece, if it has one, is the last of those that leave.
+    by_importance: places of all pieces, text after text, the most important one first. (piece,)
+    before, kept: the layouts of all and of those that stay. Who leaves is worked out only where somebody asks.
     """
 
-    stay: Tensor  # (piece,)
-    leave: Tensor  # (piece,)
+    by_importance: Tensor
+    before: Layout
     kept: Layout
-    gone: Layout
+
+    @cached_property
+    def stay(self) -> Tensor:
+        """(piece,)"""
+        return self.by_importance[self.before.starts[self.kept.texts] + self.kept.positions].sort().values
+
+    @cached_property
+    def leave(self) -> Tensor:
+        """A text's fused piece, if it has one, is the last. (piece,)"""
+        text = self.gone.texts
+        return self.by_importance[self.before.starts[text] + self.kept.counts[text] + self.gone.positions].sort().values
+
+    @cached_property
+    def gone(self) -> Layout:
+        return Layout.of([n - kept for n, kept in zip(self.before.lengths, self.kept.lengths, strict=True)], self.before.device)
 
 
 @dataclass(frozen=True)
@@ -80,12 +96,8 @@ class Survivors:
         """The `counts` most important pieces of each text stay; its first always does. Of two that are alike the earlier one stays."""
         score = self.importance.masked_fill(self.origin == FUSED, -torch.inf).masked_fill(self.layout.positions == 0, torch.inf)
         by_score = score.argsort(descending=True, stable=True)
-        order = by_score[self.layout.texts[by_score].argsort(stable=True)]  # text after text, the most important piece first
-        kept = Layout.of(counts, self.layout.device)
-        gone = Layout.of([n - count for n, count in zip(self.layout.lengths, counts, strict=True)], self.layout.device)
-        stay = order[self.layout.starts[kept.texts] + kept.positions]
-        leave = order[self.layout.starts[gone.texts] + kept.counts[gone.texts] + gone.positions]
-        return Choice(stay.sort().values, leave.sort().values, kept, gone)
+        order = by_score[self.layout.texts[by_score].argsort(stable=True)]  # text after text
+        return Choice(order, self.layout, Layout.of(counts, self.layout.device))
 
     def without(self, choice: Choice) -> Survivors:
         """The state of the pieces that stay."""
