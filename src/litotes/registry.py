@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from inspect import signature
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from litotes.errors import UserError
 
@@ -31,13 +31,25 @@ def build(table: Mapping[str, Callable[..., Entry]], name: str, kind: str, *fixe
     return table[name](*fixed, **options)
 
 
-def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Iterable[str]) -> None:
-    """Tells a wrong name, or an option the entry does not have."""
-    known = options_of(pick(table, name, kind))
-    for option in options:
+def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Mapping[str, Any]) -> None:
+    """Tells a wrong name, an option the entry does not have, or a value of another type than the option's."""
+    entry = pick(table, name, kind)
+    known = options_of(entry)
+    for option, value in options.items():
         if option not in known:
             hint = unknown(option, known, f"option of the {kind} {name!r} called") if known else f"The {kind} {name!r} has no options."
             raise UserError(hint)
+        _check_type(entry, f"{option} of the {kind} {name!r}", option, value)
+
+
+def _check_type(entry: Callable[..., object], what: str, option: str, value: object) -> None:
+    from pydantic import TypeAdapter, ValidationError  # takes a moment; `litotes --help` does without
+
+    hint = get_type_hints(getattr(entry, "__init__", entry)).get(option, Any)
+    try:
+        TypeAdapter(hint).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise UserError(f"{what} = {value!r}: {error.errors(include_url=False)[0]['msg']}.") from error
 
 
 def options_of(entry: Callable[..., object]) -> dict[str, Any]:

@@ -95,6 +95,22 @@ def test_removal_equals_masking_at_all_lengths(seed: int) -> None:
     torch.testing.assert_close(encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0)
 
 
+@pytest.mark.parametrize(
+    "family",
+    [{"family": "mpnet", "n_relative_buckets": 8}, {"family": "albert", "n_layer_groups": 2, "group_size": 1}],
+    ids=["bias by distance", "blocks that repeat"],
+)
+@pytest.mark.parametrize("name", ["shares", "few", "value"])
+def test_removal_equals_masking_in_other_families(family: dict[str, Any], name: str) -> None:
+    """A bias by distance must go by where pieces stood, not by where they have moved up to."""
+    encoder, batch = encoder_of(**family, **SETTINGS[name]), batch_of()
+    if encoder.relative_bias is not None:
+        torch.nn.init.normal_(encoder.relative_bias.by_bucket.weight, std=2.0)
+    encoding, expected = encoder(batch), masked_walk(encoder, batch)
+    assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
+    torch.testing.assert_close(encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0)
+
+
 def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weighting: str) -> None:
     encoder = encoder_of(weighting=weighting, **setting)
     batch = batch_of()
@@ -238,8 +254,12 @@ def test_the_authors_schedule() -> None:
         ({"schedule": [0.5, 0.5]}, "2 shares for 4 layers"),
         ({"schedule": [0.5, 0.6, 0.5, 0.5]}, "never rise"),
         ({"schedule": [0.5, 0.5, 0.5, 0.0]}, "above 0"),
-        ({"final": 0}, "final = 0"),
-        ({"importance": "norm"}, "received or value"),
+        ({"final": 0.0}, "final = 0"),
+        ({"final": 0.3}, "goes with the schedules linear and geometric"),
+        ({"final_heads": 0.3}, "authors"),
+        ({"schedule": 0.5}, "schedule"),
+        ({"restore": "no"}, "restore"),
+        ({"importance": "norm"}, "importance"),
         ({"finale": 0.5}, "Did you mean 'final'"),
     ],
 )

@@ -49,6 +49,17 @@ def test_the_search_meets_its_target_and_tells_what_it_tries(tiny: Pretrained, t
     assert all(after <= before for before, after in zip(found.shares, found.shares[1:], strict=False))
 
 
+def test_the_search_takes_the_best_of_what_it_tries(tiny: Pretrained, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
+    source = WholeTexts(texts_of(tiny), torch.device("cpu"))
+    search = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0)
+    tried = []
+    honest = Search._try
+    monkeypatch.setattr(Search, "_try", lambda *a: tried.append(honest(*a)) or tried[-1])
+    found = search.for_target(2.0, watch=lambda _: None)
+    assert found.divergence == min(one.divergence for one in tried) < max(one.divergence for one in tried)
+
+
 def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     source = WholeTexts(texts_of(tiny), torch.device("cpu"))

@@ -49,7 +49,7 @@ def test_a_pruned_model_is_chosen_saved_and_answers(dense: Run, tmp_path: Path) 
 
 def test_what_was_trained_is_not_trained_again(dense: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A budget that nothing meets leaves the phases; asked again with more, it only has to choose."""
-    strict = replace(QUICK, loss=-1000.0)
+    strict = replace(QUICK, loss=-101.0)
     refused = prune(dense.folder, "sampler", tmp_path / "pruned", settings=strict)
     assert refused.model is None
     assert "--loss" in refused.refusal()
@@ -79,8 +79,35 @@ def test_a_stopped_prune_goes_on_to_the_same_model(dense: Run, tmp_path: Path) -
 def test_texts_the_dense_model_has_learned_are_no_judge(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__held_out=0.0)
     run = train(recipe, tmp_path / "dense")
-    (note,) = prune(run.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,))).notes
-    assert "held_out = 0" in note
+    pruned = prune(run.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5, 90.0, 99.0)))
+    assert any("held_out = 0" in note for note in pruned.notes)
+    assert any("cannot be reached" in note for note in pruned.notes)
+    assert len(pruned.points) == 2  # two targets out of reach end in the same shares
+
+
+def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
+    from litotes.data.corpus import example_key
+    from litotes.preparation import prepare
+    from litotes.pruning.prune import _unlabelled
+    from litotes.recipe import recipe_of
+
+    recipe = recipe_of(dict(dense.model.facts["recipe"]), "test").changed(data__where__variety="en-AU")
+    prepared = prepare(recipe)
+    others = _unlabelled(prepared)
+    assert others
+    assert not any(example.labels for example in others)
+    assert {example.variety for example in others} >= {"en-IN", "en-UK"}
+    forbidden = {example_key(example) for example in prepared.whole if example.split != "train"}
+    forbidden |= {example_key(example) for part in (prepared.train, prepared.held_out) for example in part}
+    assert not forbidden & {example_key(example) for example in others}
+
+
+def test_the_pruned_folder_is_not_the_dense_run(dense: Run, tmp_path: Path) -> None:
+    prune(dense.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
+    facts = load_model(tmp_path / "pruned").facts
+    assert facts["key"] != dense.model.facts["key"] == facts["dense"]
+    assert facts["recipe"]["model"]["pruning"] == "learned"
+    assert "times fewer operations" in (tmp_path / "pruned" / "README.md").read_text("utf-8")
 
 
 def test_mistakes_are_told_before_work_starts(dense: Run, tmp_path: Path) -> None:
@@ -89,6 +116,15 @@ def test_mistakes_are_told_before_work_starts(dense: Run, tmp_path: Path) -> Non
         prune(dense.folder, "sampler", tmp_path / "pruned", settings=QUICK)
     with pytest.raises(UserError, match="pruned already"):
         prune(tmp_path / "pruned", "sampler", tmp_path / "twice", settings=QUICK)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"thesis\.txt"):
+        prune(dense.folder, "sampler", tmp_path / "full", settings=QUICK)
+    moods = ("negative", "neutral", "positive")
+    (tmp_path / "three.csv").write_text("text,mood\n" + "".join(f"tea {n},{moods[n % 3]}\n" for n in range(60)))
+    source = f"table:{tmp_path / 'three.csv'}?label.sentiment=mood"
+    with pytest.raises(UserError, match="same labels"):
+        prune(dense.folder, source, tmp_path / "new", settings=QUICK)
     with pytest.raises(UserError, match="not a model folder"):
         prune(tmp_path / "nowhere", "sampler", tmp_path / "new", settings=QUICK)
 
@@ -96,7 +132,7 @@ def test_mistakes_are_told_before_work_starts(dense: Run, tmp_path: Path) -> Non
 def test_the_command(dense: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     quick = ["--targets", "1.5,2", "--epochs", "1", "--settle", "1", "--heads", "1", "--device", "cpu"]
     command = ["prune", "--model", str(dense.folder), "--data", "sampler", *quick]
-    assert main([*command, "--loss", "-1000", "--out", str(tmp_path / "out")]) == 2
+    assert main([*command, "--loss", "-100", "--out", str(tmp_path / "out")]) == 2
     assert "Allow more with --loss" in capsys.readouterr().err
     assert (tmp_path / "out" / "frontier.svg").read_text("utf-8").startswith("<?xml")
     assert main([*command, "--loss", "100"]) == 0

@@ -443,3 +443,17 @@ def test_parameters_of_a_weighting_are_saved(tiny_recipe: Recipe, tmp_path: Path
     assert heat.abs().max() > 0
     assert torch.equal(load_model(tmp_path / "run").classifier.encoder.blocks[0].attention.weighting.heat, heat)
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_an_epoch_in_which_sparsity_still_rises_is_not_the_best(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    """With a ramp over the whole training only the last epoch shows the model as it will be."""
+    rising = tiny_recipe.changed(
+        model__weighting="top_k",
+        model__weighting_options={"sparsity": 0.8, "ramp": 1.0},
+        model__max_pieces=16,
+        training__epochs=5,
+        training__patience=1,
+    )
+    run = train(rising, tmp_path / "run")
+    assert run.model.facts["best_epoch"] == 5
+    assert len(run.model.facts["history"]) == 5

@@ -11,7 +11,7 @@ from litotes.data.tasks import SENTIMENT
 from litotes.encoders.pretrained import Pretrained
 from litotes.flow import Example
 from litotes.training.feeding import WholeTexts
-from litotes.training.sensitivity import head_sensitivity, least_needed
+from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 
 
 def test_a_head_that_says_nothing_is_not_needed(tiny: Pretrained) -> None:
@@ -31,4 +31,4 @@ def test_a_head_that_says_nothing_is_not_needed(tiny: Pretrained) -> None:
 @pytest.mark.parametrize(("share", "expected"), [(1.0, [[0, 1, 2], [0, 1, 2]]), (0.5, [[0, 1], [1]]), (0.01, [[0], [1]])])
 def test_the_most_needed_heads_stay_and_one_in_every_block(share: float, expected: list[list[int]]) -> None:
     sensitivity = torch.tensor([[0.9, 0.8, 0.3], [0.1, 0.2, 0.15]])
-    assert least_needed(sensitivity, share) == expected
+    assert heads_to_keep(sensitivity, share) == expected

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
+from litotes.recipe import Recipe
 from litotes.training.teacher import Teacher
 
 
@@ -35,3 +38,31 @@ def test_labels_and_teacher_share_the_loss() -> None:
 
 def test_a_number_is_imitated_by_squared_error() -> None:
     assert Teacher({}, share=1.0).differences(torch.tensor([[2.0]]), torch.tensor([[0.5]])).item() == pytest.approx(2.25)
+
+
+def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    """Texts without a label are learned from the teacher alone, and only with a share for it."""
+    from litotes.classifier import Classifier
+    from litotes.data.packing import text_set
+    from litotes.data.tasks import SENTIMENT
+    from litotes.encoders import pretrained
+    from litotes.flow import Example
+    from litotes.training.feeding import WholeTexts, all_logits
+    from litotes.training.loop import Loop, Surroundings
+    from litotes.training.processes import Processes
+
+    cpu = torch.device("cpu")
+    settings = tiny_recipe.training.model_copy(update={"epochs": 15, "batch_texts": 4, "learning_rate": 3e-3})
+    learned = {}
+    for share in (0.0, 1.0):
+        loaded = pretrained.load(tiny_recipe.model.encoder)
+        torch.manual_seed(0)
+        classifier = Classifier(loaded.encoder, [SENTIMENT], head="mean", dropout=0.0)
+        examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
+        source = WholeTexts(text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
+        wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
+        around = Surroundings(cpu, tmp_path / str(share), "key", Processes())
+        Loop(classifier, source, settings, seed=0, surroundings=around, teacher=Teacher({"sentiment": wanted}, share)).run()
+        learned[share] = all_logits(source, classifier)["sentiment"].argmax(-1).tolist()
+    assert learned[1.0] == [1, 0, 1, 0]
+    assert learned[0.0] != [1, 0, 1, 0]

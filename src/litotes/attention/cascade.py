@@ -24,7 +24,8 @@ class Cascade(Pruning):
     """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by Σ|output|.
 
     schedule: `authors` (0.9 of the pieces and 0.97 of the attention heads at every second layer), `linear` or `geometric` (down to
-    `final` and `final_heads` after the last layer), or a list with the share of pieces that goes on after each layer.
+    `final`, 0.5 unless said, and `final_heads`, 1 unless said, after the last layer), or a list with the share of pieces that goes on
+    after each layer.
     importance: `received`, the formula above, or `value`, where every weight counts by the length of the value it moves (Kobayashi et
     al. 2020, arXiv 2004.10102).
     """
@@ -36,8 +37,8 @@ class Cascade(Pruning):
         width: int,
         *,
         schedule: str | Sequence[float] = "authors",
-        final: float = 0.5,
-        final_heads: float = 1.0,
+        final: float | None = None,
+        final_heads: float | None = None,
         importance: Literal["received", "value"] = "received",
         restore: bool = False,
         fuse: bool = False,
@@ -63,19 +64,23 @@ def received(seen: Seen, *, by_value: bool) -> Tensor:
     return weights.sum(-1)
 
 
-def plan_of(schedule: str | Sequence[float], n_layers: int, *, final: float, final_heads: float) -> Plan:
+def plan_of(schedule: str | Sequence[float], n_layers: int, *, final: float | None, final_heads: float | None) -> Plan:
     """The shares a schedule stands for. Named ones leave the first layer as it is."""
     for name, share in (("final", final), ("final_heads", final_heads)):
-        if not 0 < share <= 1:
+        if share is not None and not 0 < share <= 1:
             raise UserError(f"{name} = {share} is no share: choose a number above 0 and up to 1.")
+    if final is not None and schedule not in ("linear", "geometric"):
+        raise UserError(f"final = {final} goes with the schedules linear and geometric; this one says itself what goes on.")
     if not isinstance(schedule, str):
-        return Plan(checked_shares(schedule, n_layers), _along("geometric", final_heads, n_layers))
+        return Plan(checked_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers))
     if schedule == "authors":
+        if final_heads is not None:
+            raise UserError(f"final_heads = {final_heads} does not go with the authors' schedule. Choose linear, geometric or a list.")
         n_cuts = [(layer + 1) // 2 for layer in range(n_layers)]  # at layers 1, 3, 5, …
         return Plan(tuple(AUTHORS_PIECES**n for n in n_cuts), tuple(AUTHORS_HEADS**n for n in n_cuts))
     if schedule not in SCHEDULES:
         raise UserError(f"schedule = {schedule!r} is not known: write {', '.join(SCHEDULES)}, or a list with a share for every layer.")
-    return Plan(_along(schedule, final, n_layers), _along(schedule, final_heads, n_layers))
+    return Plan(_along(schedule, final or 0.5, n_layers), _along(schedule, final_heads or 1.0, n_layers))
 
 
 def checked_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:

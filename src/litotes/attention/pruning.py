@@ -71,16 +71,12 @@ def count(share: float, whole: int) -> int:
 
 
 class Pruning(nn.Module, ABC):
-    """Says what goes on. A new pruning gives its `plan` and may count importance in its own way.
-
-    progress: how much of the training is done, 0 to 1; 1 when nobody trains.
-    """
+    """Says what goes on. A new pruning gives its `plan` and counts importance in its own way."""
 
     def __init__(self, n_layers: int, n_attention_heads: int, width: int, *, restore: bool = False, fuse: bool = False) -> None:
         super().__init__()
         self.n_layers, self.n_attention_heads, self.width = n_layers, n_attention_heads, width
         self.restore, self.fuse = restore, fuse
-        self.progress = 1.0
 
     @abstractmethod
     def plan(self) -> Plan:

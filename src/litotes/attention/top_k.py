@@ -27,6 +27,10 @@ class Choosing(Weighting):
         self.sparsity, self.ramp = sparsity, ramp
 
     @property
+    def is_settled(self) -> bool:
+        return self.progress >= self.ramp
+
+    @property
     def sparsity_now(self) -> float:
         if not self.training or not self.ramp:
             return self.sparsity

@@ -29,6 +29,11 @@ class Weighting(nn.Module, ABC):
         self.n_attention_heads = n_attention_heads
         self.progress = 1.0
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether training no longer changes what the weighting does: an epoch before that says little about the model."""
+        return True
+
     @abstractmethod
     def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
         """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not live get exactly 0.

@@ -26,6 +26,11 @@ def chance(text: str) -> float:
     return _number(text, "between 0 and 1", lambda number: 0 <= number <= 1)
 
 
+def points(text: str) -> float:
+    """Points of a score, below 0 where something has to be gained."""
+    return _number(text, "between -100 and 100", lambda number: -100 <= number <= 100)
+
+
 def ratios(text: str) -> tuple[float, ...]:
     """Numbers above 1, with commas between them."""
     return tuple(_number(part, "a number above 1", lambda number: 1 < number < 100) for part in text.split(","))

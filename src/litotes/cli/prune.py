@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.cli.numbers import chance, count, ratios, share
+from litotes.cli.numbers import chance, count, points, ratios, share
 
 if TYPE_CHECKING:
     from litotes.pruning import Pruned
@@ -16,7 +16,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("prune", parents=[common], help="the fastest pruning within a loss of macro-F1", allow_abbrev=False)
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
     parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by (held out) and to test on")
-    parser.add_argument("--loss", type=float, default=0.5, metavar="POINTS", help="macro-F1 points that may be lost (default 0.5)")
+    parser.add_argument("--loss", type=points, default=0.5, metavar="POINTS", help="macro-F1 points that may be lost (default 0.5)")
     sure = "how often the loss must be within that in a bootstrap over the held-out texts (default 0.8)"
     parser.add_argument("--sure", type=chance, default=0.8, metavar="SHARE", help=sure)
     targets = "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
         heads=options.heads,
         epochs=options.epochs,
         settle_epochs=options.settle,
+        seed=options.seed or 0,
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
     with progress() as watch:
@@ -68,5 +69,5 @@ def _print(pruned: Pruned) -> None:
         numbers = (f"{point.flops_ratio:.2f}", f"{point.speed_ratio:.2f}", f"{point.loss.points:+.2f}", f"{low:+.2f} to {high:+.2f}")
         shares = " ".join(f"{share:.2f}" for share in point.shares)
         rows.append((*numbers, f"{point.loss.chance_within:.2f}", test, shares, "chosen" if point.chosen else ""))
-    head = ("operations saved", "speed", "loss", "95 % interval", "chance within", "loss on test", "pieces that go on", "")
+    head = ("times fewer operations", "times as fast", "loss", "95 % interval", "chance within", "loss on test", "pieces that go on", "")
     print_table(head, rows, title="Against our own dense model: times fewer operations, times as fast, macro-F1 points lost")

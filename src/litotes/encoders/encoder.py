@@ -247,8 +247,7 @@ class Encoder(nn.Module):
         return Encoding(hidden, there.layout, there.origin)
 
     def pace(self, progress: float) -> None:
-        """Tells the seams of attention how much of the training is done, 0 to 1."""
-        self.pruning.progress = progress
+        """Tells the weightings how much of the training is done, 0 to 1."""
         for attention in self.attentions:
             attention.weighting.progress = progress
 

@@ -25,11 +25,11 @@ from litotes.progress import Watch, prefixed
 from litotes.pruning.result import PruneSettings
 from litotes.recipe import Recipe
 from litotes.storage import write_bytes, write_json
-from litotes.training.feeding import feeder
+from litotes.training.feeding import Feeder, feeder
 from litotes.training.held_out import held_out_score
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import Processes
-from litotes.training.sensitivity import head_sensitivity, least_needed
+from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 from litotes.training.teacher import Teacher
 
 LOWEST = 0.03
@@ -64,8 +64,7 @@ def explored(work: Work) -> Classifier:
     classifier = deepcopy(work.dense.classifier)
     if work.settings.heads < 1:
         source = feeder(work.train, classifier, work.device, freeze_below=0)
-        kept = least_needed(head_sensitivity(classifier, source), work.settings.heads)
-        classifier.encoder = compacted(classifier.encoder, kept)
+        classifier.encoder = compacted(classifier.encoder, _heads(work, classifier, source))
     n_layers = len(classifier.encoder.spec.walk)
     lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
     options = {**work.settings.options, "shares": lowest, "explore": 1.0}
@@ -73,24 +72,34 @@ def explored(work: Work) -> Classifier:
     return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
 
 
-def settle(work: Work, start: Classifier, target: float) -> tuple[Found, Classifier]:
-    """The best shares for a target, and the classifier trained with just those."""
+def _heads(work: Work, classifier: Classifier, source: Feeder) -> list[list[int]]:
+    """The attention heads to keep; once chosen they stay chosen, for other machines may tell near ties apart in another way."""
+    file = work.folder / "phases" / f"heads-{work.key()}.json"
+    if file.is_file():
+        return list(json.loads(file.read_text("utf-8")))
+    kept = heads_to_keep(head_sensitivity(classifier, source), work.settings.heads)
+    write_json(file, kept)
+    return kept
+
+
+def settle(work: Work, start: Classifier, target: float, found: Found) -> Classifier:
+    """The classifier trained with just the shares found for a target."""
     classifier = deepcopy(start)
-    found = _found(work, classifier, target)
     options = {**work.settings.options, "shares": list(found.shares)}
     classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
-    return found, _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
+    return _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
 
 
-def _found(work: Work, classifier: Classifier, target: float) -> Found:
-    """The shares for a target; those of a search that was done before are read back."""
+def search(work: Work, start: Classifier, target: float) -> Found:
+    """The best shares for a target; those of a search that was done before are read back."""
     file = work.folder / "phases" / f"search-{target:g}-{work.key(target)}.json"
     if file.is_file():
         content = json.loads(file.read_text("utf-8"))
         return Found(tuple(content["shares"]), content["divergence"])
+    classifier = deepcopy(start)
     some = feeder(first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0)
-    search = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.recipe.seed)
-    found = search.for_target(target, watch=partial(_searching, work.watch, target))
+    tries = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.settings.seed)
+    found = tries.for_target(target, watch=partial(_searching, work.watch, target))
     write_json(file, asdict(found))
     return found
 
@@ -101,7 +110,7 @@ def _searching(watch: Watch, target: float, n_tried: int) -> None:
 
 def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
     """Trains with the teacher; a phase that was done before is read back."""
-    key = work.key(phase, epochs, pruning_of(classifier).shares)
+    key = work.key(phase, epochs, pruning_of(classifier).shares, classifier.encoder.spec.heads_kept)
     folder = work.folder / "phases" / f"{phase}-{key}"
     weights = folder / "weights.safetensors"
     if weights.is_file():
@@ -113,7 +122,7 @@ def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, val
     around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
     folder.mkdir(parents=True, exist_ok=True)
     texts = feeder(work.train, classifier, work.device, freeze_below=0)
-    loop = Loop(classifier, texts, training, seed=work.recipe.seed, surroundings=around, validate=validate, teacher=work.teacher)
+    loop = Loop(classifier, texts, training, seed=work.settings.seed, surroundings=around, validate=validate, teacher=work.teacher)
     loop.resume()
     loop.run()
     write_bytes(weights, _as_bytes(classifier))

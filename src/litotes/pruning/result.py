@@ -19,6 +19,7 @@ class PruneSettings:
     targets: times fewer operations than dense, each a point of the frontier. heads: share of the attention heads kept for good.
     epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how much the dense model's answers count.
     n_searched: training texts on which shares are tried. options: of the pruning `learned`.
+    seed: of all that is drawn here; which texts are held out is the dense run's affair.
     """
 
     loss: float = 0.5
@@ -29,6 +30,7 @@ class PruneSettings:
     settle_epochs: int = 4
     teacher: float = 0.9
     n_searched: int = 192
+    seed: int = 0
     options: dict[str, Any] = field(default_factory=lambda: {"importance": "value", "fuse": True, "restore": True})
 
 

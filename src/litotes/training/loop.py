@@ -181,7 +181,9 @@ class Loop:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""
         assert self.validate is not None
         state, score = self.state, self.validate()
-        if score is None:
+        self.classifier.encoder.pace(state.step / self.n_steps)
+        if score is None or not all(attention.weighting.is_settled for attention in self.classifier.encoder.attentions):
+            # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any, and nobody loses patience.
             self.tensors.keep_best()
             state.best_epoch = state.epoch + 1
         elif state.best_score is None or score > state.best_score:

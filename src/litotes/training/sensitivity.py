@@ -41,7 +41,7 @@ def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 5
     return torch.stack([layer / layer.norm().clamp(min=1e-12) for layer in total]).cpu()
 
 
-def least_needed(sensitivity: Tensor, share: float) -> list[list[int]]:
+def heads_to_keep(sensitivity: Tensor, share: float) -> list[list[int]]:
     """The attention heads to keep in every block when `share` of all are kept: the most needed ones, and at least one a block."""
     n_blocks, n_heads = sensitivity.shape
     kept = [{int(layer.argmax())} for layer in sensitivity]
