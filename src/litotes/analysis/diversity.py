@@ -70,12 +70,9 @@ class Diversity(Result):
                 f"Attention heads differ most in layer {self.divergence.index(most) + 1} (Jensen-Shannon divergence {most:.2f} bits) "
                 f"and least in layer {self.divergence.index(least) + 1} ({least:.2f})."
             )
-        jobs = ", ".join(
-            f"{head.job} in layer {head.layer + 1}, head {head.attention_head + 1} ({head.strength:.2f})" for head in self.named
-        )
-        said.append(
-            f"Attention heads with a plain job: {jobs}." if jobs else f"No attention head does one plain job {NAMED:.0%} of the time."
-        )
+        jobs = [f"{one.job} in layer {one.layer + 1}, head {one.attention_head + 1} ({one.strength:.2f})" for one in self.named]
+        none = f"No attention head does one plain job {NAMED:.0%} of the time."
+        said.append(f"Attention heads with a plain job: {', '.join(jobs)}." if jobs else none)
         return tuple(said)
 
 
