@@ -1,0 +1,1 @@
+"""What a model looks at: its attention, measured."""
