@@ -26,25 +26,25 @@ from litotes.counting import Floats
 Bounds = dict[str, tuple[float, float]]
 
 SHARES: dict[str, Bounds] = {
-    VERTICAL: {"columns": (0.3, 0.95), "diagonal": (0.0, 0.05), "blocks": (0.0, 0.15)},
-    DIAGONAL: {"columns": (0.0, 0.1), "diagonal": (0.3, 0.95), "blocks": (0.0, 0.15)},
-    BOTH: {"columns": (0.2, 0.65), "diagonal": (0.2, 0.65), "blocks": (0.0, 0.1)},
-    BLOCK: {"columns": (0.0, 0.2), "diagonal": (0.0, 0.08), "blocks": (0.5, 0.95)},
-    HETEROGENEOUS: {"columns": (0.0, 0.06), "diagonal": (0.0, 0.05), "blocks": (0.0, 0.15)},
+    VERTICAL: {"columns": (0.2, 0.95), "diagonal": (0.0, 0.04), "blocks": (0.0, 0.15)},
+    DIAGONAL: {"columns": (0.0, 0.12), "diagonal": (0.3, 0.95), "blocks": (0.0, 0.15)},
+    BOTH: {"columns": (0.2, 0.7), "diagonal": (0.12, 0.65), "blocks": (0.0, 0.1)},
+    BLOCK: {"columns": (0.0, 0.35), "diagonal": (0.0, 0.08), "blocks": (0.5, 0.95)},
+    HETEROGENEOUS: {"columns": (0.0, 0.05), "diagonal": (0.0, 0.06), "blocks": (0.0, 0.15)},
 }
 """Of every class, how much weight each part may have; content gets what is left."""
 
 SEEN: dict[str, Bounds] = {
-    VERTICAL: {"columns": (0.28, 1.0), "diagonal": (-1.0, 0.1)},
-    DIAGONAL: {"columns": (-1.0, 0.17), "diagonal": (0.17, 1.0)},
-    BOTH: {"columns": (0.22, 1.0), "diagonal": (0.15, 1.0)},
-    BLOCK: {"columns": (-1.0, 0.22), "diagonal": (-1.0, 0.2), "blocks": (0.3, 1.0)},
-    HETEROGENEOUS: {"columns": (-1.0, 0.22), "diagonal": (-1.0, 0.08), "blocks": (-1.0, 0.15)},
+    VERTICAL: {"columns": (0.22, 1.0), "diagonal": (-1.0, 0.08)},
+    DIAGONAL: {"columns": (-1.0, 0.18), "diagonal": (0.15, 1.0)},
+    BOTH: {"columns": (0.22, 1.0), "diagonal": (0.12, 1.0)},
+    BLOCK: {"columns": (-1.0, 0.4), "diagonal": (-1.0, 0.28), "blocks": (0.3, 1.0)},
+    HETEROGENEOUS: {"columns": (-1.0, 0.19), "diagonal": (-1.0, 0.11), "blocks": (-1.0, 0.15)},
 }
 """Of every class, the evidence (rules.py) a finished map must have, its sentences taken for the texts of a pair."""
 
 LENGTHS = (8, 128)
-"""The lengths nearly all maps have; one in twenty is longer."""
+"""The lengths nearly all maps have; one in fifty is longer."""
 
 _LONGEST = 512
 _WIDEST_VALUES = 64
@@ -102,6 +102,6 @@ def shows(weights: Floats, name: str, text: MadeText) -> bool:
 
 def _length(rng: np.random.Generator, lengths: tuple[int, int]) -> int:
     low, high = lengths
-    if lengths == LENGTHS and rng.random() < 0.05:
+    if lengths == LENGTHS and rng.random() < 0.02:
         low, high = high, _LONGEST
     return int(np.exp(rng.uniform(np.log(low), np.log(high + 1))))

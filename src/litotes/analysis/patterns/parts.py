@@ -21,11 +21,11 @@ def columns(text: MadeText, rng: Generator) -> Floats:
     keys = [rng.choice(text.delimiters, size=rng.integers(1, len(text.delimiters) + 1), replace=False)]
     if rng.random() < 0.4:
         keys.append(rng.choice(text.punctuation, size=rng.integers(1, min(3, len(text.punctuation)) + 1), replace=False))
-    if rng.random() < 0.2:
-        keys = [rng.integers(0, n, size=rng.integers(1, 4))]
-    places = np.unique(np.concatenate(keys))[: max(2, n // 8)]
+    if rng.random() < 0.3:
+        keys = [rng.integers(0, n, size=rng.integers(1, 7))]
+    places = np.unique(np.concatenate(keys))[: max(2, n // 10)]
     affinity = np.full((n, n), _NEVER)
-    affinity[:, places] = rng.normal(scale=0.7, size=len(places)) + _noise(rng, (n, len(places)), 0.0, 1.0)
+    affinity[:, places] = rng.normal(scale=0.7, size=len(places)) + _noise(rng, (n, len(places)), 0.0, 1.6)
     return softmax(affinity)
 
 

@@ -68,7 +68,7 @@ def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
     left[:, strongest.indices] = False
     return Evidence(
         columns=_excess(float(strongest.values.sum()), len(strongest.indices) / n),
-        diagonal=_excess(float(share[near].sum()), float(near.double().mean())),
+        diagonal=_excess(float((share * near).sum()), float(near.double().mean())),
         blocks=_within(share, groups[:, None] == groups[None, :], left),
     )
 
@@ -81,10 +81,11 @@ def _shared_columns(share: Tensor, groups: Tensor) -> Tensor:
 
 def _within(share: Tensor, same: Tensor, left: Tensor) -> float:
     """The excess of weight between pieces of the same text, among the places that are left."""
-    n_left, weight_left = float(left.sum()), float(share[left].sum())
+    n_left, weight_left = float(left.sum()), float((share * left).sum())
     if not n_left or not weight_left:
         return 0.0
-    return _excess(float(share[left & same].sum()) / weight_left, float((left & same).sum()) / n_left)
+    both = left & same
+    return _excess(float((share * both).sum()) / weight_left, float(both.sum()) / n_left)
 
 
 def _excess(share: float, chance: float) -> float:

@@ -22,7 +22,7 @@ from litotes.analysis.patterns.network import WEIGHTS, PatternNetwork
 from litotes.counting import Counts, confusion
 from litotes.storage import sha256_of, write_bytes
 
-SHA256 = "5b1322b27ba155c3a48a333ebed599597d241c907eeb6185e4ec4c23622dc344"
+SHA256 = "5bbef7993ff628d364765e219a891bac40f91eb60207a70df1c0e426b2d95412"
 
 SEED = 1
 HELD_OUT_SEED = 2
