@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
+from litotes.attention.scene import Look
 from litotes.encoders.encoder import Encoder
 from litotes.errors import UserError
 from litotes.flow import Batch, Encoding, Task
@@ -30,8 +31,8 @@ class Classifier(nn.Module):
         self.heads = kind.for_tasks(encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout)
         self.firsts_only = kind.firsts_only
 
-    def forward(self, batch: Batch) -> dict[str, Tensor]:
-        return self.read(self.encoder(batch, firsts_only=self.firsts_only))
+    def forward(self, batch: Batch, *, look: Look | None = None) -> dict[str, Tensor]:
+        return self.read(self.encoder(batch, firsts_only=self.firsts_only, look=look))
 
     def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
         """The same from hidden states (piece, width) that `layer` layers have already seen."""

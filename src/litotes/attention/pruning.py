@@ -28,11 +28,13 @@ class Seen:
 
     received: how much weight each piece got from all queries of its text, by attention head (piece, attention_head).
     value: (piece, attention_head, head_width). mixed: each attention head's output before the output projection, of the same shape.
+    weights: where somebody looks on, per row block (text, attention_head, query, key), padding and all (attention/rows.py).
     """
 
     received: Tensor
     value: Tensor
     mixed: Tensor
+    weights: tuple[Tensor, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from litotes.errors import UserError
 
@@ -18,6 +18,39 @@ class Pieces:
     ids: list[int]
     segments: list[int]
     truncated: bool
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word as the tokenizer cuts text: where it stands in the text (or in the pair), and its pieces by their places."""
+
+    written: str
+    start: int
+    end: int
+    is_pair: bool
+    pieces: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A text as the encoder reads it, with what a person needs to read along.
+
+    written: the pieces in writing (`[CLS]`, `##ing`). words: in order; special pieces, and pieces of blanks, belong to none.
+    """
+
+    text: str
+    pair: str | None
+    pieces: Pieces
+    written: tuple[str, ...]
+    words: tuple[Word, ...]
+
+    def word_of(self) -> tuple[int | None, ...]:
+        """The number of the word each piece belongs to, or None."""
+        found: list[int | None] = [None] * len(self.written)
+        for number, word in enumerate(self.words):
+            for piece in word.pieces:
+                found[piece] = number
+        return tuple(found)
 
 
 class PieceTokenizer:
@@ -59,3 +92,26 @@ class PieceTokenizer:
             [piece for piece, is_special in zip(encoding.tokens, encoding.special_tokens_mask, strict=True) if not is_special]
             for encoding in encodings
         ]
+
+    def read(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> list[ReadText]:
+        """The same as `encode`, with the pieces in writing and the words they belong to."""
+        both = list(zip(texts, pairs or [None] * len(texts), strict=True))
+        encodings = self._tokenizer.encode_batch([text if pair is None else (text, pair) for text, pair in both])
+        return [_read(text, pair, encoding) for (text, pair), encoding in zip(both, encodings, strict=True)]
+
+
+def _read(text: str, pair: str | None, encoding: Encoding) -> ReadText:
+    """Words are what the tokenizer splits at before it looks for pieces (BERT: blanks and punctuation)."""
+    places: dict[tuple[int, int], list[int]] = {}
+    for place, (word, sequence) in enumerate(zip(encoding.word_ids, encoding.sequence_ids, strict=True)):
+        if word is not None and sequence is not None:
+            places.setdefault((sequence, word), []).append(place)
+    words = []
+    for (sequence, _), pieces in places.items():
+        start, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[-1]][1]
+        written = (text if sequence == 0 else pair or "")[start:end]
+        start += len(written) - len(written.lstrip())  # RoBERTa counts the blank before a word as its beginning
+        if written.strip():
+            words.append(Word(written.strip(), start, start + len(written.strip()), sequence == 1, tuple(pieces)))
+    pieces_read = Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing))
+    return ReadText(text, pair, pieces_read, tuple(encoding.tokens), tuple(words))

@@ -20,6 +20,7 @@ from torch.nn import functional
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.attention.pruning import Seen
 from litotes.attention.rows import Rows
+from litotes.attention.scene import Look, Scene
 from litotes.attention.survivors import Survivors
 from litotes.encoders.spec import EncoderSpec
 from litotes.errors import UserError
@@ -106,17 +107,19 @@ class Attention(nn.Module):
         self.output = nn.Linear(self.inner, spec.width)
         self.weighting = build(WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options)
 
-    def forward(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool) -> tuple[Tensor, Seen | None]:
+    def forward(
+        self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool, shown: bool = False
+    ) -> tuple[Tensor, Seen | None]:
         """What each piece gathers, (piece, attention_head × head_width), and, when observed, what the attention showed.
 
-        heads: the attention heads each text still uses, (text, attention_head); None: all.
+        heads: the attention heads each text still uses, (text, attention_head); None: all. shown: keep the weights themselves as well.
         """
         packed = self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))  # (piece, 3, attention_head, head_width)
         query, key, value = of_heads(packed, heads, rows.layout).unbind(1)
-        mixed, received = self._attend(query, key, value, rows, rows, bias, heads, observed=observed)
+        mixed, received, weights = self._attend(query, key, value, rows, rows, bias, heads, observed=observed, shown=shown)
         if received is None:
             return mixed.flatten(1), None
-        return mixed.flatten(1), Seen(received.squeeze(-1), packed[:, 2], mixed)
+        return mixed.flatten(1), Seen(received.squeeze(-1), packed[:, 2], mixed, weights)
 
     def of_firsts(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None) -> Tensor:
         """The same for each text's first piece alone, exact: keys and values of all pieces, queries of the first ones. (text, inner)"""
@@ -127,22 +130,32 @@ class Attention(nn.Module):
         query = of_heads(asking.unflatten(-1, (1, self.n_heads, -1)), heads, first_rows.layout).squeeze(1)
         key, value = of_heads(asked.unflatten(-1, (2, self.n_heads, -1)), heads, rows.layout).unbind(1)
         first_bias = [None if block is None else block[:, :, :1] for block in bias]
-        mixed, _ = self._attend(query, key, value, first_rows, rows, first_bias, heads, observed=False)
+        mixed, _, _ = self._attend(query, key, value, first_rows, rows, first_bias, heads, observed=False, shown=False)
         return mixed.flatten(1)
 
     def _attend(
-        self, query: Tensor, key: Tensor, value: Tensor, query_rows: Rows, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool
-    ) -> tuple[Tensor, Tensor | None]:
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        query_rows: Rows,
+        rows: Rows,
+        bias: Blocks,
+        heads: Tensor | None,
+        *,
+        observed: bool,
+        shown: bool,
+    ) -> tuple[Tensor, Tensor | None, tuple[Tensor, ...]]:
         """Packed queries, keys and values of the attention heads still used → what all heads gathered, those gone nothing,
-        (query piece, attention_head, head_width), and the weight each key received (piece, attention_head, 1).
+        (query piece, attention_head, head_width), the weight each key received (piece, attention_head, 1), and each block's weights.
         """
         dropout = self.dropout if self.training else 0.0
         blocks = zip(query_rows.split(query), rows.split(key), rows.split(value), rows.live, bias, rows.by_text(heads), strict=True)
-        all_mixed, all_received = [], []
-        for q, k, v, live, b, shown in blocks:
+        all_mixed, all_received, all_weights = [], [], []
+        for q, k, v, live, b, used in blocks:
             b = b if b is None or self.has_all_heads else b[:, self.heads]
-            b = b if b is None or shown is None else _bias_of_heads(b, shown)
-            options = {"live": live, "bias": b, "heads": shown, "dropout": dropout}
+            b = b if b is None or used is None else _bias_of_heads(b, used)
+            options = {"live": live, "bias": b, "heads": used, "dropout": dropout}
             if not observed:
                 all_mixed.append(self.weighting.attend(q, k, v, **options))
                 continue
@@ -150,8 +163,15 @@ class Attention(nn.Module):
             all_mixed.append(mixed)
             weights = weights.detach() if live is None else weights.detach().masked_fill(~live.transpose(-1, -2), 0.0)  # padding asks too
             all_received.append(weights.sum(-2, dtype=torch.float32).unsqueeze(-1))  # (text, attention_head, key, 1)
+            if shown:
+                all_weights.append(weights)
         received = back_in_place(rows.join(all_received), heads, rows.layout, self.n_heads) if observed else None
-        return back_in_place(query_rows.join(all_mixed), heads, query_rows.layout, self.n_heads), received
+        return back_in_place(query_rows.join(all_mixed), heads, query_rows.layout, self.n_heads), received, tuple(all_weights)
+
+
+def _of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
+    """The encoding of each text's first piece alone. hidden: (text, width)"""
+    return Encoding(hidden, layout.firsts, torch.zeros_like(layout.firsts.texts))
 
 
 def of_heads(packed: Tensor, heads: Tensor | None, layout: Layout) -> Tensor:
@@ -217,15 +237,24 @@ class Encoder(nn.Module):
         if spec.heads_kept and self.pruning.plan().heads[-1] < 1:
             raise UserError("Attention heads were taken away from this encoder for good: a pruning cannot take others away by text.")
 
-    def forward(self, batch: Batch, *, firsts_only: bool = False) -> Encoding:
+    def forward(self, batch: Batch, *, firsts_only: bool = False, look: Look | None = None) -> Encoding:
         """Hidden states of every piece that goes on, or of each text's first piece when nobody reads the others."""
-        return self.walk(self.embeddings(batch), batch.layout, firsts_only=firsts_only)
+        return self.walk(self.embeddings(batch), batch.layout, firsts_only=firsts_only, look=look)
 
-    def walk(self, hidden: Tensor, layout: Layout, *, start: int = 0, stop: int | None = None, firsts_only: bool = False) -> Encoding:
+    def walk(
+        self,
+        hidden: Tensor,
+        layout: Layout,
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        firsts_only: bool = False,
+        look: Look | None = None,
+    ) -> Encoding:
         """Layers `start` to `stop` over `hidden` (piece, width).
 
         firsts_only: the last layer computes only each text's first piece. This is exact, for nothing after the last layer
-        looks at the others, and saves most of a layer.
+        looks at the others, and saves most of a layer. look: is shown the attention of every layer, of all pieces also in the last one.
         """
         layers = self.spec.walk[start:stop]
         plan = self.pruning.plan().to_firsts() if firsts_only else self.pruning.plan()
@@ -233,15 +262,21 @@ class Encoder(nn.Module):
         rows, bias = self._rows(there)
         for layer, number in enumerate(layers, start):
             block = self._block(number)
-            if firsts_only and layer == start + len(layers) - 1:
+            reads_firsts = firsts_only and layer == start + len(layers) - 1
+            if reads_firsts and look is None:
                 mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
-                return Encoding(block(hidden[rows.layout.starts], mixed), layout.firsts, torch.zeros_like(layout.firsts.texts))
-            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=plan.looks_at(layer, self.spec.n_attention_heads))
-            if seen is not None:
-                before = there
+                return _of_firsts(block(hidden[rows.layout.starts], mixed), layout)
+            prunes = plan.looks_at(layer, self.spec.n_attention_heads)
+            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=prunes or look is not None, shown=look is not None)
+            before, came_in = there, hidden
+            if seen is not None and prunes:
                 hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
                 if there.layout is not before.layout:
                     rows, bias = self._rows(there)
+            if seen is not None and look is not None:
+                look(Scene(layer, came_in, block.attention.heads, seen, before, there))
+            if reads_firsts:
+                return _of_firsts(block(hidden, mixed)[rows.layout.starts], layout)
             hidden = block(hidden, mixed)
         if self.pruning.restore and there.left:
             return Encoding(there.restored(hidden), layout, layout.positions)

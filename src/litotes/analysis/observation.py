@@ -1,0 +1,86 @@
+"""One text as a model saw it: its pieces and the attention of every layer. What every analysis is fed with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from litotes.analysis.effective_attention import EffectiveAttention, effective_attention
+from litotes.attention.scene import Scene, View
+from litotes.checkpoint import Model
+from litotes.data.packing import pack
+from litotes.data.pieces import ReadText
+from litotes.encoders.encoder import Encoder
+
+_MOST_SQUARES = 512**2
+"""Texts are observed together as long as their squared lengths add up to less: the maps of a batch are as many as that, by layers and
+attention heads, and memory stays flat however many texts there are."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What a model did with one text.
+
+    layers: its attention, layer by layer. logits: {task: (class,)}.
+    base: the attention of the encoder the model was tuned from, where that is known; it saw the same pieces.
+    """
+
+    read: ReadText
+    layers: tuple[View, ...]
+    logits: Mapping[str, Tensor]
+    base: tuple[View, ...] | None = None
+
+    @cached_property
+    def effective(self) -> tuple[EffectiveAttention, ...]:
+        """The part of every layer's attention that reaches its output; worked out once for all who ask."""
+        return _effective(self.layers)
+
+    @cached_property
+    def base_effective(self) -> tuple[EffectiveAttention, ...] | None:
+        return None if self.base is None else _effective(self.base)
+
+
+def observe(
+    model: Model, texts: Sequence[ReadText], *, base: Encoder | None = None, device: str | torch.device = "cpu"
+) -> list[Observation]:
+    """The texts together, as one batch; a text's maps do not depend on its batch mates. Model and base must be on `device`."""
+    batch = pack([text.pieces for text in texts], device=device)
+    scenes: list[Scene] = []
+    base_scenes: list[Scene] = []
+    with torch.inference_mode():
+        logits = {task: values.float().cpu() for task, values in model.classifier(batch, look=scenes.append).items()}
+        if base is not None:
+            base(batch, look=base_scenes.append)
+    layers, base_layers = _by_text(scenes, len(texts)), _by_text(base_scenes, len(texts))
+    return [
+        Observation(text, layers[place], {task: values[place] for task, values in logits.items()}, base_layers[place] or None)
+        for place, text in enumerate(texts)
+    ]
+
+
+def in_batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
+    """The texts in order, as many at a time as may be observed together."""
+    batch: list[ReadText] = []
+    n_squares = 0
+    for text in texts:
+        squares = len(text.pieces.ids) ** 2
+        if batch and n_squares + squares > _MOST_SQUARES:
+            yield batch
+            batch, n_squares = [], 0
+        batch.append(text)
+        n_squares += squares
+    if batch:
+        yield batch
+
+
+def _by_text(scenes: Sequence[Scene], n_texts: int) -> list[tuple[View, ...]]:
+    views = [list(scene.views()) for scene in scenes]
+    return [tuple(layer[text] for layer in views) for text in range(n_texts)]
+
+
+def _effective(layers: Sequence[View]) -> tuple[EffectiveAttention, ...]:
+    return tuple(effective_attention(view.weights, view.value, view.mixed) for view in layers)

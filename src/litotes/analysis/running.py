@@ -1,0 +1,67 @@
+"""Means and their intervals over any number of texts, in constant memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_Z = 1.959964
+"""Half the width of a 95 % interval of a normal mean, in standard errors. Texts are many, so the t distribution would say the same."""
+
+
+class Running:
+    """The mean of something that every text has one value of, or a whole table of values, some of them absent.
+
+    Welford's update, so that a small spread around a large mean is not lost to rounding.
+    """
+
+    def __init__(self, *shape: int) -> None:
+        self.n = torch.zeros(shape, dtype=torch.float64)
+        self._mean = torch.zeros(shape, dtype=torch.float64)
+        self._squares = torch.zeros(shape, dtype=torch.float64)
+
+    def add(self, values: Tensor | float) -> None:
+        """The values of one text; NaN where it has none."""
+        new = torch.as_tensor(values, dtype=torch.float64, device="cpu").expand(self.n.shape)
+        there = ~new.isnan()
+        self.n += there
+        away = torch.where(there, new - self._mean, 0.0)
+        self._mean += away / self.n.clamp(min=1)
+        self._squares += torch.where(there, away * (new - self._mean), 0.0)
+
+    @property
+    def mean(self) -> Tensor:
+        """NaN where no text had a value."""
+        return torch.where(self.n > 0, self._mean, math.nan)
+
+    @property
+    def deviation(self) -> Tensor:
+        """The standard deviation between texts; NaN where there are fewer than two."""
+        return torch.where(self.n > 1, (self._squares / (self.n - 1).clamp(min=1)).clamp(min=0).sqrt(), math.nan)
+
+    @property
+    def half_width(self) -> Tensor:
+        """Half of the mean's 95 % interval over texts."""
+        return _Z * self.deviation / self.n.clamp(min=1).sqrt()
+
+
+Number = float | None
+Table = tuple[tuple[Number, ...], ...]
+
+
+def number(value: Tensor | float) -> Number:
+    """As JSON may hold it: what nobody could measure is null, not NaN."""
+    plain = float(value)
+    return None if math.isnan(plain) else plain
+
+
+def numbers(values: Tensor | Sequence[float]) -> tuple[Number, ...]:
+    return tuple(number(value) for value in values)
+
+
+def table(values: Tensor) -> Table:
+    """(row, column) as nested tuples."""
+    return tuple(numbers(row) for row in values)

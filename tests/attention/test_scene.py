@@ -1,0 +1,82 @@
+"""Looking on changes nothing, and what is shown is what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
+
+from litotes.attention import WEIGHTINGS
+from litotes.attention.rows import Rows
+from litotes.attention.scene import Scene, View
+from litotes.layout import Layout
+
+
+def scenes_of(firsts_only: bool = False, **choices: Any) -> tuple[list[Scene], torch.Tensor, torch.Tensor]:
+    """The scenes of a walk, what it gave, and what a walk nobody looks at gives."""
+    encoder, batch = encoder_of(**choices), batch_of()
+    scenes: list[Scene] = []
+    with torch.no_grad():
+        watched = encoder(batch, firsts_only=firsts_only, look=scenes.append)
+        return scenes, watched.hidden, encoder(batch, firsts_only=firsts_only).hidden
+
+
+@pytest.mark.parametrize("firsts_only", [False, True])
+@pytest.mark.parametrize("setting", sorted(SETTINGS))
+def test_looking_changes_nothing(setting: str, firsts_only: bool) -> None:
+    scenes, watched, alone = scenes_of(firsts_only, **SETTINGS[setting])
+    assert len(scenes) == 4
+    torch.testing.assert_close(watched, alone, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighting", sorted(WEIGHTINGS))
+@pytest.mark.parametrize("setting", ["none", "few", "shares"])
+def test_views_show_live_pieces_alone(setting: str, weighting: str) -> None:
+    scenes, _, _ = scenes_of(weighting=weighting, **SETTINGS[setting])
+    gone: dict[int, set[int]] = {text: set() for text in range(len(LENGTHS))}
+    for scene in scenes:
+        for text, view in enumerate(scene.views()):
+            n = len(view.origin)
+            assert view.weights.shape == (len(view.heads), n, n)
+            torch.testing.assert_close(view.weights.sum(-1), torch.ones(len(view.heads), n).double())
+            torch.testing.assert_close(view.weights @ view.value, view.mixed)
+            origin, stayed = set(view.origin.tolist()), set(view.stayed.tolist())
+            assert stayed <= origin
+            assert not origin & gone[text]
+            gone[text] |= origin - stayed
+    n_gone = sum(map(len, gone.values()))
+    assert n_gone == 0 if setting == "none" else n_gone > len(LENGTHS)
+
+
+def test_padded_rows_show_the_same_as_rows_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = SETTINGS["few"]
+    apart = [view for scene in scenes_of(**setting)[0] for view in scene.views()]
+    monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
+    padded = [view for scene in scenes_of(**setting)[0] for view in scene.views()]
+    for one, other in zip(apart, padded, strict=True):
+        assert one.heads == other.heads
+        torch.testing.assert_close(one.weights, other.weights)
+        torch.testing.assert_close(one.mixed, other.mixed)
+
+
+def test_heads_keep_their_first_numbers() -> None:
+    kept = [[0, 2], [1], [0, 1, 2, 3], [3]]
+    scenes, _, _ = scenes_of(heads_kept=kept)
+    shown = [[list(view.heads) for view in scene.views()] for scene in scenes]
+    assert shown == [[heads] * len(LENGTHS) for heads in kept]
+
+
+def test_heads_that_left_are_not_shown() -> None:
+    last: View = list(scenes_of(**SETTINGS["few"])[0][-1].views())[3]
+    assert 0 < len(last.heads) < 4
+    assert last.mixed.abs().sum(dim=(1, 2)).min() > 0  # the heads shown are those that work
+
+
+def test_nothing_is_kept_when_nobody_looks() -> None:
+    encoder = encoder_of(**SETTINGS["shares"])
+    rows = Rows.of(Layout.of([5]))
+    hidden = torch.randn(5, 32).double()
+    _, seen = encoder.attentions[0](hidden, rows, [None], None, observed=True)
+    assert seen.weights == ()
