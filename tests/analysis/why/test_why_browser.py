@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,41 @@ def test_an_address_shows_its_view(tiny: Pretrained, tmp_path: Path) -> None:
     layer = explanation.layers[3]
     assert standard == pytest.approx(layer.standard[place, 0, 1].item(), abs=off + 0.05 * standard)  # two digits are written
     assert effective == pytest.approx(layer.effective[place, 0, 1].item(), abs=off_effective + 0.05 * abs(effective))
+
+
+def test_keys_and_clicks_move_about(tiny: Pretrained, tmp_path: Path) -> None:
+    dom = opened(with_script(why_html(explained(tiny, **PRUNED)), MOVES), tmp_path)
+    assert 'data-shown="1/mean"' in dom
+    assert re.search(r"layer=1&amp;head=mean&amp;step=2&amp;query=2&amp;key=3", dom)
+    assert 'class="unsigned" id="shaded"' in dom
+    assert "layer 2 of 4 sees" in dom
+    assert "by rollout, number" in dom  # what is said of a word in focus
+
+
+MOVES = """
+(async () => {
+  const wait = () => new Promise((done) => setTimeout(done, 200));
+  const press = (on, key, more) => on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
+  const map = document.getElementById("standard"), step = document.getElementById("step");
+  await wait();
+  for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "+", "-"]) press(map, key);
+  document.querySelector('input[value="rollout"]').click();
+  step.value = 2;
+  step.dispatchEvent(new Event("input"));
+  document.querySelector('#thumbs [data-layer="2"][data-head="mean"]').click();
+  await wait();
+  press(map, "ArrowUp", { shiftKey: true });
+  press(document.querySelector("#text .word"), "ArrowRight");
+  await wait();
+  document.title = location.hash;
+})();
+"""
+
+
+def with_script(page: str, script: str) -> str:
+    """The page with another script at its end, which its policy is told about."""
+    allowed = f"script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}' "
+    return page.replace("script-src ", allowed, 1).replace("</body>", f"<script>{script}</script></body>")
 
 
 def test_a_head_that_is_gone_gives_way_to_the_mean(tiny: Pretrained, tmp_path: Path) -> None:

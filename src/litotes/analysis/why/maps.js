@@ -177,7 +177,7 @@ function drawNumbers(context, layer, seen, cursor, margin, cell) {
   const step = [5, 10, 20, 50, 100, 200].find((distance) => distance * cell > 32) || 500;
   context.strokeStyle = themeColour("--soft");
   for (const [start, isRow] of [[seen.row, true], [seen.column, false]]) {
-    for (let place = Math.ceil(start / step) * step; place < start + seen.n; place += step) {
+    for (let place = Math.ceil((start + 1) / step) * step - 1; place < start + seen.n; place += step) {
       const middle = margin + (place - start + 0.5) * cell;
       context.beginPath();
       context.moveTo(...(isRow ? [margin - 5, middle] : [middle, margin - 5]));

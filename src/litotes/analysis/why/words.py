@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from litotes.analysis.explanation import Explanation, Shading
 from litotes.analysis.why.harmless import harmless, markup
@@ -24,24 +24,36 @@ def classes(shading: Shading) -> list[str]:
 
 def text_html(read: ReadText, looks: Sequence[str], *, name: str) -> str:
     """The text and its pair with a span for every word; `name` is the place on the page. What was cut off is marked as unread."""
-    parts = [(False, read.text), (True, read.pair)] if read.pair is not None else [(False, read.text)]
     paragraphs = []
-    for is_pair, text in parts:
+    for is_pair in [False, True] if read.pair is not None else [False]:
         label = "" if read.pair is None else f'<p class="which">{"second" if is_pair else "first"} text</p>'
-        paragraphs.append(f'{label}<p class="text" dir="auto">{_spans(read, text or "", looks, is_pair=is_pair)}</p>')
+        paragraphs.append(f'{label}<p class="text" dir="auto">{_spans(read, looks, is_pair=is_pair)}</p>')
     return f'<div class="texts" id="{name}">{"".join(paragraphs)}</div>'
 
 
-def _spans(read: ReadText, text: str, looks: Sequence[str], *, is_pair: bool) -> str:
-    parts, end = [], 0
+def segments(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]:
+    """The text (or the pair) from beginning to end: words with their numbers, and what stands between them with None."""
+    text, end = (read.pair or "") if is_pair else read.text, 0
     for number, word in enumerate(read.words):
         if word.is_pair == is_pair and word.end > end:
             start = max(word.start, end)  # a tokenizer may let words share a letter
-            look = f"word {looks[number]}".strip()
-            parts.append(f'{markup(text[end:start])}<span class="{look}" data-word="{number}">{markup(text[start : word.end])}</span>')
+            if start > end:
+                yield text[end:start], None
+            yield text[start : word.end], number
             end = word.end
-    is_unread = read.pieces.truncated and text[end:].strip()
-    return "".join([*parts, _unread(text[end:]) if is_unread else markup(text[end:])])
+    if text[end:]:
+        yield text[end:], None
+
+
+def _spans(read: ReadText, looks: Sequence[str], *, is_pair: bool) -> str:
+    spans = [*segments(read, is_pair=is_pair)]
+    written = [
+        markup(part) if number is None else f'<span class="{f"word {looks[number]}".strip()}" data-word="{number}">{markup(part)}</span>'
+        for part, number in spans
+    ]
+    if read.pieces.truncated and spans and spans[-1][1] is None and spans[-1][0].strip():
+        written[-1] = _unread(spans[-1][0])
+    return "".join(written)
 
 
 def _unread(rest: str) -> str:
