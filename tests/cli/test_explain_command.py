@@ -68,9 +68,10 @@ def test_the_terminal_view_survives_a_pipe(run_folder: Path, capsys: pytest.Capt
 
 
 def test_for_and_against_are_the_largest_weights(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = (TEXT, "--model", str(run_folder), "--task", "sarcasm", "--method", "occlusion")
+    arguments = (TEXT, "--model", str(run_folder), "--method", "integrated_gradients")
     content = json.loads(shown(capsys, *arguments, "--json")[0])
-    weights = content["shadings"]["occlusion"]["weights"]
+    weights = content["shadings"]["integrated_gradients"]["weights"]
+    assert min(weights) < 0 < max(weights)
     words = [word["word"] for word in content["words"]]
     told = {line.split(": ")[0]: line.split(": ")[1] for line in shown(capsys, *arguments)[0].splitlines() if ": " in line}
     best = sorted(zip(weights, words, strict=True), reverse=True)
