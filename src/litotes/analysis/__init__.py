@@ -1,1 +1,17 @@
-"""Seeing inside: what a model's attention does over a corpus, and what one answer rests on."""
+"""Seeing inside: what a model's attention does over a corpus, and what one answer rests on.
+
+A new analysis is one file and one line in `ANALYSES`; `litotes analyze` and `litotes list analyses` follow by themselves.
+"""
+
+from litotes.analysis.analysis import Analysis
+from litotes.analysis.change import ChangeAnalysis
+from litotes.analysis.diversity import DiversityAnalysis
+from litotes.analysis.effective import EffectiveAnalysis
+from litotes.analysis.trace import TraceAnalysis
+
+ANALYSES: dict[str, type[Analysis]] = {
+    "effective": EffectiveAnalysis,
+    "change": ChangeAnalysis,
+    "diversity": DiversityAnalysis,
+    "trace": TraceAnalysis,
+}

@@ -62,7 +62,7 @@ class LayerMaps:
     """The attention of one layer for one text.
 
     heads: the attention heads that were there. origin: the places in the text of the pieces that were there; -1: stands for those gone.
-    standard, effective: (attention_head, query, key). n_null: per attention head the dimension of the null space; 0: both maps are the same.
+    standard, effective: (attention_head, query, key). n_null: per attention head the dimension of the null space; 0: both are the same.
     """
 
     heads: tuple[int, ...]

@@ -25,6 +25,12 @@ def run(options: argparse.Namespace) -> None:
         print_table((kind, ""), list(entries.items()))
 
 
+def _analyses() -> dict[str, str]:
+    from litotes.analysis import ANALYSES
+
+    return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
+
+
 def _heads() -> dict[str, str]:
     from litotes.heads import HEADS
 
@@ -94,6 +100,7 @@ def _first_line(thing: object) -> str:
 
 
 KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "analyses": _analyses,
     "balancings": _balancings,
     "encoders": _encoders,
     "heads": _heads,
