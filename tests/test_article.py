@@ -48,6 +48,12 @@ def test_a_picture_in_a_page_has_ids_of_its_own() -> None:
     assert inline(SVG.encode(), "one") == inline(SVG, "one")
 
 
+def test_two_that_are_alike_in_a_picture_share_no_id() -> None:
+    assert inline('<svg><image id="a" href="x"/><image id="a" href="x"/></svg>', "one") == (
+        '<svg><image id="one-a" href="x"/><image href="x"/></svg>'
+    )
+
+
 def test_no_sentences_make_no_list() -> None:
     assert words([]) == ""
 

@@ -51,11 +51,20 @@ def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretc
 def inline(svg: bytes | str, name: str) -> str:
     """The SVG as a part of a page: without the file's head, and with ids of its own, so that two on a page do not share any.
 
-    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by their ids.
+    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by their ids. Images that are alike, such
+    as two colour bars, carry the same id twice; the first keeps it.
     """
     text = svg.decode() if isinstance(svg, bytes) else svg
-    text = text[text.index("<svg") :]
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
+    text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text[text.index("<svg") :])
+    seen: set[str] = set()
+
+    def once(found: re.Match[str]) -> str:
+        if found[1] in seen:
+            return ""
+        seen.add(found[1])
+        return found[0]
+
+    return re.sub(r' id="([^"]+)"', once, text)
 
 
 def slugs(names: Sequence[str]) -> dict[str, str]:
