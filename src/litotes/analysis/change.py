@@ -11,13 +11,11 @@ from torch import Tensor
 from litotes.analysis.analysis import Analysis, Result
 from litotes.analysis.effective import cosine
 from litotes.analysis.heads_table import by_head
-from litotes.analysis.observation import Observation
+from litotes.analysis.observation import KINDS, Observation
 from litotes.analysis.running import Number, Running, Table, numbers, table
 from litotes.attention.scene import View
 from litotes.checkpoint import Model
 from litotes.errors import UserError
-
-KINDS = ("standard", "effective")
 
 
 @dataclass(frozen=True)
@@ -60,12 +58,9 @@ class ChangeAnalysis(Analysis):
             raise UserError("What changed cannot be told without the encoder the model was tuned from: give --tuned-from.")
         self.n_texts += 1
         views = observation.layers
-        maps = {
-            "standard": [(view.weights, base.weights) for view, base in zip(views, observation.base, strict=True)],
-            "effective": [(one.maps, base.maps) for one, base in zip(observation.effective, observation.base_effective, strict=True)],
-        }
-        for kind in KINDS:
-            values = [cosine(*_of_the_same(view, *pair)) for view, pair in zip(views, maps[kind], strict=True)]
+        before = {"standard": [view.weights for view in observation.base], "effective": [one.maps for one in observation.base_effective]}
+        for kind, after in observation.maps.items():
+            values = [cosine(*_of_the_same(*three)) for three in zip(views, after, before[kind], strict=True)]
             whole = by_head(views, values, self.n_attention_heads)
             self.similarity[kind].add(whole)
             self.by_layer[kind].add(whole.nanmean(-1))
