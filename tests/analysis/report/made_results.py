@@ -10,10 +10,13 @@ from litotes.analysis.analysis import Result
 from litotes.analysis.change import Change
 from litotes.analysis.diversity import Diversity, NamedHead
 from litotes.analysis.effective import Effective
+from litotes.analysis.observation import KINDS
+from litotes.analysis.pattern_shares import PatternShares
+from litotes.analysis.patterns import CLASSES
 from litotes.analysis.running import Number, Table
 from litotes.analysis.trace import Traces, WordStay
 
-KINDS = ("standard", "effective")
+WORDS = ("the", "of", "$a$", "<b>", "&", "wonderful", "😀", "a-very-long-word-that-has-no-end-at-all")
 
 
 class Maker:
@@ -69,7 +72,7 @@ class Maker:
         )
 
     def trace(self) -> Traces:
-        words = [WordStay(word, place / 16, 5 + place) for place, word in enumerate(("the", "of", "$a$", "<b>", "&", "wonderful", "😀"))]
+        words = [WordStay(word, place / 16, 5 + place) for place, word in enumerate(WORDS)]
         return Traces(
             n_texts=400,
             kept=tuple(1 - layer / (self.n_layers + 1) for layer in range(self.n_layers)),
@@ -77,6 +80,19 @@ class Maker:
             heads=self.table(0.2, 1),
             first_to_leave=tuple(words),
             last_to_leave=tuple(words[::-1]),
+        )
+
+    def patterns(self) -> PatternShares:
+        return PatternShares(
+            n_texts=400,
+            classes=tuple(CLASSES),
+            shares={kind: {name: self.random.uniform(0, 0.5) for name in CLASSES} for kind in KINDS},
+            half_width={kind: dict.fromkeys(CLASSES, 0.02) for kind in KINDS},
+            by_layer={kind: tuple(tuple(self.random.random() for _ in CLASSES) for _ in range(self.n_layers)) for kind in KINDS},
+            difference={name: self.random.uniform(-0.2, 0.2) for name in CLASSES},
+            difference_half_width=dict.fromkeys(CLASSES, 0.03),
+            agreement={"standard": 0.81, "effective": 0.74},
+            sure={"standard": 0.93, "effective": 0.88},
         )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from litotes.plots.inside import change, diversity, effective, trace
+from litotes.plots.inside import change, diversity, effective, patterns, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES: dict[str, Callable[[Any], Figure]] = {
     "effective": effective.figure,
+    "patterns": patterns.figure,
     "change": change.figure,
     "diversity": diversity.figure,
     "trace": trace.figure,

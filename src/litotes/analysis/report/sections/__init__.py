@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from litotes.analysis.report.section import Section
-from litotes.analysis.report.sections import change, diversity, effective, trace
+from litotes.analysis.report.sections import change, diversity, effective, patterns, trace
 
 SECTIONS: dict[str, Callable[[Any], Section]] = {
     "effective": effective.section,
+    "patterns": patterns.section,
     "change": change.section,
     "diversity": diversity.section,
     "trace": trace.section,
