@@ -7,8 +7,10 @@ from litotes.analysis.analysis import Analysis
 from litotes.analysis.change import ChangeAnalysis
 from litotes.analysis.diversity import DiversityAnalysis
 from litotes.analysis.effective import EffectiveAnalysis
+from litotes.analysis.faithfulness import FaithfulnessAnalysis
 from litotes.analysis.pattern_shares import PatternsAnalysis
 from litotes.analysis.trace import TraceAnalysis
+from litotes.analysis.words import AttributionAnalysis
 
 ANALYSES: dict[str, type[Analysis]] = {
     "effective": EffectiveAnalysis,
@@ -16,4 +18,6 @@ ANALYSES: dict[str, type[Analysis]] = {
     "change": ChangeAnalysis,
     "diversity": DiversityAnalysis,
     "trace": TraceAnalysis,
+    "attribution": AttributionAnalysis,
+    "faithfulness": FaithfulnessAnalysis,
 }

@@ -55,6 +55,12 @@ def _prunings() -> dict[str, str]:
     return {name: _with_options(pruning) for name, pruning in PRUNINGS.items()}
 
 
+def _methods() -> dict[str, str]:
+    from litotes.analysis.attribution import METHODS
+
+    return {name: _first_line(method) for name, method in METHODS.items()}
+
+
 def _encoders() -> dict[str, str]:
     from litotes.encoders.families import FAMILIES
     from litotes.encoders.pretrained import BUNDLED
@@ -104,6 +110,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "balancings": _balancings,
     "encoders": _encoders,
     "heads": _heads,
+    "methods": _methods,
     "prunings": _prunings,
     "settings": _settings,
     "sources": _sources,
