@@ -11,11 +11,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from test_analyses import base_of, result_of
-from tiny_models import observations_of
+from tiny_models import KINDS, model_of, observations_of
 
 from litotes.analysis import ANALYSES
 from litotes.analysis.trace import WordStay
-from litotes.checkpoint import Model
+from litotes.encoders.pretrained import Pretrained
 from litotes.plots.inside import FIGURES
 from litotes.plots.inside.head_maps import Band, HeadMap, figure, scale
 from litotes.plots.matrix import rendered
@@ -58,8 +58,10 @@ def test_nothing_overlaps_in_a_large_model() -> None:
     assert picture.get_size_inches()[0] < 11
 
 
+@pytest.mark.parametrize("kind", ["sparse", "cascade"])
 @pytest.mark.parametrize("name", sorted(FIGURES))
-def test_results_of_every_kind_of_model_are_drawn(name: str, model: Model) -> None:
+def test_results_of_real_models_are_drawn(name: str, kind: str, tiny: Pretrained) -> None:
+    model = model_of(tiny, **KINDS[kind])
     result = result_of(name, model, observations_of(model, base=base_of(model)))
     assert all(ax.has_data() or ax.texts for ax in FIGURES[name](result).axes)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from litotes.plots.inside import change, diversity, effective, patterns, trace
+from litotes.plots.inside import attribution, change, diversity, effective, faithfulness, patterns, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,5 +16,7 @@ FIGURES: dict[str, Callable[[Any], Figure]] = {
     "change": change.figure,
     "diversity": diversity.figure,
     "trace": trace.figure,
+    "attribution": attribution.figure,
+    "faithfulness": faithfulness.figure,
 }
 """By the names in `ANALYSES`; each takes the result of its own analysis."""

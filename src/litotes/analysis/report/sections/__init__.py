@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from litotes.analysis.report.section import Section
-from litotes.analysis.report.sections import change, diversity, effective, patterns, trace
+from litotes.analysis.report.sections import attribution, change, diversity, effective, faithfulness, patterns, trace
 
 SECTIONS: dict[str, Callable[[Any], Section]] = {
     "effective": effective.section,
@@ -14,5 +14,7 @@ SECTIONS: dict[str, Callable[[Any], Section]] = {
     "change": change.section,
     "diversity": diversity.section,
     "trace": trace.section,
+    "attribution": attribution.section,
+    "faithfulness": faithfulness.section,
 }
 """By the names in `ANALYSES`; each takes the result of its own analysis."""
