@@ -83,6 +83,7 @@ def test_addresses_hashtags_and_mentions_are_other(text: str) -> None:
 def test_an_address_ends_where_two_words_meet() -> None:
     assert letters("see https : / / t . co / x they left") == "VOOOOOOOOOPV"
     assert letters("see https : / / t . co . They left .") == "VOOOOOOO.PV."
+    assert letters("thanks @someone : I love it")[1:] == "O.PVP"
 
 
 def test_shouting_is_heard_as_speech() -> None:

@@ -9,12 +9,14 @@ from litotes.analysis.diversity import DiversityAnalysis
 from litotes.analysis.effective import EffectiveAnalysis
 from litotes.analysis.faithfulness import FaithfulnessAnalysis
 from litotes.analysis.pattern_shares import PatternsAnalysis
+from litotes.analysis.token_types import TokenTypesAnalysis
 from litotes.analysis.trace import TraceAnalysis
 from litotes.analysis.words import AttributionAnalysis
 
 ANALYSES: dict[str, type[Analysis]] = {
     "effective": EffectiveAnalysis,
     "patterns": PatternsAnalysis,
+    "token_types": TokenTypesAnalysis,
     "change": ChangeAnalysis,
     "diversity": DiversityAnalysis,
     "trace": TraceAnalysis,

@@ -3,6 +3,14 @@
 `tag` asks a conditional random field (`random_field.py`); `tagger("spacy")` asks a spaCy model, if the user has one. What counts as
 what follows Universal Dependencies (de Marneffe et al. 2021): auxiliaries and modals are verbs, proper names nouns, my and their
 pronouns, as are this and that without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
+
+How often it is right, in % (95 % interval), on a gold set of our own with 862 words in four varieties, and on 1,035 words of tweets
+tagged by others (docs/results/inside/parts_of_speech.md):
+
+    all words           96.9 (95.5–97.8)    92.9 (91.1–94.3)
+    nouns               precision 93 (88–96), recall 96 (92–98)     precision 86 (81–89), recall 93 (90–96)
+    pronouns            precision 98 (93–99), recall 99 (94–100)    precision 99 (96–100), recall 97 (94–99)
+    verbs               precision 96 (91–98), recall 96 (92–98)     precision 97 (93–98), recall 90 (85–93)
 """
 
 from __future__ import annotations

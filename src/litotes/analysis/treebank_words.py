@@ -34,6 +34,7 @@ _CONTRACTION = re.compile(r"(.+?)(n't|'(?:s|re|ve|ll|d|m))", re.IGNORECASE)
 _SIGNS_AROUND = re.compile(r"([^\w#@]*)(.*?)(\W*)", re.DOTALL)
 _SENTENCE_END = re.compile(r"[.!?…]+")
 _ADDRESS = re.compile(r"https?\b.*|www\b.*|[@#]\w.*|\S+@\S+\.\w+", re.IGNORECASE)
+_CUT_ADDRESS = re.compile(r"https?|www", re.IGNORECASE)
 _JOINS_ADDRESS = re.compile(r"[./:?=&_%#-]+")
 
 _remembered = lru_cache(maxsize=65_536)  # words come again and again, and how a word looks does not change
@@ -66,8 +67,10 @@ def in_addresses(words: Sequence[str]) -> frozenset[int]:
             continue
         if word in ("#", "@") and place + 1 < len(words) and has_letters(words[place + 1]):
             found |= {place, place + 1}
-        elif _is_address(word):
+        elif _CUT_ADDRESS.fullmatch(word):
             found |= set(range(place, _end_of_address(words, place)))
+        elif _is_address(word):
+            found.add(place)
     return frozenset(found)
 
 
