@@ -7,13 +7,21 @@ from collections.abc import Callable
 from typing import Any
 
 from litotes.analysis.analysis import Result
+from litotes.analysis.attribution import CONTROL, METHODS
 from litotes.analysis.change import Change
 from litotes.analysis.diversity import Diversity, NamedHead
 from litotes.analysis.effective import Effective
+from litotes.analysis.faithfulness import Mean, Ranked, Ranking
+from litotes.analysis.observation import KINDS
+from litotes.analysis.pattern_shares import PatternShares
+from litotes.analysis.patterns import CLASSES
 from litotes.analysis.running import Number, Table
 from litotes.analysis.trace import Traces, WordStay
+from litotes.analysis.word_removal import SHARES
+from litotes.analysis.words import Push, Pushes
 
-KINDS = ("standard", "effective")
+WORDS = ("the", "of", "$a$", "<b>", "&", "wonderful", "😀", "a-very-long-word-that-has-no-end-at-all")
+COMPARED = tuple(name for name in METHODS if name != CONTROL)
 
 
 class Maker:
@@ -69,7 +77,7 @@ class Maker:
         )
 
     def trace(self) -> Traces:
-        words = [WordStay(word, place / 16, 5 + place) for place, word in enumerate(("the", "of", "$a$", "<b>", "&", "wonderful", "😀"))]
+        words = [WordStay(word, place / 16, 5 + place) for place, word in enumerate(WORDS)]
         return Traces(
             n_texts=400,
             kept=tuple(1 - layer / (self.n_layers + 1) for layer in range(self.n_layers)),
@@ -78,6 +86,59 @@ class Maker:
             first_to_leave=tuple(words),
             last_to_leave=tuple(words[::-1]),
         )
+
+    def patterns(self) -> PatternShares:
+        return PatternShares(
+            n_texts=400,
+            classes=tuple(CLASSES),
+            shares={kind: {name: self.random.uniform(0, 0.5) for name in CLASSES} for kind in KINDS},
+            half_width={kind: dict.fromkeys(CLASSES, 0.02) for kind in KINDS},
+            by_layer={kind: tuple(tuple(self.random.random() for _ in CLASSES) for _ in range(self.n_layers)) for kind in KINDS},
+            difference={name: self.random.uniform(-0.2, 0.2) for name in CLASSES},
+            difference_half_width=dict.fromkeys(CLASSES, 0.03),
+            agreement={"standard": 0.81, "effective": 0.74},
+            sure={"standard": 0.93, "effective": 0.88},
+        )
+
+    def attribution(self) -> Pushes:
+        words = [Push(word, 1.5 - place / 9, 0.1 + place / 50, 5 + place) for place, word in enumerate(WORDS)]
+        return Pushes(
+            n_texts=400,
+            method="gradient_input",
+            towards={
+                "sentiment": {"negative": tuple(words), "positive": tuple(words[2:5])},
+                "<sarcasm>": {"no": (), "yes": tuple(words[:4])},
+            },
+            compared=COMPARED,
+            agreement=tuple(tuple(self._agreement(one, other) for other in COMPARED) for one in COMPARED),
+            agreement_half_width=tuple(tuple(0.0 if one == other else 0.04 for other in COMPARED) for one in COMPARED),
+            n_compared=100,
+        )
+
+    def _agreement(self, one: str, other: str) -> Number:
+        if one == other:
+            return 1.0
+        return None if self.missing and {one, other} == set(COMPARED[:2]) else (len(one) * len(other)) % 97 / 80 - 0.2
+
+    def faithfulness(self) -> Ranking:
+        n = len(SHARES)
+        ranked = tuple(
+            Ranked(
+                method=name,
+                is_signed=place % 2 == 0,
+                deletion=tuple(0.9 - (0.6 - place / 20) * share for share in SHARES),
+                deletion_half_width=(0.03,) * n,
+                sufficiency=tuple(0.4 + (0.6 - place / 20) * share**0.5 * 0.9 for share in SHARES),
+                sufficiency_half_width=(0.03,) * n,
+                comprehensiveness=Mean(0.4 - place / 30, 0.37 - place / 30, 0.43 - place / 30),
+                sufficiency_loss=Mean(0.1 + place / 40, 0.08 + place / 40, 0.12 + place / 40),
+                lead=Mean(0.3 - place / 17, 0.26 - place / 17, 0.34 - place / 17),
+                over_random=Mean(0.25 - place / 17, 0.21 - place / 17, 0.29 - place / 17),
+                behind_best=Mean(place / 17, place / 17 - 0.02, place / 17 + 0.02),
+            )
+            for place, name in enumerate(METHODS)
+        )
+        return Ranking(n_texts=200, task="sentiment", n_seen=400, shares=SHARES, methods=ranked)
 
 
 def made(name: str, *size: int, **options: Any) -> Result:

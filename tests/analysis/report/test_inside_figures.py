@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
-from made_results import made
+from made_results import Maker, made
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from test_analyses import base_of, result_of
-from tiny_models import observations_of
+from tiny_models import KINDS, model_of, observations_of
 
 from litotes.analysis import ANALYSES
-from litotes.checkpoint import Model
+from litotes.analysis.trace import WordStay
+from litotes.encoders.pretrained import Pretrained
 from litotes.plots.inside import FIGURES
 from litotes.plots.inside.head_maps import Band, HeadMap, figure, scale
 from litotes.plots.matrix import rendered
@@ -56,10 +58,21 @@ def test_nothing_overlaps_in_a_large_model() -> None:
     assert picture.get_size_inches()[0] < 11
 
 
+@pytest.mark.parametrize("kind", ["sparse", "cascade"])
 @pytest.mark.parametrize("name", sorted(FIGURES))
-def test_results_of_every_kind_of_model_are_drawn(name: str, model: Model) -> None:
+def test_results_of_real_models_are_drawn(name: str, kind: str, tiny: Pretrained) -> None:
+    model = model_of(tiny, **KINDS[kind])
     result = result_of(name, model, observations_of(model, base=base_of(model)))
-    assert all(ax.has_data() for ax in FIGURES[name](result).axes)
+    assert all(ax.has_data() or ax.texts for ax in FIGURES[name](result).axes)
+
+
+def test_words_that_cannot_be_drawn_do_no_harm() -> None:
+    words = (WordStay("🫠", 0.2, 5), WordStay("tur\u202en\x00ed", 0.3, 6), WordStay("$x^$", 0.4, 7))
+    result = replace(Maker(2, 4).trace(), first_to_leave=words, last_to_leave=words)
+    svg = rendered(FIGURES["trace"](result), "svg").decode()
+    assert "🫠 (n 5)" in svg
+    assert "tur▯n▯ed (n 6)" in svg
+    assert "$x^$ (n 7)" in svg
 
 
 def test_is_drawn_the_same_twice() -> None:

@@ -7,8 +7,8 @@ from html import escape
 from typing import Any
 
 from litotes import __version__
-from litotes.analysis.analysis import Result
 from litotes.analysis.analyze import Analysed
+from litotes.analysis.report.section import Section
 from litotes.analysis.report.sections import SECTIONS
 from litotes.article.page import Article, Part, page
 from litotes.article.pieces import figure, folded, inline, row, table, words
@@ -39,22 +39,21 @@ CANNOT = (
 
 def report_html(analysed: Analysed, pictures: Mapping[str, str]) -> str:
     """The whole page. pictures: the SVG of each analysis that has one, as a file would hold it."""
-    there = {name: analysed.results[name] for name in SECTIONS if name in analysed.results}
-    sections = [_section(name, result, pictures.get(name)) for name, result in there.items()]
-    parts = (*sections, Part("How it was measured", _measured(analysed)), Part("What this cannot say", words(CANNOT)))
+    sections = {name: make(analysed.results[name]) for name, make in SECTIONS.items() if name in analysed.results}
+    bodies = [Part(section.title, _body(name, section, analysed, pictures.get(name))) for name, section in sections.items()]
+    parts = (*bodies, Part("How it was measured", _measured(analysed)), Part("What this cannot say", words(CANNOT)))
     return page(
         Article(
             title=f"What {analysed.model} looks at",
             lead=f"Its attention over {analysed.n_texts:,} texts of {analysed.data}, measured.",
-            abstract=tuple(result.findings()[0] for result in there.values()),
+            abstract=tuple(finding for section in sections.values() for finding in section.first),
             parts=parts,
             sources="All numbers are in analysis.json, those of a figure in the file beside it.",
         )
     )
 
 
-def _section(name: str, result: Result, picture: str | None) -> Part:
-    section = SECTIONS[name](result)
+def _body(name: str, section: Section, analysed: Analysed, picture: str | None) -> str:
     svg = None if picture is None else inline(picture, f"figure-{name}")
     asked = "".join(f'<p class="asked">{escape(paragraph)}</p>' for paragraph in section.asked)
     body = (
@@ -62,13 +61,13 @@ def _section(name: str, result: Result, picture: str | None) -> Part:
         f'<p class="notes">{escape(section.paper)}.</p>',
         figure(svg, section.caption, says=section.shows, kind="natural"),
         "<h3>What it says</h3>",
-        words(result.findings()),
+        words(analysed.results[name].findings()),
         "<h3>How far to believe it</h3>",
         words(section.believed),
         folded("The numbers", section.tables),
         f'<p class="print notes">The numbers are in {escape(name)}.json.</p>',
     )
-    return Part(section.title, "\n".join(body))
+    return "\n".join(body)
 
 
 def _measured(analysed: Analysed) -> str:

@@ -16,6 +16,7 @@ class Section:
     asked: what the question is and how it is answered, in paragraphs; the first is for readers who never heard of it.
     paper: whose question it is. caption: how to read the figure. shows: the figure for those who cannot see it.
     believed: how far the findings go, in sentences. tables: the numbers, as HTML.
+    first: the findings that stand at the top of the page too.
     """
 
     title: str
@@ -25,6 +26,7 @@ class Section:
     shows: str
     believed: tuple[str, ...]
     tables: str
+    first: tuple[str, ...]
 
 
 def shown(value: Number, digits: int = 3) -> str:
@@ -34,6 +36,18 @@ def shown(value: Number, digits: int = 3) -> str:
 def with_interval(value: Number, half_width: Number, digits: int = 3) -> str:
     """`0.612 ± 0.014`; what was measured on one text has no interval."""
     return shown(value, digits) if value is None or half_width is None else f"{value:.{digits}f} ± {half_width:.{digits}f}"
+
+
+def percent(value: Number) -> str:
+    return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def percent_with_interval(value: Number, half_width: Number, *, signed: bool = False) -> str:
+    """`17.6 ± 0.8`, `+3.1 ± 0.4`: in per cent, or in points of it."""
+    if value is None:
+        return "–"
+    shown_value = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    return shown_value if half_width is None else f"{shown_value} ± {100 * half_width:.1f}"
 
 
 def heads_table(values: Table, caption: str, *, digits: int = 2) -> str:

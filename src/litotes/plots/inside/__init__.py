@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from litotes.plots.inside import change, diversity, effective, trace
+from litotes.plots.inside import attribution, change, diversity, effective, faithfulness, patterns, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIGURES: dict[str, Callable[[Any], Figure]] = {
     "effective": effective.figure,
+    "patterns": patterns.figure,
     "change": change.figure,
     "diversity": diversity.figure,
     "trace": trace.figure,
+    "attribution": attribution.figure,
+    "faithfulness": faithfulness.figure,
 }
 """By the names in `ANALYSES`; each takes the result of its own analysis."""

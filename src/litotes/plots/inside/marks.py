@@ -34,6 +34,8 @@ STANDARD, EFFECTIVE, PLAIN = Look("#009E73"), Look("#0072B2", "s", filled=False,
 
 KINDS: Mapping[str, Look] = {"standard": STANDARD, "effective": EFFECTIVE}
 
+_LONGEST = 20  # letters of a name; what is longer is cut, and written out in the tables
+
 _APART = 0.16  # of a place on the axis, between marks that belong to the same place
 
 
@@ -48,15 +50,26 @@ class Series:
 
 @dataclass(frozen=True)
 class Marked:
-    """A mean under its name, with its interval where there is one."""
+    """A mean under its name, with its interval where there is one. note: stands behind the name."""
 
     name: str
     value: float
     interval: tuple[float, float] | None = None
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name as it can be drawn: cut where it is long, and without characters that would turn or break the line."""
+        plain_name = "".join(letter if letter.isprintable() else "▯" for letter in self.name)
+        cut = plain_name if len(plain_name) <= _LONGEST else f"{plain_name[: _LONGEST - 1]}…"
+        return f"{cut} ({self.note})" if self.note else cut
 
 
-def along(series: Mapping[str, Series], ax: Axes, *, joined: bool = True) -> None:
-    """Draws each series at 1, 2, … (layers, attention heads), a little beside one another; joined: by a line."""
+def along(series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24) -> None:
+    """Draws each series at 1, 2, … (layers, attention heads), a little beside one another.
+
+    joined: by a line. most_numbers: that fit below the axes; where there are more places, every second or third is numbered.
+    """
     for number, (name, one) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * _APART
         places = [place + 1 + shift for place in range(len(one.values))]
@@ -74,11 +87,8 @@ def along(series: Mapping[str, Series], ax: Axes, *, joined: bool = True) -> Non
         bars.set_label(name)
     n_places = max(len(one.values) for one in series.values())
     ax.set_xlim(0.4, n_places + 0.6)
-    ax.set_xticks(range(1, n_places + 1))
+    ax.set_xticks(range(1, n_places + 1, math.ceil(n_places / most_numbers)))
     plain(ax)
-
-
-_LONGEST = 26  # letters of a name; what is longer is cut, and written out in the tables
 
 
 def height_of(n_marks: int) -> float:
@@ -88,7 +98,7 @@ def height_of(n_marks: int) -> float:
 
 def room_for(marks: Sequence[Marked]) -> float:
     """Inches that the names take on the left."""
-    return LETTER * min(max(len(one.name) for one in marks), _LONGEST) + 0.15
+    return LETTER * max(len(one.label) for one in marks) + 0.15
 
 
 def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
@@ -97,7 +107,7 @@ def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
         if one.interval is not None:
             ax.plot(one.interval, [place, place], color=look.colour, linewidth=1.4)
         ax.plot([one.value], [place], look.marker, color=look.colour, markersize=5, markerfacecolor=look.fill)
-    ax.set_yticks(range(len(marks)), [shorten(one.name, _LONGEST) for one in marks], parse_math=False)
+    ax.set_yticks(range(len(marks)), [one.label for one in marks], parse_math=False)
     ax.set_ylim(len(marks) - 0.4, -0.6)
     ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
     ax.set_axisbelow(True)
@@ -108,10 +118,6 @@ def legend_above(ax: Axes) -> None:
     """Names of the series outside of the axes, where they cover nothing."""
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles, labels, frameon=False, fontsize=8, ncols=len(labels), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
-
-
-def shorten(name: str, n_letters: int) -> str:
-    return name if len(name) <= n_letters else f"{name[: n_letters - 1]}…"
 
 
 def plain(ax: Axes) -> None:

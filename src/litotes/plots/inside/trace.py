@@ -44,4 +44,4 @@ def _draw_words(result: Traces, on: Sheet, *, top: float) -> None:
 
 
 def _marks(words: Sequence[WordStay]) -> list[Marked]:
-    return [Marked(f"{word.word} (n {word.n})", word.share) for word in words]
+    return [Marked(word.word, word.share, note=f"n {word.n}") for word in words]

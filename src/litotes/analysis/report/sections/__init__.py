@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from litotes.analysis.report.section import Section
-from litotes.analysis.report.sections import change, diversity, effective, trace
+from litotes.analysis.report.sections import attribution, change, diversity, effective, faithfulness, patterns, trace
 
 SECTIONS: dict[str, Callable[[Any], Section]] = {
     "effective": effective.section,
+    "patterns": patterns.section,
     "change": change.section,
     "diversity": diversity.section,
     "trace": trace.section,
+    "attribution": attribution.section,
+    "faithfulness": faithfulness.section,
 }
 """By the names in `ANALYSES`; each takes the result of its own analysis."""

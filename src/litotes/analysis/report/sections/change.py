@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from litotes.analysis.change import KINDS, Change
+from litotes.analysis.change import Change
+from litotes.analysis.observation import KINDS
 from litotes.analysis.report.section import Section, heads_table, layers_table, size_of
 
 
@@ -30,4 +31,5 @@ def section(result: Change) -> Section:
             "Cosine before and after, mean over the heads of a layer",
         )
         + "".join(heads_table(result.similarity[kind], f"Cosine before and after, {kind} attention") for kind in KINDS),
+        first=result.findings(),
     )

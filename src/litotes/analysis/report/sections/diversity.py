@@ -29,6 +29,7 @@ def section(result: Diversity) -> Section:
             "A plain job is not yet a use: whether the answer needs the head only its removal can tell.",
         ),
         tables=_tables(result),
+        first=result.findings()[:1],
     )
 
 

@@ -18,14 +18,16 @@ def section(result: Effective) -> Section:
             "A⊥ V = A V. The share that does nothing is the length of the rest by the length of the whole, ‖A − A⊥‖ / ‖A‖.",
         ),
         paper="Brunner et al. 2020, arXiv 1908.04211; Sun and Marasović 2021, arXiv 2105.08855, section 2",
-        caption="Means over texts for every attention head. Dark is much.",
-        shows=f"Four heatmaps of {size_of(result.null_share)}: the share of the map that does nothing, the likeness of the map and its "
-        "effective part, the dimension of the null space, and the share of the effective map below 0.",
+        caption="Means over texts for every attention head. Dark is much. The dimension of what can hide is shown where heads differ in "
+        "it, as they do in a pruned model.",
+        shows=f"Heatmaps of {size_of(result.null_share)}: the share of the map that does nothing, the likeness of the map and its "
+        "effective part, the share of the effective map below 0 and, where heads differ in it, the dimension of the null space.",
         believed=_believed(result),
         tables=heads_table(result.null_share, "Share of the map that does nothing, ‖A − A⊥‖ / ‖A‖")
         + heads_table(result.cosine, "Cosine of the map and its effective part")
         + heads_table(result.n_null, "Dimension of the null space, mean over texts", digits=1)
         + heads_table(result.negative, "Share of the effective map below 0"),
+        first=result.findings()[:1],
     )
 
 

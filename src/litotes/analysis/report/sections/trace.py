@@ -33,6 +33,7 @@ def section(result: Traces) -> Section:
         + heads_table(result.heads, "Share of texts that use a head")
         + _words(result.first_to_leave, "First to leave")
         + _words(result.last_to_leave, "Last to leave"),
+        first=result.findings()[:1],
     )
 
 
