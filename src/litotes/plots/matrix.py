@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -87,16 +86,6 @@ def rendered(picture: Figure, kind: str) -> bytes:
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         picture.savefig(target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
     return target.getvalue()
-
-
-def inline(svg: bytes, name: str) -> str:
-    """The SVG as a part of a page: without the file's head, and with ids of its own, so that two on a page do not share any.
-
-    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by their ids.
-    """
-    text = svg.decode()
-    text = text[text.index("<svg") :]
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
 
 
 def _write(ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str) -> None:

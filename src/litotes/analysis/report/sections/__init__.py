@@ -1,0 +1,17 @@
+"""A section of the article for every analysis, in the order they are read in. A new analysis needs one here as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from litotes.analysis.report.section import Section
+from litotes.analysis.report.sections import change, diversity, effective, trace
+
+SECTIONS: dict[str, Callable[[Any], Section]] = {
+    "effective": effective.section,
+    "change": change.section,
+    "diversity": diversity.section,
+    "trace": trace.section,
+}
+"""By the names in `ANALYSES`; each takes the result of its own analysis."""
