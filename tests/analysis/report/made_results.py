@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from litotes.analysis.analysis import Result
@@ -16,6 +17,7 @@ from litotes.analysis.observation import KINDS
 from litotes.analysis.pattern_shares import PatternShares
 from litotes.analysis.patterns import CLASSES
 from litotes.analysis.running import Number, Table
+from litotes.analysis.token_types import SPECIAL, TYPES, TokenTypes
 from litotes.analysis.trace import Traces, WordStay
 from litotes.analysis.word_removal import SHARES
 from litotes.analysis.words import Push, Pushes
@@ -24,12 +26,14 @@ WORDS = ("the", "of", "$a$", "<b>", "&", "wonderful", "😀", "a-very-long-word-
 COMPARED = tuple(name for name in METHODS if name != CONTROL)
 
 
+@dataclass(frozen=True)
 class Maker:
     """Numbers for a model of so many layers and attention heads; missing: the last attention head of every layer is gone."""
 
-    def __init__(self, n_layers: int = 6, n_heads: int = 12, *, missing: bool = False) -> None:
-        self.n_layers, self.n_heads, self.missing = n_layers, n_heads, missing
-        self.random = random.Random(0)
+    n_layers: int = 6
+    n_heads: int = 12
+    missing: bool = False
+    random: random.Random = field(default_factory=lambda: random.Random(0))
 
     def table(self, low: float, high: float) -> Table:
         return tuple(
@@ -98,6 +102,24 @@ class Maker:
             difference_half_width=dict.fromkeys(CLASSES, 0.03),
             agreement={"standard": 0.81, "effective": 0.74},
             sure={"standard": 0.93, "effective": 0.88},
+        )
+
+    def token_types(self) -> TokenTypes:
+        by_head = replace(self, n_layers=len(TYPES))
+        return TokenTypes(
+            n_texts=400,
+            types=TYPES,
+            from_first={kind: by_head.table(-0.1, 0.6) for kind in KINDS},
+            from_first_half_width={kind: by_head.table(0.01, 0.05) for kind in KINDS},
+            by_type={kind: {name: self.random.uniform(0, 0.4) for name in TYPES} for kind in KINDS},
+            by_type_half_width={kind: dict.fromkeys(TYPES, 0.01) for kind in KINDS},
+            n_with={name: 1000 - 150 * place for place, name in enumerate(TYPES)},
+            difference={name: self.random.uniform(-0.1, 0.2) for name in TYPES},
+            difference_half_width=dict.fromkeys(TYPES, 0.01),
+            from_others={name: {kind: self.table(-0.05, 0.5) for kind in KINDS} for name in SPECIAL},
+            over_layers={name: {kind: self.random.uniform(0, 0.4) for kind in KINDS} for name in SPECIAL},
+            over_layers_difference=dict.fromkeys(SPECIAL, 0.12),
+            over_layers_difference_half_width=dict.fromkeys(SPECIAL, 0.01),
         )
 
     def attribution(self) -> Pushes:

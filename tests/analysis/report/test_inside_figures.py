@@ -23,8 +23,10 @@ from litotes.plots.matrix import rendered
 
 def texts_of(picture: Figure) -> list[Text]:
     """All that can be read: titles, labels, names and numbers of ticks within the axes, what stands in cells."""
-    found = []
+    found = [text for legend in picture.legends for text in legend.get_texts()]
     for ax in picture.axes:
+        assert not ax.get_title(loc="left")  # would go unseen here
+        assert not ax.get_title(loc="right")
         found += [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
         for axis in (ax.xaxis, ax.yaxis):
             low, high = sorted(axis.get_view_interval())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from litotes.plots.inside import attribution, change, diversity, effective, faithfulness, patterns, trace
+from litotes.plots.inside import attribution, change, diversity, effective, faithfulness, patterns, token_types, trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 FIGURES: dict[str, Callable[[Any], Figure]] = {
     "effective": effective.figure,
     "patterns": patterns.figure,
+    "token_types": token_types.figure,
     "change": change.figure,
     "diversity": diversity.figure,
     "trace": trace.figure,

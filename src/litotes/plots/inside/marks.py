@@ -109,6 +109,7 @@ def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
         ax.plot([one.value], [place], look.marker, color=look.colour, markersize=5, markerfacecolor=look.fill)
     ax.set_yticks(range(len(marks)), [one.label for one in marks], parse_math=False)
     ax.set_ylim(len(marks) - 0.4, -0.6)
+    ax.locator_params(axis="x", nbins=5)
     ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
     ax.set_axisbelow(True)
     plain(ax)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from litotes.analysis.report.section import Section
-from litotes.analysis.report.sections import attribution, change, diversity, effective, faithfulness, patterns, trace
+from litotes.analysis.report.sections import attribution, change, diversity, effective, faithfulness, patterns, token_types, trace
 
 SECTIONS: dict[str, Callable[[Any], Section]] = {
     "effective": effective.section,
     "patterns": patterns.section,
+    "token_types": token_types.section,
     "change": change.section,
     "diversity": diversity.section,
     "trace": trace.section,

@@ -17,7 +17,7 @@ def section(result: PatternShares) -> Section:
             "Drawn as pictures, attention maps fall into a few patterns. Vertical: "
             + "; ".join(f"{name}: {meaning}" for name, meaning in CLASSES.items()).removeprefix("vertical: ")
             + ". Vertical maps lean on pieces every text has, and heterogeneous ones are the likeliest to follow what the text says. "
-            "If effective attention shows other patterns than standard attention, pictures of the latter have been misleading.",
+            "Where effective attention shows other patterns, a picture of standard attention shows what the output does not depend on.",
             "A small network looks at every map and names its pattern; shares are counted in every text and averaged over texts. The "
             "network has learned from generated maps alone, so written rules give a second opinion.",
         ),

@@ -21,7 +21,7 @@ def section(result: Traces) -> Section:
         ),
         paper="The figures of texts on their way are those of Nespolo et al., Figurative Language Understanding, appendix D",
         caption="Left: share of a text’s pieces that each layer sees, with its 95 % interval over texts. Right: share of texts that use a "
-        "head. Words: mean stay, with the number of times they occur.",
+        "head. Below, where any leave: words by their mean stay, with the number of times they occur.",
         shows=f"A line of the share of pieces seen over the layers, a heatmap of {size_of(result.heads)} with the share of texts that use "
         "a head, and lists of the words that leave first and last.",
         believed=(
