@@ -53,7 +53,7 @@ def test_all_methods_with_their_faithfulness(model: Model) -> None:
         assert shading.faithfulness is not None
         assert shading.faithfulness.deletion.values[0] == pytest.approx(explanation.answer.probability, abs=1e-5)
     content = json.loads(json.dumps(explanation.as_json(), allow_nan=False))
-    assert content["shadings"][METHOD]["error"].keys() == {"completeness_delta", "answer_less_baseline"}
+    assert content["shadings"]["integrated_gradients"]["error"].keys() == {"completeness_delta", "answer_less_baseline"}
     assert "layers" not in explanation.as_json(maps=False)
 
 
@@ -121,7 +121,7 @@ def test_planted_words_push_towards_their_labels(tiny: pretrained.Pretrained) ->
     towards = found.towards["sentiment"]
     assert (towards["positive"][0].word, towards["negative"][0].word) == ("love", "hate")
     assert all(push.n == 5 and push.weight > push.half_width >= 0 for push in (towards["positive"][0], towards["negative"][0]))
-    assert found.n_compared == 3
+    assert (found.n_compared, found.n_texts, found.n_seen) == (3, 10, 10)
     assert any("Towards positive (sentiment) push love" in finding for finding in found.findings())
 
 
@@ -137,6 +137,12 @@ def test_a_text_has_one_say_about_a_word(tiny: pretrained.Pretrained) -> None:
     found = pushes_of(planted(tiny), ["love " * 9 + "tea", *MANY[:3]], method="occlusion", n_compared=0)
     assert all(push.word != "love" for push in found.towards["sentiment"]["positive"])
     assert Counter(" ".join(MANY).split())["love"] == 5
+
+
+def test_the_first_texts_are_weighed_and_this_is_said(tiny: pretrained.Pretrained) -> None:
+    found = pushes_of(planted(tiny), MANY, method="occlusion", n_texts=4, n_compared=0)
+    assert (found.n_texts, found.n_seen) == (4, 10)
+    assert found.findings()[0] == "Words were weighed in the first 4 of 10 texts."
 
 
 def test_agreement_is_a_rank_correlation() -> None:

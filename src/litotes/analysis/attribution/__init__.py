@@ -8,8 +8,8 @@ from litotes.analysis.attribution.removal import Occlusion, Random
 from litotes.analysis.attribution.rollout import Rollout
 
 METHODS: dict[str, type[Method]] = {
-    "integrated_gradients": IntegratedGradients,
     "occlusion": Occlusion,
+    "integrated_gradients": IntegratedGradients,
     "gradient_input": GradientInput,
     "effective": Effective,
     "standard": Standard,
