@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from litotes.analysis.part_of_speech import PartOfSpeech, Tagger
+from litotes.analysis.speech.part_of_speech import PartOfSpeech, Tagger
 
 _LETTERS: dict[str, PartOfSpeech] = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
 

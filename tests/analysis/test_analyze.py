@@ -104,3 +104,11 @@ def _tensors(thing: object) -> Iterator[torch.Tensor]:
         yield from (tensor for part in thing for tensor in _tensors(part))
     elif not isinstance(thing, Model) and hasattr(thing, "__dict__"):
         yield from _tensors(vars(thing))
+
+
+def test_a_package_that_is_not_there_costs_one_analysis(dense: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ANALYSES["token_types"], "lacks", classmethod(lambda cls: "needs a package"))
+    chosen = {name: ANALYSES[name] for name in ("token_types", "trace")}
+    assert analyze(Subject("m", dense), corpus_of(2), chosen).left_out == {"token_types": "needs a package"}
+    with pytest.raises(UserError, match="token_types needs a package"):
+        analyze(Subject("m", dense), corpus_of(2), {"token_types": ANALYSES["token_types"]})

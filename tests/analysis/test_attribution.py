@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from captum import attr
 from tiny_models import TEXTS, model_of, observations_of
 
 from litotes.analysis.attribution import METHODS, Question
@@ -130,7 +131,6 @@ def test_fewer_steps_own_up_to_a_larger_error(dense: Model) -> None:
 
 @pytest.mark.parametrize("head", ["mean", "linear", "crosstalk"])
 def test_gradients_equal_captum(head: str, tiny: pretrained.Pretrained) -> None:
-    attr = pytest.importorskip("captum.attr")
     model = model_of(tiny, *((MOOD, SARCASM) if head == "crosstalk" else (MOOD,)), head=head)
     question = question_of(model, TEXTS[2], task="mood")
     hidden, layout = embedded(question, question.read.pieces)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from litotes.analysis import part_of_speech, random_field
-from litotes.analysis.crfsuite_file import read_weights
-from litotes.analysis.part_of_speech import PARTS_OF_SPEECH, Tagger, tag, tagger
-from litotes.analysis.random_field import RandomField
+from litotes.analysis.speech import part_of_speech, random_field
+from litotes.analysis.speech.crfsuite_file import read_weights
+from litotes.analysis.speech.part_of_speech import PARTS_OF_SPEECH, Tagger, tag, tagger
+from litotes.analysis.speech.random_field import RandomField
 from litotes.errors import UserError
 
 SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}

@@ -12,7 +12,7 @@ from tiny_models import KINDS as MODELS
 from tiny_models import model_of, observations_of
 
 from litotes.analysis.observation import Observation, observe
-from litotes.analysis.part_of_speech import tagger
+from litotes.analysis.speech.part_of_speech import tagger
 from litotes.analysis.token_types import TYPES, TokenTypes, TokenTypesAnalysis, places_by_type
 from litotes.checkpoint import Model
 from litotes.data.pieces import Pieces, ReadText, Word

@@ -78,7 +78,9 @@ def analyze(
     model.classifier.to(where).eval()
     if base is not None:
         base.to(where).eval()
-    left_out = {name: "needs --tuned-from" for name, kind in analyses.items() if kind.needs_base and base is None}
+    left_out = {name: why for name, kind in analyses.items() if (why := _lacks(kind, base))}
+    if len(left_out) == len(analyses):
+        raise UserError("Nothing can be analysed: " + "; ".join(f"{name} {why}" for name, why in left_out.items()) + ".")
     at_work = {name: kind(model) for name, kind in analyses.items() if name not in left_out}
     examples = _drawn(corpus, n_texts, seed)
     n_truncated = n_done = 0
@@ -94,6 +96,10 @@ def analyze(
             watch("looking", n_done, len(examples), "")
     results = {name: analysis.result() for name, analysis in at_work.items()}
     return Analysed(subject.name, corpus.name, len(examples), n_truncated, results, left_out, _facts(model), seed)
+
+
+def _lacks(kind: type[Analysis], base: Encoder | None) -> str | None:
+    return "needs --tuned-from" if kind.needs_base and base is None else kind.lacks()
 
 
 def _drawn(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:

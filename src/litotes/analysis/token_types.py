@@ -18,9 +18,10 @@ from torch import Tensor
 from litotes.analysis.analysis import Analysis, Result
 from litotes.analysis.heads_table import by_head
 from litotes.analysis.observation import KINDS, Observation
-from litotes.analysis.part_of_speech import PartOfSpeech, Tagger
-from litotes.analysis.part_of_speech import tagger as tagger_called
 from litotes.analysis.running import Number, Running, Table, number, numbers, table
+from litotes.analysis.speech.part_of_speech import PartOfSpeech, Tagger
+from litotes.analysis.speech.part_of_speech import tagger as tagger_called
+from litotes.analysis.speech.random_field import is_installed
 from litotes.attention.scene import View
 from litotes.checkpoint import Model
 from litotes.data.pieces import ReadText
@@ -98,6 +99,10 @@ class TokenTypesAnalysis(Analysis):
         self.over_layers = {name: {kind: Running() for kind in KINDS} for name in SPECIAL}
         self.over_layers_difference = {name: Running() for name in SPECIAL}
         self.n_texts = 0
+
+    @classmethod
+    def lacks(cls) -> str | None:
+        return None if is_installed() else "needs the weights of a tagger: pip install 'litotes[analysis]'"
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1

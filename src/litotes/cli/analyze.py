@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> None:
         )
     if options.out:
         _write(analysed, Path(options.out))
-    say(f"{name}: left out, it {why}." for name, why in analysed.left_out.items())
+    say(f"{name} was left out: it {why}." for name, why in analysed.left_out.items())
     if analysed.n_truncated:
         say([f"{analysed.n_truncated} of {analysed.n_texts} texts are longer than the model reads; their ends were not looked at."])
     if options.json:

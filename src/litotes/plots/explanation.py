@@ -117,7 +117,7 @@ def _draw_maps(explanation: Explanation, layer: LayerMaps, maps: tuple[NDArray[A
         image = ax.imshow(values, cmap=colours, norm=norm, interpolation="nearest")
         ax.set_title(name, fontsize=10)
         _write_pieces(explanation, layer, ax)
-    into.suptitle(title, fontsize=10, x=_EDGE / _WIDTH, ha="left")
+    into.suptitle(f"{title}\n", fontsize=10, x=_EDGE / _WIDTH, ha="left")
     bar = into.colorbar(image, ax=list(axes), shrink=0.7, pad=0.02, ticks=[-most, -most / 4, 0, most / 4, most])
     bar.ax.set_yticklabels([f"{share * most:.2g}" for share in (-1, -0.25, 0, 0.25, 1)], fontsize=8)
     bar.outline.set_visible(False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from litotes.analysis.explanation import Shading
 from litotes.analysis.why.harmless import harmless
-from litotes.analysis.why.words import segments
+from litotes.analysis.why.words import segments, unread
 from litotes.data.pieces import ReadText
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ FOR, AGAINST, FOR_LINE, AGAINST_LINE = "#6fb1e8", "#f5a04f", "#0a5ea8", "#a84300
 POINTS = 10.0
 LINE_INCHES = 0.27
 _MISSING = "▯"
+_TORN = re.compile(r"\n|[^\S\n]+|\S+")  # line ends, blanks and what stands between them
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,10 @@ def _parts(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]
         if number is not None:
             yield drawable(part), number
             continue
-        for piece in re.findall(r"\n|[^\S\n]+|\S+", part):
+        for piece in _TORN.findall(part):
             yield (piece if piece == "\n" else " " if piece.isspace() else drawable(piece)), None
+    if rest := unread(read, is_pair=is_pair):
+        yield from ((piece, None) for piece in _TORN.findall(f" … {len(rest):,} more characters were not read"))
 
 
 def _inches(written: str) -> float:

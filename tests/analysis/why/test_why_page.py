@@ -146,6 +146,8 @@ def test_a_cut_text_says_so(tiny: Pretrained) -> None:
     page = why_html(explained(tiny, text))
     assert "longer than the model can read" in page
     assert re.search(r'<i class="unread">[^<]*unread</i>', page)
+    assert "more characters" not in page
+    assert "and 900 more characters</i>" in why_html(explained(tiny, "tea " * 94 + "x" * 1199))
 
 
 def test_nothing_uncertain_is_called_certain(explanation: Explanation) -> None:

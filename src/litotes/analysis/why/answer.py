@@ -27,8 +27,8 @@ def in_words(answer: Answer) -> str:
 
 
 def _share_in_words(share: float) -> str:
-    """Nothing that is not certain is called so."""
-    return "over 99 %" if 0.995 <= share < 1 else f"{share * 100:.0f} %"
+    """No model is certain, whatever floating point says."""
+    return "over 99 %" if share >= 0.995 else f"{share * 100:.0f} %"
 
 
 def _notes(explanation: Explanation) -> list[str]:

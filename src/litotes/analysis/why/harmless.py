@@ -5,8 +5,8 @@ from __future__ import annotations
 import unicodedata
 from html import escape
 
-_KEPT = "\n\t\u200c\u200d"
-"""Invisible, but letters and emoji are joined by them."""
+_KEPT = "\n\r\t\u200c\u200d"
+"""Ends of lines and blanks; and what cannot be seen, but joins letters and emoji."""
 
 
 def harmless(text: str) -> str:

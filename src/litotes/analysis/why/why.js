@@ -69,7 +69,6 @@ function roam(spans) {
   const all = [...spans];
   all.forEach((span, at) => {
     span.tabIndex = at ? -1 : 0;
-    span.setAttribute("role", "button");
     span.addEventListener("keydown", (event) => {
       const back = event.key === "ArrowLeft" || event.key === "ArrowUp", on = event.key === "ArrowRight" || event.key === "ArrowDown";
       if (event.key === "Enter" || event.key === " ") span.click();

@@ -32,8 +32,8 @@ def text_html(read: ReadText, looks: Sequence[str], *, name: str) -> str:
 
 
 def segments(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]:
-    """The text (or the pair) from beginning to end: words with their numbers, and what stands between them with None."""
-    text, end = (read.pair or "") if is_pair else read.text, 0
+    """The text (or the pair) as far as it was read: words with their numbers, and what stands between them with None."""
+    text, end = _side(read, is_pair=is_pair), 0
     for number, word in enumerate(read.words):
         if word.is_pair == is_pair and word.end > end:
             start = max(word.start, end)  # a tokenizer may let words share a letter
@@ -41,26 +41,30 @@ def segments(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None
                 yield text[end:start], None
             yield text[start : word.end], number
             end = word.end
-    if text[end:]:
-        yield text[end:], None
+    if rest := text[end : len(text) - len(unread(read, is_pair=is_pair))]:
+        yield rest, None
+
+
+def unread(read: ReadText, *, is_pair: bool) -> str:
+    """What follows the last word that was read, where a text had to be cut."""
+    end = max((word.end for word in read.words if word.is_pair == is_pair), default=0)
+    rest = _side(read, is_pair=is_pair)[end:]
+    return rest if read.pieces.truncated and rest.strip() else ""
+
+
+def _side(read: ReadText, *, is_pair: bool) -> str:
+    return (read.pair or "") if is_pair else read.text
 
 
 def _spans(read: ReadText, looks: Sequence[str], *, is_pair: bool) -> str:
-    spans = [*segments(read, is_pair=is_pair)]
-    written = [
+    parts = [
         markup(part) if number is None else f'<span class="{f"word {looks[number]}".strip()}" data-word="{number}">{markup(part)}</span>'
-        for part, number in spans
+        for part, number in segments(read, is_pair=is_pair)
     ]
-    if read.pieces.truncated and spans and spans[-1][1] is None and spans[-1][0].strip():
-        written[-1] = _unread(spans[-1][0])
-    return "".join(written)
-
-
-def _unread(rest: str) -> str:
-    """The beginning of what was cut off; a book need not follow."""
-    if len(rest) <= _MOST_UNREAD:
-        return f'<i class="unread">{markup(rest)}</i>'
-    return f'<i class="unread">{markup(rest[:_MOST_UNREAD])}… and {len(rest) - _MOST_UNREAD:,} more characters</i>'
+    rest = unread(read, is_pair=is_pair)
+    if len(rest) > _MOST_UNREAD:  # a book need not follow
+        rest = f"{rest[:_MOST_UNREAD]}… and {len(rest) - _MOST_UNREAD:,} more characters"
+    return "".join([*parts, f'<i class="unread">{markup(rest)}</i>' if rest else ""])
 
 
 def words_table(explanation: Explanation) -> str:

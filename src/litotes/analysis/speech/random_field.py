@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from litotes.analysis.crfsuite_file import FieldWeights, read_weights
+from litotes.analysis.speech.crfsuite_file import FieldWeights, read_weights
 from litotes.counting import Floats
 from litotes.errors import UserError
 from litotes.storage import sha256_of
@@ -31,6 +31,11 @@ _OFFSETS = {"": 0, "-2:": -2, "-1:": -1, "+1:": 1, "+2:": 2}
 _LOOK_NAME = re.compile(r"([-+][12]:)?(.*)", re.DOTALL)
 _MOST_WORDS = 16_384
 """Words whose scores are remembered, 2 kB each."""
+
+
+def is_installed() -> bool:
+    """Whether the package with the weights is there."""
+    return find_spec(_PACKAGE) is not None
 
 
 class RandomField:

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Literal, get_args
 
-from litotes.analysis.random_field import RandomField
-from litotes.analysis.treebank_words import has_letters, in_addresses, is_punctuation, sentences
+from litotes.analysis.speech.random_field import RandomField
+from litotes.analysis.speech.treebank_words import has_letters, in_addresses, is_punctuation, sentences
 from litotes.errors import UserError
 from litotes.registry import pick
 
