@@ -18,7 +18,7 @@ def section(result: Pushes) -> Section:
             "words, and they need not agree; the table of methods says how far they rank the words of a text alike, from 1 (the same "
             "order) over 0 (nothing in common) to −1. Where one of two methods knows no sign, sizes are compared.",
         ),
-        paper="What each method does: litotes list methods. Each is told with its paper in litotes.analysis.attribution",
+        paper="What each method does, and whose it is: docs/explaining.md",
         caption="Above: the surest words for each label, with the number of texts they occur in. Below: Spearman’s correlation between the "
         f"methods, mean over {result.n_compared:,} texts.",
         shows="Lists of words with their mean weights and intervals for each label, and a table of correlations between "

@@ -37,8 +37,8 @@ def _believed(result: Effective) -> tuple[str, ...]:
         f"The mean share that does nothing is {mean} (95 % interval over {result.n_texts:,} texts).",
         f"What is called effective gives the heads’ outputs back with a relative error of at most {result.error:.0e} in any layer of any "
         "text: the split is exact up to rounding.",
-        f"It grows with the length of a text; up to {result.head_width} pieces it is nothing as a rule. It tells models apart only on "
-        "the same texts.",
+        f"The share that does nothing grows with the length of a text; up to {result.head_width} pieces it is 0 as a rule. It tells models "
+        "apart only on the same texts.",
         "Effective weights may be negative and need not add up to 1. They say what reaches the output of one layer, not what the answer "
         "rests on.",
     )
