@@ -29,22 +29,22 @@ SHARES: dict[str, Bounds] = {
     VERTICAL: {"columns": (0.2, 0.95), "diagonal": (0.0, 0.04), "blocks": (0.0, 0.15)},
     DIAGONAL: {"columns": (0.0, 0.12), "diagonal": (0.3, 0.95), "blocks": (0.0, 0.15)},
     BOTH: {"columns": (0.2, 0.7), "diagonal": (0.12, 0.65), "blocks": (0.0, 0.1)},
-    BLOCK: {"columns": (0.0, 0.35), "diagonal": (0.0, 0.08), "blocks": (0.5, 0.95)},
-    HETEROGENEOUS: {"columns": (0.0, 0.05), "diagonal": (0.0, 0.06), "blocks": (0.0, 0.15)},
+    BLOCK: {"columns": (0.0, 0.3), "diagonal": (0.0, 0.08), "blocks": (0.5, 0.95)},
+    HETEROGENEOUS: {"columns": (0.0, 0.05), "diagonal": (0.0, 0.1), "blocks": (0.0, 0.15)},
 }
 """Of every class, how much weight each part may have; content gets what is left."""
 
 SEEN: dict[str, Bounds] = {
-    VERTICAL: {"columns": (0.22, 1.0), "diagonal": (-1.0, 0.08)},
-    DIAGONAL: {"columns": (-1.0, 0.18), "diagonal": (0.15, 1.0)},
+    VERTICAL: {"columns": (0.2, 1.0), "diagonal": (-1.0, 0.08)},
+    DIAGONAL: {"columns": (-1.0, 0.18), "diagonal": (0.16, 1.0)},
     BOTH: {"columns": (0.22, 1.0), "diagonal": (0.12, 1.0)},
-    BLOCK: {"columns": (-1.0, 0.4), "diagonal": (-1.0, 0.28), "blocks": (0.3, 1.0)},
-    HETEROGENEOUS: {"columns": (-1.0, 0.19), "diagonal": (-1.0, 0.11), "blocks": (-1.0, 0.15)},
+    BLOCK: {"columns": (-1.0, 0.35), "diagonal": (-1.0, 0.28), "blocks": (0.3, 1.0)},
+    HETEROGENEOUS: {"columns": (-1.0, 0.17), "diagonal": (-1.0, 0.13), "blocks": (-1.0, 0.15)},
 }
 """Of every class, the evidence (rules.py) a finished map must have, its sentences taken for the texts of a pair."""
 
 LENGTHS = (8, 128)
-"""The lengths nearly all maps have; one in fifty is longer."""
+"""The lengths nearly all maps have; one in a hundred is longer."""
 
 _LONGEST = 512
 _WIDEST_VALUES = 64
@@ -60,9 +60,10 @@ def generate(n_maps: int, *, seed: int, lengths: tuple[int, int] = LENGTHS) -> I
 
 def made_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LENGTHS) -> Floats:
     """One map of a class, drawn again until it shows its pattern. (query, key)"""
+    is_effective = rng.random() < 0.5
     while True:
         text = made_text(_length(rng, lengths), rng)
-        if rng.random() < 0.5:
+        if is_effective:
             # A column whose value is nothing leaves an effective map in which no pattern is left.
             meant = str(rng.choice([name, VERTICAL])) if name == HETEROGENEOUS else name
             weights = effective(mixture(meant, text, rng), text, rng)
@@ -85,9 +86,9 @@ def mixture(name: str, text: MadeText, rng: np.random.Generator) -> Floats:
 def effective(weights: Floats, text: MadeText, rng: np.random.Generator) -> Floats:
     """What of a map made values let through, A V V⁺ = A Q Qᵀ with V = Q R. (query, key)"""
     n = len(text)
-    width = max(1, min(_WIDEST_VALUES, int(n * rng.uniform(0.15, 0.9))))
+    width = max(1, min(_WIDEST_VALUES, int(n * rng.uniform(0.25, 1.0))))
     by_word = rng.normal(size=(text.words.max() + 1, width))[text.words]
-    values = by_word + rng.normal(scale=rng.uniform(0.1, 1.0), size=(n, width))  # a word has much the same value wherever it stands
+    values = by_word + rng.normal(scale=rng.uniform(0.05, 1.0), size=(n, width))  # a word has much the same value wherever it stands
     values *= np.exp(rng.normal(scale=rng.uniform(0.0, 0.6), size=(n, 1)))
     values[text.delimiters] *= rng.uniform(0.02, 1.5)  # delimiters often have next to none
     basis, _ = np.linalg.qr(values)  # (piece, width)
@@ -102,6 +103,6 @@ def shows(weights: Floats, name: str, text: MadeText) -> bool:
 
 def _length(rng: np.random.Generator, lengths: tuple[int, int]) -> int:
     low, high = lengths
-    if lengths == LENGTHS and rng.random() < 0.02:
+    if lengths == LENGTHS and rng.random() < 0.01:
         low, high = high, _LONGEST
     return int(np.exp(rng.uniform(np.log(low), np.log(high + 1))))

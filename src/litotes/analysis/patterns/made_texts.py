@@ -38,7 +38,7 @@ def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
     return MadeText(
         sentences=_numbered(n_pieces, ends),
         phrases=_numbered(n_pieces, _phrase_ends(n_pieces, rng)),
-        words=rng.integers(0, max(1, int(n_pieces * rng.uniform(0.5, 3.0))), size=n_pieces),
+        words=(n_pieces * rng.uniform(0.5, 3.0) * rng.random(n_pieces) ** rng.uniform(1.0, 4.0)).astype(np.int64),  # some come often
         delimiters=np.concatenate([[0], ends[is_delimiter]]),
         punctuation=np.concatenate([ends[~is_delimiter], loose]),
     )

@@ -1,8 +1,8 @@
 """A small ConvNet that tells the pattern of an attention map.
 
-Three convolutions, each halving the grid, then what is left in 4 × 4 places:
+Three convolutions, each halving the grid, then what is left in 4 × 4 places together with the shares (sight.py):
 
-    grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32, 4, 4) → 48 → 5 classes
+    grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32, 4, 4), 17 shares → 48 → 5 classes
 
 Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this one learns from generated maps alone
 (generated.py) and was checked against labels by eye on real ones (docs/results/inside/patterns.md).
@@ -17,9 +17,10 @@ from importlib.resources import files
 import torch
 from safetensors.torch import load
 from torch import Tensor, nn
+from torch.nn import functional
 
 from litotes.analysis.patterns.classes import CLASSES
-from litotes.analysis.patterns.grid import GRID, N_CHANNELS, on_grid
+from litotes.analysis.patterns.sight import GRID, N_CHANNELS, N_SHARES, Sight, sight
 
 WEIGHTS = "patterns.safetensors"
 
@@ -40,26 +41,22 @@ class Patterns:
 
 
 class PatternNetwork(nn.Module):
-    """Grids (map, channel, GRID, GRID) → logits (map, class)."""
+    """What is seen of maps → logits (map, class)."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.layers = nn.Sequential(
-            *_halving(N_CHANNELS + 1, 16),
-            *_halving(16, 24),
-            *_halving(24, 32),
-            nn.Flatten(),
-            nn.Linear(32 * (GRID // 8) ** 2, 48),
-            nn.ReLU(),
-            nn.Dropout(0.2),
-            nn.Linear(48, len(CLASSES)),
-        )
+        self.convolutions = nn.Sequential(*_halving(N_CHANNELS + 1, 16), *_halving(16, 24), *_halving(24, 32), nn.Flatten())
+        self.hidden = nn.Linear(32 * (GRID // 8) ** 2 + N_SHARES, 48)
+        self.dropout = nn.Dropout(0.2)
+        self.output = nn.Linear(48, len(CLASSES))
         place = torch.arange(GRID) / GRID
         self.register_buffer("distance", (place[:, None] - place[None, :]).abs(), persistent=False)  # (cell, cell)
 
-    def forward(self, grids: Tensor) -> Tensor:
-        distance = self.get_buffer("distance").expand(len(grids), 1, GRID, GRID)
-        return self.layers(torch.cat([grids, distance], 1))
+    def forward(self, seen: Sight) -> Tensor:
+        distance = self.get_buffer("distance").expand(len(seen.grids), 1, GRID, GRID)
+        places = self.convolutions(torch.cat([seen.grids, distance], 1))  # (map, 32 × 4 × 4)
+        hidden = functional.relu(self.hidden(torch.cat([places, seen.shares], 1)))
+        return self.output(self.dropout(hidden))
 
 
 def _halving(n_in: int, n_out: int) -> tuple[nn.Module, ...]:
@@ -73,8 +70,7 @@ def classify(maps: Tensor) -> Patterns:
     Scaling a map by a positive number changes nothing, and a map's answer does not depend on the others.
     """
     network = shipped(str(maps.device))
-    grids = [on_grid(part) for part in maps.split(_MAPS_AT_ONCE)]
-    return Patterns(torch.cat([network(grid).softmax(1) for grid in grids]))
+    return Patterns(torch.cat([network(sight(part)).softmax(1) for part in maps.split(_MAPS_AT_ONCE)]))
 
 
 @cache

@@ -16,14 +16,16 @@ _NEVER = -30.0  # as an affinity: e^-30
 
 
 def columns(text: MadeText, rng: Generator) -> Floats:
-    """Every query looks at the same few keys: delimiters, punctuation, seldom a word; how much differs from query to query."""
+    """Every query looks at the same few keys: delimiters, punctuation, a word wherever it comes; how much differs from query to query."""
     n = len(text)
     keys = [rng.choice(text.delimiters, size=rng.integers(1, len(text.delimiters) + 1), replace=False)]
     if rng.random() < 0.4:
         keys.append(rng.choice(text.punctuation, size=rng.integers(1, min(3, len(text.punctuation)) + 1), replace=False))
-    if rng.random() < 0.3:
+    if rng.random() < 0.2:
         keys = [rng.integers(0, n, size=rng.integers(1, 7))]
-    places = np.unique(np.concatenate(keys))[: max(2, n // 10)]
+    if rng.random() < 0.3:
+        keys.append(np.flatnonzero(text.words == rng.choice(text.words)))
+    places = rng.permutation(np.unique(np.concatenate(keys)))[: max(2, n // 10)]
     affinity = np.full((n, n), _NEVER)
     affinity[:, places] = rng.normal(scale=0.7, size=len(places)) + _noise(rng, (n, len(places)), 0.0, 1.6)
     return softmax(affinity)
@@ -61,14 +63,20 @@ def blocks(text: MadeText, rng: Generator) -> Floats:
 
 
 def content(text: MadeText, rng: Generator) -> Floats:
-    """Whatever words mean to each other: salient words, a few hidden traits of queries and keys, words that come again, noise."""
+    """Whatever words mean to each other: salient words, hidden traits of queries and keys (or one that like pieces share), words that
+    come again, what stands before or behind alone, noise.
+    """
     n = len(text)
     rank = int(rng.integers(1, 7))
     asking, answering = (_smooth(rng.normal(size=(n, rank)), rng) for _ in range(2))
+    answering = asking if rng.random() < 0.2 else answering
     affinity = rng.uniform(0.0, 1.5) * asking @ answering.T / np.sqrt(rank) + _noise(rng, (1, n), 0.0, 1.2) + _noise(rng, (n, n), 0.1, 1.2)
     if rng.random() < 0.3:
         again = (text.words[:, None] == text.words[None, :]) & ~np.eye(n, dtype=bool)
         affinity += rng.uniform(1.0, 3.0) * again
+    if rng.random() < 0.15:
+        before = np.tril(np.ones((n, n), dtype=bool))
+        affinity -= rng.uniform(2.0, 5.0) * (before if rng.random() < 0.3 else ~before)
     return softmax(affinity)
 
 

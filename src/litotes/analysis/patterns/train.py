@@ -17,12 +17,12 @@ from torch.nn.functional import cross_entropy
 
 from litotes.analysis.patterns.classes import CLASSES
 from litotes.analysis.patterns.generated import generate
-from litotes.analysis.patterns.grid import on_grid
 from litotes.analysis.patterns.network import WEIGHTS, PatternNetwork
+from litotes.analysis.patterns.sight import Sight, sight
 from litotes.counting import Counts, confusion
 from litotes.storage import sha256_of, write_bytes
 
-SHA256 = "5bbef7993ff628d364765e219a891bac40f91eb60207a70df1c0e426b2d95412"
+SHA256 = "ff9ca91783c39dbe070a7ecc467b78e9f5bf11038a4c6844756e66b201fe8ea2"
 
 SEED = 1
 HELD_OUT_SEED = 2
@@ -37,32 +37,35 @@ _SMOOTHING = 0.05  # some of the maps could be given another class with a good c
 
 
 @dataclass(frozen=True)
-class Grids:
-    """Maps as the network sees them, (map, channel, GRID, GRID), with their classes (map,)."""
+class MadeMaps:
+    """Generated maps as the network sees them, with their classes (map,)."""
 
-    grids: Tensor
+    seen: Sight
     classes: Tensor
 
-
-def made_grids(n_maps: int, *, seed: int) -> Grids:
-    """Generated maps on the grid."""
-    grids, classes = zip(*((on_grid(weights[None])[0], number) for weights, number in generate(n_maps, seed=seed)), strict=True)
-    return Grids(torch.stack(grids), torch.tensor(classes))
+    def __len__(self) -> int:
+        return len(self.classes)
 
 
-def train(made: Grids, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
+def made_maps(n_maps: int, *, seed: int) -> MadeMaps:
+    sights, classes = zip(*((sight(weights[None]), number) for weights, number in generate(n_maps, seed=seed)), strict=True)
+    seen = Sight(torch.cat([one.grids for one in sights]), torch.cat([one.shares for one in sights]))
+    return MadeMaps(seen, torch.tensor(classes))
+
+
+def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
     """A network that has learned these maps. Half of the batches are turned by 180°, which changes no pattern."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = PatternNetwork().train()
         optimizer = torch.optim.AdamW(network.parameters(), weight_decay=_DECAY)
-        n_steps = n_epochs * -(-len(made.classes) // _BATCH_MAPS)
+        n_steps = n_epochs * -(-len(made) // _BATCH_MAPS)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=n_steps)
         for _ in range(n_epochs):
-            for places in torch.randperm(len(made.classes)).split(_BATCH_MAPS):
-                grids = made.grids[places]
+            for places in torch.randperm(len(made)).split(_BATCH_MAPS):
+                grids = made.seen.grids[places]
                 grids = grids.flip(2, 3) if torch.rand(()) < 0.5 else grids
-                loss = cross_entropy(network(grids), made.classes[places], label_smoothing=_SMOOTHING)
+                loss = cross_entropy(network(Sight(grids, made.seen.shares[places])), made.classes[places], label_smoothing=_SMOOTHING)
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -71,18 +74,18 @@ def train(made: Grids, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> Pattern
 
 
 @torch.inference_mode()
-def confused(network: PatternNetwork, held_out: Grids) -> Counts:
+def confused(network: PatternNetwork, held_out: MadeMaps) -> Counts:
     """How often a map of one class is taken for another. (class, predicted)"""
-    return confusion(held_out.classes.numpy(), network(held_out.grids).argmax(1).numpy(), len(CLASSES))
+    return confusion(held_out.classes.numpy(), network(held_out.seen).argmax(1).numpy(), len(CLASSES))
 
 
 def main() -> None:
     """Trains, writes the weights beside this file and says how well it went."""
     torch.set_num_threads(1)
-    network = train(made_grids(N_MAPS, seed=SEED))
+    network = train(made_maps(N_MAPS, seed=SEED))
     file = Path(__file__).with_name(WEIGHTS)
     write_bytes(file, save({name: tensor.contiguous() for name, tensor in network.state_dict().items()}, metadata={"format": "pt"}))
-    counts = confused(network, made_grids(N_HELD_OUT, seed=HELD_OUT_SEED))
+    counts = confused(network, made_maps(N_HELD_OUT, seed=HELD_OUT_SEED))
     print(f"accuracy on {N_HELD_OUT} generated maps: {counts.trace() / counts.sum():.3f}")
     for name, row in zip(CLASSES, counts, strict=True):
         print(f"{name:>18} " + " ".join(f"{count:5d}" for count in row))
