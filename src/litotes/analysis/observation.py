@@ -9,7 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from litotes.analysis.effective_attention import EffectiveAttention, effective_attention
+from litotes.analysis.effective_attention import EffectiveAttention, effective_attentions
 from litotes.attention.scene import Scene, View
 from litotes.checkpoint import Model
 from litotes.data.packing import pack
@@ -91,4 +91,4 @@ def _by_text(scenes: Sequence[Scene], n_texts: int) -> list[tuple[View, ...]]:
 
 
 def _effective(layers: Sequence[View]) -> tuple[EffectiveAttention, ...]:
-    return tuple(effective_attention(view.weights, view.value, view.mixed) for view in layers)
+    return effective_attentions([(view.weights, view.value, view.mixed) for view in layers])
