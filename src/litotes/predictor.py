@@ -61,11 +61,11 @@ class Predictor:
                 answers[name] = answers_of(logits, self.tasks[name], model.calibration.get(name, Calibration()))
         return [Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place]) for place, text in enumerate(texts)]
 
-    def stream(self, texts: Iterable[str]) -> Iterator[Prediction]:
-        """Predictions for any number of texts in constant memory."""
-        source = iter(texts)
+    def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
+        """Predictions for any number of texts, or of texts with their pairs, in constant memory."""
+        source = ((text, None) if isinstance(text, str) else text for text in texts)
         while chunk := list(islice(source, _READ_AHEAD)):
-            yield from self.predict(chunk)
+            yield from self.predict([text for text, _ in chunk], pairs=[pair for _, pair in chunk])
 
     def explain(
         self,

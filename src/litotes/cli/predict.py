@@ -20,6 +20,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin")
     parser.add_argument("--file", type=Path, metavar="F", help="CSV, TSV, JSONL or Parquet; --column names the text's column")
     parser.add_argument("--column", default="text", metavar="NAME", help="the column of the text (default: text)")
+    parser.add_argument("--pair", metavar="NAME", help="the column of a second text, for models of pairs")
     parser.add_argument("--model", metavar="M", help="a model folder, as `litotes train` makes it")
     parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table", help="how to print (default: table)")
     parser.set_defaults(run=run)
@@ -43,9 +44,11 @@ def run(options: argparse.Namespace) -> None:
     write_text(Path(options.out), written.getvalue())  # whole or not at all
 
 
-def _texts(options: argparse.Namespace) -> Iterator[str]:
+def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
     from litotes.errors import UserError
 
+    if options.pair is not None and options.file is None:
+        raise UserError("--pair names a column: give the --file that has it.")
     if options.texts:
         if options.file is not None:
             raise UserError("Give texts or --file, not both.")
@@ -53,8 +56,9 @@ def _texts(options: argparse.Namespace) -> Iterator[str]:
     elif options.file is not None:
         from litotes.data.rows import read_rows
 
-        for row in read_rows(options.file, needs=[options.column]):
-            yield row.text(options.column)
+        columns = [options.column] if options.pair is None else [options.column, options.pair]
+        for row in read_rows(options.file, needs=columns):
+            yield row.text(options.column) if options.pair is None else (row.text(options.column), row.text(options.pair))
     elif sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     else:
