@@ -12,10 +12,11 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "litotes"
 
 LEVELS = {
+    "article": 0,
     "counting": 0, "errors": 0, "flow": 0, "layout": 0, "progress": 0, "registry": 0, "storage": 0, "device": 0, "__init__": 0,
     "attention": 1, "data": 1, "heads": 1,
     "encoders": 2,
-    "calibration": 3, "classifier": 3, "checkpoint": 3,
+    "answering": 3, "calibration": 3, "classifier": 3, "checkpoint": 3,
     "training": 4, "analysis": 4,
     "predictor": 5, "recipe": 5,
     "preparation": 6, "evaluation": 6, "run": 6, "pruning": 6, "card": 6,

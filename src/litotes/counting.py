@@ -46,3 +46,10 @@ def pearson(a: Floats, b: Floats) -> Floats:
     a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
     spread = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
     return np.asarray(np.divide((a * b).sum(-1), spread, out=np.zeros_like(spread), where=spread > 0))
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks with ties shared."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ends = counts.cumsum()
+    return np.asarray((ends - (counts - 1) / 2)[inverse], float)

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
-
+from litotes.answering import answers_of, logits_of
 from litotes.calibration import Calibration
 from litotes.checkpoint import Model, load_models
-from litotes.data.packing import by_budget, pack
-from litotes.data.pieces import Pieces
 from litotes.device import choose_device
 from litotes.errors import UserError
 from litotes.flow import Answer, Prediction, Task
+from litotes.progress import Watch, unwatched
+from litotes.registry import pick
+
+if TYPE_CHECKING:
+    from litotes.analysis.explanation import Explanation
 
 _READ_AHEAD = 512
 """Texts tokenized at once when a stream is predicted."""
@@ -55,8 +57,8 @@ class Predictor:
         for model in self.models:
             pieces = model.tokenizer.encode(texts, pairs)
             truncated = [before or now.truncated for before, now in zip(truncated, pieces, strict=True)]
-            for name, logits in self._logits(model, pieces).items():
-                answers[name] = _answers(logits, self.tasks[name], model.calibration.get(name, Calibration()))
+            for name, logits in logits_of(model, pieces).items():
+                answers[name] = answers_of(logits, self.tasks[name], model.calibration.get(name, Calibration()))
         return [Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place]) for place, text in enumerate(texts)]
 
     def stream(self, texts: Iterable[str]) -> Iterator[Prediction]:
@@ -65,21 +67,28 @@ class Predictor:
         while chunk := list(islice(source, _READ_AHEAD)):
             yield from self.predict(chunk)
 
-    def _logits(self, model: Model, pieces: Sequence[Pieces]) -> dict[str, Tensor]:
-        parts = []
-        with torch.inference_mode():
-            for places in by_budget([len(text.ids) for text in pieces]):
-                batch = pack([pieces[place] for place in places], device=self.device)
-                parts.append({task: logits.float().cpu() for task, logits in model.classifier(batch).items()})
-        tasks = model.classifier.tasks
-        return {
-            name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs) for name, task in tasks.items()
-        }
+    def explain(
+        self,
+        text: str,
+        *,
+        pair: str | None = None,
+        task: str | None = None,
+        method: str | None = None,
+        methods: Sequence[str] | None = None,
+        faithfulness: bool = True,
+        watch: Watch = unwatched,
+    ) -> Explanation:
+        """Why `predict` answers as it does. One task at a time: the one named, or the first of `tasks`.
 
+        method: the one to show first; None: the most faithful one we know. methods: those to ask beside it; None: all of `METHODS`.
+        faithfulness: measures each by taking words away, which takes most of the time. A text that is too long is explained as it was read.
+        """
+        from litotes.analysis.explain import METHOD, explain
 
-def _answers(logits: Tensor, task: Task, calibration: Calibration) -> list[Answer]:
-    if task.is_regression:
-        return [Answer(value, None) for value in logits.squeeze(-1).tolist()]
-    places, probabilities = calibration.apply(logits.numpy())
-    chosen = probabilities[range(len(places)), places]
-    return [Answer(task.labels[place], p) for place, p in zip(places.tolist(), chosen.tolist(), strict=True)]
+        asked = pick(self.tasks, next(iter(self.tasks)) if task is None else task, "task")
+        if pair is not None and not pair.strip():
+            raise UserError("The pair is empty: leave it out, or give its text.")
+        answers = self.predict([text], pairs=[pair])[0].answers
+        model = next(model for model in self.models if asked.name in model.classifier.tasks)
+        (read,) = model.tokenizer.read([text], [pair])
+        return explain(model, read, answers, asked, method=method or METHOD, methods=methods, is_tested=faithfulness, watch=watch)

@@ -11,11 +11,12 @@ import pytest
 from made_findings import answers, findings_of, panel, square, study_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from litotes.evaluation.study.page import Pictures, html, slugs
+from litotes.article.pieces import inline
+from litotes.evaluation.study.page import Pictures, html
 from litotes.evaluation.study.report import Report, make_report
 from litotes.evaluation.study.results import Panel
 from litotes.evaluation.study.timing import timing
-from litotes.plots.matrix import inline, rendered
+from litotes.plots.matrix import rendered
 from litotes.plots.study import figure
 
 EXPERIMENTS = """
@@ -112,15 +113,6 @@ def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Rep
             assert f"{cell.macro_f1:.3f}<small>{cell.interval[0]:.3f} to {cell.interval[1]:.3f}</small>" in page
     for sentence in report.abstract:
         assert escape(sentence) in page
-
-
-def test_names_become_files_and_anchors() -> None:
-    assert slugs(["Google sentiment", "google  Sentiment!", "…", "../../x"]) == {
-        "Google sentiment": "google-sentiment",
-        "google  Sentiment!": "google-sentiment-2",
-        "…": "part",
-        "../../x": "x",
-    }
 
 
 def wide(number: int, *, n_columns: int) -> Panel:

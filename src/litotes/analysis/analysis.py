@@ -44,6 +44,11 @@ class Analysis(ABC):
         self.spec = model.classifier.encoder.spec
         self.n_layers, self.n_attention_heads = len(self.spec.walk), self.spec.n_attention_heads
 
+    @classmethod
+    def lacks(cls) -> str | None:
+        """What has to be installed before this analysis can be made, as the end of a sentence ("needs …"); None: nothing."""
+        return None
+
     @abstractmethod
     def add(self, observation: Observation) -> None:
         """Takes one text into account."""

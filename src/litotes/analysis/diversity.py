@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from litotes.analysis.analysis import Analysis, Result
+from litotes.analysis.heads_table import by_head
 from litotes.analysis.observation import Observation
 from litotes.analysis.running import Number, Running, Table, numbers, table
 from litotes.attention.entmax import Entmax
@@ -70,12 +71,9 @@ class Diversity(Result):
                 f"Attention heads differ most in layer {self.divergence.index(most) + 1} (Jensen-Shannon divergence {most:.2f} bits) "
                 f"and least in layer {self.divergence.index(least) + 1} ({least:.2f})."
             )
-        jobs = ", ".join(
-            f"{head.job} in layer {head.layer + 1}, head {head.attention_head + 1} ({head.strength:.2f})" for head in self.named
-        )
-        said.append(
-            f"Attention heads with a plain job: {jobs}." if jobs else f"No attention head does one plain job {NAMED:.0%} of the time."
-        )
+        jobs = [f"{one.job} in layer {one.layer + 1}, head {one.attention_head + 1} ({one.strength:.2f})" for one in self.named]
+        none = f"No attention head does one plain job {NAMED:.0%} of the time."
+        said.append(f"Attention heads with a plain job: {', '.join(jobs)}." if jobs else none)
         return tuple(said)
 
 
@@ -92,12 +90,13 @@ class DiversityAnalysis(Analysis):
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
-        self.divergence.add(torch.stack([divergence_between(view.weights) for view in observation.layers]))
+        views = observation.layers
+        self.divergence.add(torch.stack([divergence_between(view.weights) for view in views]))
         for running, measure in ((self.density, _density), (self.entropy, _entropy), (self.confidence, _confidence)):
-            running.add(self._table(observation, [measure(view.weights) for view in observation.layers]))
-        self.merging.add(self._table(observation, [_merging(view, observation.read) for view in observation.layers]))
+            running.add(by_head(views, [measure(view.weights) for view in views], self.n_attention_heads))
+        self.merging.add(by_head(views, [_merging(view, observation.read) for view in views], self.n_attention_heads))
         for job, running in self.positional.items():
-            running.add(self._table(observation, [_at_offset(view, OFFSETS[job]) for view in observation.layers]))
+            running.add(by_head(views, [_at_offset(view, OFFSETS[job]) for view in views], self.n_attention_heads))
 
     def result(self) -> Diversity:
         merging = self.merging.mean
@@ -114,13 +113,6 @@ class DiversityAnalysis(Analysis):
             merging=table(merging),
             named=_named(positional | {"pieces of a word": merging}),
         )
-
-    def _table(self, observation: Observation, by_layer: list[Tensor]) -> Tensor:
-        """Values of the attention heads shown in each layer, laid out for all; NaN for those gone. (layer, attention_head)"""
-        whole = torch.full((self.n_layers, self.n_attention_heads), math.nan, dtype=torch.float64)
-        for view, values in zip(observation.layers, by_layer, strict=True):
-            whole[view.layer, list(view.heads)] = values.double().cpu()
-        return whole
 
     def _alpha(self) -> Table:
         blocks = self.model.classifier.encoder.attentions

@@ -9,12 +9,15 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from litotes.analysis.effective_attention import EffectiveAttention, effective_attention
+from litotes.analysis.effective_attention import EffectiveAttention, effective_attentions
 from litotes.attention.scene import Scene, View
 from litotes.checkpoint import Model
 from litotes.data.packing import pack
 from litotes.data.pieces import ReadText
 from litotes.encoders.encoder import Encoder
+
+KINDS = ("standard", "effective")
+"""The two maps of an attention head: its weights, and the part of them that reaches the output."""
 
 _MOST_SQUARES = 512**2
 """Texts are observed together as long as their squared lengths add up to less: the maps of a batch are as many as that, by layers and
@@ -38,6 +41,11 @@ class Observation:
     def effective(self) -> tuple[EffectiveAttention, ...]:
         """The part of every layer's attention that reaches its output; worked out once for all who ask."""
         return _effective(self.layers)
+
+    @property
+    def maps(self) -> dict[str, list[Tensor]]:
+        """{kind: per layer (attention_head, query, key)}"""
+        return {"standard": [view.weights for view in self.layers], "effective": [effective.maps for effective in self.effective]}
 
     @cached_property
     def base_effective(self) -> tuple[EffectiveAttention, ...] | None:
@@ -83,4 +91,4 @@ def _by_text(scenes: Sequence[Scene], n_texts: int) -> list[tuple[View, ...]]:
 
 
 def _effective(layers: Sequence[View]) -> tuple[EffectiveAttention, ...]:
-    return tuple(effective_attention(view.weights, view.value, view.mixed) for view in layers)
+    return effective_attentions([(view.weights, view.value, view.mixed) for view in layers])

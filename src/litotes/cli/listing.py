@@ -25,6 +25,12 @@ def run(options: argparse.Namespace) -> None:
         print_table((kind, ""), list(entries.items()))
 
 
+def _analyses() -> dict[str, str]:
+    from litotes.analysis import ANALYSES
+
+    return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
+
+
 def _heads() -> dict[str, str]:
     from litotes.heads import HEADS
 
@@ -47,6 +53,12 @@ def _prunings() -> dict[str, str]:
     from litotes.attention import PRUNINGS
 
     return {name: _with_options(pruning) for name, pruning in PRUNINGS.items()}
+
+
+def _methods() -> dict[str, str]:
+    from litotes.analysis.attribution import METHODS
+
+    return {name: _first_line(method) for name, method in METHODS.items()}
 
 
 def _encoders() -> dict[str, str]:
@@ -94,9 +106,11 @@ def _first_line(thing: object) -> str:
 
 
 KINDS: dict[str, Callable[[], dict[str, str]]] = {
+    "analyses": _analyses,
     "balancings": _balancings,
     "encoders": _encoders,
     "heads": _heads,
+    "methods": _methods,
     "prunings": _prunings,
     "settings": _settings,
     "sources": _sources,

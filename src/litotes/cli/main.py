@@ -10,11 +10,11 @@ import sys
 from collections.abc import Sequence
 
 from litotes import __version__
-from litotes.cli import audit, bench, coverage, evaluate, listing, matrix, predict, prune, score, study, submit, train
+from litotes.cli import analyze, audit, bench, coverage, evaluate, explain, listing, matrix, predict, prune, score, study, submit, train
 from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
-COMMANDS = (predict, train, evaluate, matrix, study, prune, audit, coverage, score, submit, bench, listing)
+COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, analyze, audit, coverage, score, submit, bench, listing)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="litotes",
-        description="Sentiment and sarcasm across varieties of English: train, test, compare, prune, predict.",
+        description="Sentiment and sarcasm across varieties of English: train, test, compare, prune, explain, predict.",
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"litotes {__version__}")

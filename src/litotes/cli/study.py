@@ -108,8 +108,8 @@ class _Saver:
 
     def __call__(self, title: str, picture: Figure, content: Any) -> str:
         """The figure's SVG, to stand in a page."""
-        from litotes.evaluation.study.page import slugs
-        from litotes.plots.matrix import inline, rendered
+        from litotes.article.pieces import inline, slugs
+        from litotes.plots.matrix import rendered
         from litotes.storage import write_bytes, write_json
 
         self.names.append(title)

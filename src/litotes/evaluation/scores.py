@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.counting import Counts, Floats, classes_of, confusion, macro_f1, pearson
+from litotes.counting import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
 from litotes.flow import Task
 
 N_RESAMPLES = 2000
@@ -125,7 +125,7 @@ def score_regression(gold: Floats, predicted: Floats, task: Task, *, seed: int =
         n=len(gold),
         pearson=float(pearson(gold, predicted)),
         interval=interval(pearson(gold[places], predicted[places])),
-        spearman=float(pearson(_ranks(gold), _ranks(predicted))),
+        spearman=float(pearson(ranks(gold), ranks(predicted))),
         root_mean_squared_error=float(np.sqrt(np.mean((gold - predicted) ** 2))),
     )
 
@@ -139,10 +139,3 @@ def _class_scores(counts: Counts, number: int, label: str) -> ClassScores:
         recall=float(hits / n_gold) if n_gold else 0.0,
         f1=float(2 * hits / (n_gold + n_predicted)) if n_gold + n_predicted else 0.0,
     )
-
-
-def _ranks(values: Floats) -> Floats:
-    """Ranks with ties shared."""
-    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ends = counts.cumsum()
-    return np.asarray((ends - (counts - 1) / 2)[inverse], float)

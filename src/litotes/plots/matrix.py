@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 
 from litotes.evaluation.tables import CrossMatrix
 
@@ -60,7 +60,7 @@ def draw(shown: Heatmap, ax: Axes) -> Any:
     for place, row in enumerate(shown.rows):
         for number, column in enumerate(shown.columns):
             value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
-            _write(ax, (place, number), value, small, colour="#666666" if value is None else _readable(image, value))
+            _write(ax, (place, number), value, small, colour="#666666" if value is None else readable(image, value))
     return image
 
 
@@ -79,24 +79,18 @@ def figure(matrices: Sequence[CrossMatrix]) -> Figure:
 
 
 def rendered(picture: Figure, kind: str) -> bytes:
-    """The figure as `svg` or `png`; the same figure gives the same bytes."""
+    """The figure as `svg` or `png`; the same figure gives the same bytes.
+
+    What matplotlib's letters lack, many emoji among it, a browser finds elsewhere in an SVG; a PNG has a box there. Neither is news.
+    """
     from matplotlib import rc_context
 
     target = BytesIO()
-    with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}):
+    with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}), catch_warnings():
+        filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         picture.savefig(target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
     return target.getvalue()
-
-
-def inline(svg: bytes, name: str) -> str:
-    """The SVG as a part of a page: without the file's head, and with ids of its own, so that two on a page do not share any.
-
-    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by their ids.
-    """
-    text = svg.decode()
-    text = text[text.index("<svg") :]
-    return re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text)
 
 
 def _write(ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str) -> None:
@@ -106,7 +100,7 @@ def _write(ax: Axes, place: tuple[int, int], value: float | None, small: str, *,
     ax.text(column, row + (0.24 if value is not None else 0), small, ha="center", va="center", color=colour, fontsize=8, parse_math=False)
 
 
-def _readable(image: Any, value: float) -> str:
+def readable(image: Any, value: float) -> str:
     """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at a luminance of 0.179)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in image.cmap(image.norm(value))[:3]]
     return "white" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else "black"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
+from litotes.article.pieces import row, table
 from litotes.evaluation.study.confidence import Confidence
 from litotes.evaluation.study.overall import Estimate, OverallDifference, signed
 from litotes.evaluation.study.results import Comparison, Panel
@@ -12,13 +13,6 @@ from litotes.evaluation.study.timing import Timed
 from litotes.evaluation.study.vocabulary import Vocabulary
 from litotes.evaluation.study.words import is_inside
 from litotes.evaluation.tables import MatrixCell
-
-
-def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str:
-    """Rows that are HTML already under a head that is not; it scrolls by itself where the page is narrow."""
-    names = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
 
 
 def panel_table(panel: Panel, *, title: str) -> str:
@@ -48,7 +42,7 @@ def comparison_table(comparisons: Sequence[Comparison]) -> str:
 def overall_table(overall: Sequence[OverallDifference]) -> str:
     """Differences over whole tables."""
     rows = (
-        _line(
+        row(
             [one.system, one.baseline],
             [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed()],
             verdict=_known(one.difference),
@@ -66,14 +60,14 @@ def confidence_table(confidences: Sequence[Confidence]) -> str:
         errors = [f"{believed.reliability.ece:.3f}" for believed in (one.before, one.after)]
         excess = [believed.excess.signed() for believed in (one.before, one.after)]
         temperatures = f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}"
-        rows.append(_line([one.experiment], [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures]))
+        rows.append(row([one.experiment], [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures]))
     return table(("experiment", "task", "answers", "ECE before", "after", "too sure by, before", "after", "temperatures"), rows)
 
 
 def timing_table(rows: Sequence[Timed]) -> str:
     """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be compared."""
     lines = (
-        _line(
+        row(
             [one.experiment, one.setting],
             [
                 str(one.n_runs),
@@ -94,7 +88,7 @@ def vocabulary_table(vocabulary: Vocabulary) -> str:
     lines = []
     for (of, among), paper in vocabulary.paper.items():
         ours = vocabulary.coverage.share(of, among)
-        lines.append(_line([of, among], [f"{ours:.3f}", f"{paper:.3f}", signed(ours - paper)]))
+        lines.append(row([of, among], [f"{ours:.3f}", f"{paper:.3f}", signed(ours - paper)]))
     return table(("of", "among", "ours", "the paper's", "ours less the paper's"), lines)
 
 
@@ -127,7 +121,7 @@ def _comparison(one: Comparison, where: str) -> str:
     words = "not significant"
     if one.is_significant:
         words = "significant" if difference.is_clear else "significant for these seeds; interval holds 0"
-    return _line(
+    return row(
         [one.system, one.baseline],
         [
             one.row,
@@ -147,10 +141,3 @@ def _known(difference: Estimate) -> str:
 
 def _where(*parts: str) -> str:
     return ", ".join(filter(None, parts))
-
-
-def _line(names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False) -> str:
-    """A row: names may be broken into lines, values not, and a last word about it may be again."""
-    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [f"<td>{escape(value)}</td>" for value in values]
-    cells += [f'<td class="name">{escape(verdict)}</td>'] if verdict else []
-    return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
-from importlib.resources import files
-from string import Template
 
-from litotes import __version__
+from litotes.article.page import Article, Part, page
+from litotes.article.pieces import figure, folded, items, words
 from litotes.evaluation.study.html_tables import (
     comparison_table,
     confidence_table,
@@ -36,38 +34,21 @@ class Pictures:
     confidences: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Part:
-    """A part of the page with its entry in the table of contents."""
-
-    title: str
-    body: str
+READING = (
+    "Every score is macro-F1 with its 95 % interval in brackets or below it. The interval covers other texts (bootstrap) and, with several "
+    "seeds, other seeds (Student’s t, so three seeds give wide intervals); with one seed it says nothing about other seeds. The majority "
+    "line is the score of always answering the commonest label. Differences were tested text by text with a paired permutation test; "
+    "<em>p corrected</em> is Holm’s, over all comparisons of an experiment. What is not significant is grey and says so. A permutation "
+    "test takes the trained models as given: where its p is small but the interval holds 0, other seeds might disagree."
+)
 
 
 def html(report: Report, timing: Timing, pictures: Pictures) -> str:
     """The whole page."""
-    template = Template(files("litotes.evaluation.study").joinpath("report.html").read_text("utf-8"))
-    parts = [*_parts(report, timing, pictures)]
-    places = slugs([part.title for part in parts])
     settings = report.study.settings
-    return template.substitute(
-        name=escape(settings.name),
-        about=escape(settings.about),
-        abstract=_items(report.abstract),
-        contents="".join(f'<li><a href="#part-{places[part.title]}">{escape(part.title)}</a></li>' for part in parts),
-        sections="\n".join(f'<h2 id="part-{places[part.title]}">{escape(part.title)}</h2>\n{part.body}' for part in parts),
-        closing=f'<p class="notes">Written by litotes {escape(__version__)}. All numbers are in report.json, all times in timing.json.</p>',
-    )
-
-
-def slugs(names: Sequence[str]) -> dict[str, str]:
-    """Names as files and anchors may be called; where two come out the same, a number tells them apart."""
-    found: dict[str, str] = {}
-    for name in names:
-        plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:60] or "part"
-        n_same = sum(re.fullmatch(rf"{plain}(-\d+)?", other) is not None for other in found.values())
-        found[name] = f"{plain}-{n_same + 1}" if n_same else plain
-    return found
+    parts = (Part("How to read the tables", f"<p>{READING}</p>"), *_parts(report, timing, pictures))
+    sources = "All numbers are in report.json, all times in timing.json."
+    return page(Article(settings.name, settings.about, tuple(report.abstract), parts, sources))
 
 
 def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]:
@@ -80,9 +61,9 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
     for vocabulary in report.vocabularies:
         name = vocabulary.settings.name
         beside = vocabulary_table(vocabulary) if vocabulary.paper else ""
-        yield Part(name, _figure(pictures.vocabularies.get(name), name) + _words(vocabulary_words(vocabulary)) + beside)
+        yield Part(name, figure(pictures.vocabularies.get(name), name) + words(vocabulary_words(vocabulary)) + beside)
     if confidences := [one for section in report.sections for one in section.confidences]:
-        diagrams = "".join(_figure(picture, f"{name}, {task}") for (name, task), picture in pictures.confidences.items())
+        diagrams = "".join(figure(picture, f"{name}, {task}") for (name, task), picture in pictures.confidences.items())
         about = (
             "<p>Confidence is the probability of the label that was given; ECE is how far it lies from the share that is right, on "
             "average. All cells and seeds of an experiment are taken together. A diagram’s bars are the share that is right, with its "
@@ -96,20 +77,20 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
 
 def _experiment(section: Section, picture: str | None) -> str:
     found, settings = section.findings, section.findings.experiment.settings
-    figure = f" Beside figure {settings.figure} of the paper." if settings.figure else ""
+    beside = f" Beside figure {settings.figure} of the paper." if settings.figure else ""
     parts = [
-        f'<p class="about">{escape(settings.about + figure)}</p>',
-        _figure(picture, f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"),
+        f'<p class="about">{escape(settings.about + beside)}</p>',
+        figure(picture, f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"),
     ]
-    parts += ["<h3>What the tables say</h3>", _words(section.words.tables)]
+    parts += ["<h3>What the tables say</h3>", words(section.words.tables)]
     if section.words.paper:
-        parts += ["<h3>Beside the paper</h3>", _words(section.words.paper), _words(section.setup)]
+        parts += ["<h3>Beside the paper</h3>", words(section.words.paper), words(section.setup)]
     parts += [panel_table(panel, title=panel.title_among(found.panels)) for panel in found.panels]
     if found.comparisons:
-        parts += ["<h3>Is the difference real?</h3>", _words(section.words.comparisons)]
+        parts += ["<h3>Is the difference real?</h3>", words(section.words.comparisons)]
         parts += [overall_table(section.overall), comparison_table(found.comparisons)]
     if found.notes:
-        parts.append(f'<h4>Notes of the runs</h4><ul class="notes">{_items(found.notes)}</ul>')
+        parts.append(f'<h4>Notes of the runs</h4><ul class="notes">{items(found.notes)}</ul>')
     return "\n".join(parts)
 
 
@@ -144,25 +125,12 @@ def _setup(report: Report) -> str:
         f"<li>{escape(name)}: {one['n_texts']:,} texts, sha256 {one['sha256'][:16]}…</li>" for name, one in corpora(study).items()
     )
     recipes = "".join(
-        f"<details><summary>The recipe of {escape(experiment.settings.name)}</summary><p>Its grid: "
-        f"{escape(json.dumps(experiment.settings.grid))}. Written out for the first combination:</p>"
-        f"<pre>{escape(shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2))}</pre></details>"
+        folded(
+            f"The recipe of {experiment.settings.name}",
+            f"<p>Its grid: {escape(json.dumps(experiment.settings.grid))}. Written out for the first combination:</p>"
+            f"<pre>{escape(shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2))}</pre>",
+        )
         for experiment in study.experiments
     )
     seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) > 1 else ''} per run."
     return f'<p>{seeds}</p><ul>{rows}</ul>{recipes}<p class="print">The recipes are in report.json.</p>'
-
-
-def _figure(svg: str | None, caption: str) -> str:
-    if svg is None:
-        return ""
-    return f'<figure><div class="wide">{svg}</div><figcaption>{escape(caption)}</figcaption></figure>'
-
-
-def _words(sentences: Iterable[str]) -> str:
-    items = _items(sentences)
-    return f'<ul class="words">{items}</ul>' if items else ""
-
-
-def _items(sentences: Iterable[str]) -> str:
-    return "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)

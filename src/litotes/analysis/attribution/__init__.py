@@ -1,0 +1,24 @@
+"""How much each word counts for an answer. A new method is one file and one line in `METHODS`."""
+
+from litotes.analysis.attribution.attention import Effective, Standard, ValueNorm
+from litotes.analysis.attribution.gradients import GradientInput, IntegratedGradients
+from litotes.analysis.attribution.method import Method, Weighed
+from litotes.analysis.attribution.question import Question
+from litotes.analysis.attribution.removal import Occlusion, Random
+from litotes.analysis.attribution.rollout import Rollout
+
+METHODS: dict[str, type[Method]] = {
+    "occlusion": Occlusion,
+    "integrated_gradients": IntegratedGradients,
+    "gradient_input": GradientInput,
+    "effective": Effective,
+    "standard": Standard,
+    "value_norm": ValueNorm,
+    "rollout": Rollout,
+    "random": Random,
+}
+
+CONTROL = "random"
+"""What every other method has to beat."""
+
+__all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed"]

@@ -1,0 +1,68 @@
+"""What every attribution method is asked: why this answer to this text?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from litotes.analysis.observation import Observation
+from litotes.answering import logits_of
+from litotes.calibration import Calibration
+from litotes.checkpoint import Model
+from litotes.data.pieces import Pieces, ReadText
+from litotes.flow import Task
+
+
+@dataclass(frozen=True)
+class Question:
+    """One answer of a model. label: its number among the task's labels; 0 for a regression.
+
+    What is explained is the log odds of the label, with the calibration the model answers with:
+
+        F = z_c / T − log Σ_{k ≠ c} e^{z_k / T} = log p_c / (1 − p_c)
+
+    of two labels the difference of the logits, for a regression the value. A logit alone would not do: what moves all logits alike
+    changes no answer.
+    """
+
+    model: Model
+    observation: Observation
+    task: Task
+    label: int
+
+    @classmethod
+    def about(cls, model: Model, observation: Observation, task: Task) -> Question:
+        """The answer the model gives."""
+        if task.is_regression:
+            return cls(model, observation, task, 0)
+        labels, _ = _calibration(model, task).apply(observation.logits[task.name][None].numpy())
+        return cls(model, observation, task, int(labels[0]))
+
+    @property
+    def read(self) -> ReadText:
+        return self.observation.read
+
+    def score(self, logits: Tensor) -> Tensor:
+        """F of every text, from logits (text, class). (text,)"""
+        if self.task.is_regression:
+            return logits[:, 0]
+        logits = logits / _calibration(self.model, self.task).temperature
+        others = [label for label in range(len(self.task.labels)) if label != self.label]
+        return logits[:, self.label] - logits[:, others].logsumexp(-1)
+
+    def scores(self, texts: Sequence[Pieces]) -> Tensor:
+        """F of other texts, the answer still being the one given to this. (text,)"""
+        return self.score(logits_of(self.model, texts)[self.task.name].double())
+
+    def without(self, words: Collection[int]) -> Pieces:
+        """The text after these words have left it; the others close up, special pieces stay."""
+        pieces = self.read.pieces
+        gone = {place for word in words for place in self.read.words[word].pieces}
+        stay = [place for place in range(len(pieces.ids)) if place not in gone]
+        return Pieces([pieces.ids[place] for place in stay], [pieces.segments[place] for place in stay], pieces.truncated)
+
+
+def _calibration(model: Model, task: Task) -> Calibration:
+    return model.calibration.get(task.name, Calibration())

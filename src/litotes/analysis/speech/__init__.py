@@ -1,0 +1,1 @@
+"""Parts of speech of English words, without a download."""

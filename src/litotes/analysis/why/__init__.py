@@ -1,0 +1,1 @@
+"""The page of one explanation: `why.html`, one file that needs nothing else."""

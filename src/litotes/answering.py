@@ -1,0 +1,35 @@
+"""Pieces in, logits out, and what logits answer: the one way a model is asked, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from litotes.calibration import Calibration
+from litotes.checkpoint import Model
+from litotes.data.packing import by_budget, pack
+from litotes.data.pieces import Pieces
+from litotes.flow import Answer, Task
+
+
+def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
+    """{task: (text, class)}, on the CPU, computed where the model is."""
+    device = model.classifier.encoder.embeddings.piece.weight.device
+    parts = []
+    with torch.inference_mode():
+        for places in by_budget([len(text.ids) for text in texts]):
+            batch = pack([texts[place] for place in places], device=device)
+            parts.append({task: logits.float().cpu() for task, logits in model.classifier(batch).items()})
+    tasks = model.classifier.tasks
+    return {name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs) for name, task in tasks.items()}
+
+
+def answers_of(logits: Tensor, task: Task, calibration: Calibration) -> list[Answer]:
+    """Label and probability of every text, or the number. logits: (text, class)"""
+    if task.is_regression:
+        return [Answer(value, None) for value in logits.squeeze(-1).tolist()]
+    places, probabilities = calibration.apply(logits.numpy())
+    chosen = probabilities[range(len(places)), places]
+    return [Answer(task.labels[place], p) for place, p in zip(places.tolist(), chosen.tolist(), strict=True)]

@@ -1,0 +1,101 @@
+"""`litotes analyze --model M --data SOURCE [--tuned-from BASE]`"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litotes.cli.numbers import count
+from litotes.cli.selection import add_where, parse_where
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from litotes.analysis.analysis import Analysis
+    from litotes.analysis.analyze import Analysed
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("analyze", parents=[common], help="what a model's attention does over a corpus", allow_abbrev=False)
+    parser.add_argument("--model", required=True, metavar="M", help="a model folder")
+    parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
+    tuned = "the encoder the model was tuned from, to see what changed (default: the one its folder names, if that is a bundled one)"
+    parser.add_argument("--tuned-from", metavar="BASE", help=tuned)
+    parser.add_argument("--only", metavar="NAMES", help="analyses with commas between, see `litotes list analyses` (default: all)")
+    parser.add_argument("--texts", type=count, metavar="N", help="so many texts, drawn at random (default: all)")
+    add_where(parser, split="the test split")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.analysis.analyze import Subject, analyze
+    from litotes.checkpoint import load_model
+    from litotes.cli.display import print_json, progress, say
+    from litotes.data.sources import load
+    from litotes.encoders import pretrained
+
+    analyses = _chosen(options.only)
+    where = parse_where(options.where)
+    model = load_model(Path(options.model))
+    # a model folder must not send us to other folders or to the network: only a bundled encoder is taken at its word
+    tuned_from = options.tuned_from or (model.base if model.base in pretrained.BUNDLED else None)
+    needs_base = any(analysis.needs_base for analysis in analyses.values())
+    base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
+    corpus = load(options.data)
+    corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
+    with progress() as watch:
+        analysed = analyze(
+            Subject(Path(options.model).name, model, base),
+            corpus,
+            analyses,
+            n_texts=options.texts,
+            seed=options.seed or 0,
+            device=options.device,
+            watch=watch,
+        )
+    if options.out:
+        _write(analysed, Path(options.out))
+    say(f"{name} was left out: it {why}." for name, why in analysed.left_out.items())
+    if analysed.n_truncated:
+        say([f"{analysed.n_truncated} of {analysed.n_texts} texts are longer than the model reads; their ends were not looked at."])
+    if options.json:
+        print_json(analysed.as_json())
+        return
+    _print(analysed)
+    if options.out:
+        print(f"\n{Path(options.out) / 'report.html'}")
+
+
+def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
+    from litotes.analysis import ANALYSES
+    from litotes.registry import pick
+
+    if only is None:
+        return ANALYSES
+    return {name: pick(ANALYSES, name, "analysis") for name in only.split(",")}
+
+
+def _write(analysed: Analysed, out: Path) -> None:
+    """analysis.json, each figure as SVG with its JSON beside it, and the report that shows them."""
+    from litotes.analysis.report import report_html
+    from litotes.plots.inside import FIGURES
+    from litotes.plots.matrix import rendered
+    from litotes.storage import write_bytes, write_json, write_text
+
+    pictures = {}
+    for name, result in analysed.results.items():
+        picture = rendered(FIGURES[name](result), "svg")
+        write_bytes(out / f"{name}.svg", picture)
+        write_json(out / f"{name}.json", result.as_json())
+        pictures[name] = picture.decode("utf-8")
+    write_text(out / "report.html", report_html(analysed, pictures))
+    write_json(out / "analysis.json", analysed.as_json())
+
+
+def _print(analysed: Analysed) -> None:
+    print(f"{analysed.model} on {analysed.n_texts} texts of {analysed.data}")
+    for name, result in analysed.results.items():
+        print(f"\n{name}")
+        for finding in result.findings():
+            print(f"  {finding}")

@@ -1,0 +1,52 @@
+"""A figure whose axes are placed in inches.
+
+Letters have known sizes here, so margins are known too; matplotlib would take seconds to find them out for dozens of axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDEST = 10.6
+"""Inches: what is wider has to be shrunk on a page, and then nobody can read its numbers."""
+
+LETTER = 0.075
+"""Inches of a letter in a title or a name, on average and with some air."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """A place on a sheet, in inches from its upper left corner."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A figure with its size in inches."""
+
+    picture: Figure
+    width: float
+    height: float
+
+    def axes(self, box: Box) -> Axes:
+        bottom = self.height - box.top - box.height
+        return self.picture.add_axes((box.left / self.width, bottom / self.height, box.width / self.width, box.height / self.height))
+
+    def chart(self, box: Box, *, left: float = 0.65) -> Axes:
+        """Axes within the box, which has to hold their title, numbers and labels as well; left: inches for what stands there."""
+        return self.axes(Box(box.left + left, box.top + 0.3, box.width - left - 0.15, box.height - 0.8))
+
+
+def sheet(width: float, height: float) -> Sheet:
+    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+
+    return Sheet(Figure(figsize=(width, height)), width, height)
