@@ -1,4 +1,4 @@
-"""The benches of pruning on a tiny encoder: which lines there are, what each is compared with, and the operations they name."""
+"""The benches on a tiny encoder: which lines there are, what each is compared with, and the operations they name."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from litotes.analysis.effective_attention import effective_attention
 from litotes.cli.bench import _table
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.bench.attention import attention
+from litotes.evaluation.bench.effective import by_svd, effective
 from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.evaluation.bench.train import PASSES, table_of_heads, train
 from litotes.evaluation.cost import flops
@@ -76,6 +78,26 @@ def test_a_step_is_three_passes(tiny: pretrained.Pretrained) -> None:
     with FlopCounterMode(display=False) as counter:
         encoder(batch).hidden.sum().backward()
     assert counter.get_total_flops() == PASSES * flops(encoder, batch.layout.lengths).total
+
+
+def test_effective_compares_each_length_with_its_own(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["litotes.evaluation.bench.effective"], "LENGTHS", (48, 70))
+    bench = effective(TEXTS[:5], encoder=str(tiny_folder), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    layers = [f"{way}-n{length}" for length in (48, 70) for way in ("svd", "litotes")]
+    assert list(lines) == [*layers, "maps-standard", "maps-effective"]
+    assert {name: set(bench.ratios(line)) for name, line in lines.items() if bench.ratios(line)} == {
+        "litotes-n48": {"svd-n48"},
+        "litotes-n70": {"svd-n70"},
+        "maps-effective": {"maps-standard"},
+    }
+
+
+@pytest.mark.parametrize("n_pieces", [30, 70])
+def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -> None:
+    torch.manual_seed(0)
+    weights, value = torch.randn(2, n_pieces, n_pieces).softmax(-1), torch.randn(2, n_pieces, 64)
+    torch.testing.assert_close(by_svd(weights, value), effective_attention(weights, value, weights @ value).maps, atol=1e-6, rtol=0)
 
 
 def test_milliseconds_of_a_batch_and_texts_per_second() -> None:

@@ -12,7 +12,7 @@ from litotes.cli.numbers import count
 if TYPE_CHECKING:
     from litotes.evaluation.bench.lines import Bench
 
-WHAT = ("classify", "pcgrad", "entmax", "attention", "train")
+WHAT = ("classify", "pcgrad", "entmax", "effective", "attention", "train")
 """The names in `evaluation.bench.BENCHES`, written out: importing that table takes seconds."""
 
 

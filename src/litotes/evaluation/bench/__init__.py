@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from litotes.evaluation.bench.attention import attention
 from litotes.evaluation.bench.classify import classify
+from litotes.evaluation.bench.effective import effective
 from litotes.evaluation.bench.entmax import entmax
 from litotes.evaluation.bench.lines import Bench
 from litotes.evaluation.bench.pcgrad import pcgrad
@@ -13,6 +14,7 @@ BENCHES: dict[str, Callable[..., Bench]] = {
     "classify": classify,
     "pcgrad": pcgrad,
     "entmax": entmax,
+    "effective": effective,
     "attention": attention,
     "train": train,
 }
