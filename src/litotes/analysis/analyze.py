@@ -92,8 +92,8 @@ def analyze(
             for observation in observe(model, batch, base=base, device=where):
                 for analysis in at_work.values():
                     analysis.add(observation)
-            n_done += len(batch)
-            watch("looking", n_done, len(examples), "")
+                n_done += 1
+                watch("looking", n_done, len(examples), "")
     results = {name: analysis.result() for name, analysis in at_work.items()}
     return Analysed(subject.name, corpus.name, len(examples), n_truncated, results, left_out, _facts(model), seed)
 
