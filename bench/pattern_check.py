@@ -1,11 +1,12 @@
 """Real attention maps for labelling by eye, and how far the eye, the rules and the network agree on them.
 
-    python bench/pattern_check.py sheets --data PATH --out sheets         # numbered maps, nothing else on them
-    python bench/pattern_check.py compare docs/results/inside/pattern_check.json --data PATH
+    python bench/pattern_check.py --data PATH sheets first --out sheets      # numbered maps, nothing else on them
+    python bench/pattern_check.py --data PATH compare docs/results/inside/pattern_check.json
+    python bench/pattern_check.py --data PATH picture docs/results/inside/pattern_check.json --out patterns.svg
 
 PATH holds besstie/ and glue/. Maps are those of the bundled encoder: one text, layer, attention head and kind each, drawn at random
 with a fixed seed. `compare` reads the labels by eye from the JSON file, writes those of the rules and the network beside them and prints
-Cohen's κ with bootstrap intervals.
+Cohen's κ with bootstrap intervals. `picture` draws maps on which the eye and the network agree, as the network sees them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import argparse
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from torch import Tensor
 
 from litotes.analysis.effective_attention import effective_attention
 from litotes.analysis.patterns import CLASSES, by_rules, classify
+from litotes.analysis.patterns.sight import sight
 from litotes.attention.scene import Scene
 from litotes.counting import confusion
 from litotes.data.packing import pack
@@ -33,10 +35,9 @@ from litotes.encoders import pretrained
 
 SOURCES = {"rte": "glue/rte:{}/glue", "mrpc": "glue/mrpc:{}/glue", "besstie": "besstie:{}/besstie"}
 KINDS = ("standard", "effective")
-SEED = 2026
-N_MAPS = 200
-N_FIRST = 100
-"""Maps that were looked at while the generator was being improved; only those after them count."""
+N_MAPS = 100
+SAMPLES = {"first": (2026, 0), "second": (2026, N_MAPS), "judged": (2027, 0)}
+"""Seed and first map of every sample: the generator was improved after `first` and after `second`, so that only `judged` is untouched."""
 
 _PER_SHEET = (4, 3)
 _BRIGHTEST = 0.985  # the quantile of |weight| that is drawn in the strongest colour
@@ -62,35 +63,36 @@ class Maps:
         self.examples = {task: [example for example in corpus.examples if example.split == "valid"] for task, corpus in corpora.items()}
         self.pretrained = pretrained.load("minilm")
 
-    def sample(self, n_maps: int, *, seed: int, tasks: Sequence[str] = tuple(SOURCES)) -> list[Coordinates]:
+    def sample(self, name: str) -> list[Coordinates]:
+        seed, first = SAMPLES[name]
         rng = random.Random(seed)
         spec = self.pretrained.encoder.spec
         drawn = []
-        for _ in range(n_maps):
-            task = rng.choice(list(tasks))
+        for _ in range(first + N_MAPS):
+            task = rng.choice(list(SOURCES))
             text = rng.randrange(len(self.examples[task]))
             layer, head = rng.randrange(len(spec.walk)), rng.randrange(spec.n_attention_heads)
             drawn.append(Coordinates(task, text, layer, head, rng.choice(KINDS)))
-        return drawn
+        return drawn[first:]
 
     @torch.inference_mode()
-    def at(self, where: Coordinates) -> tuple[Tensor, Tensor]:
+    def at(self, place: Coordinates) -> tuple[Tensor, Tensor]:
         """The map (query, key) and the segments (piece,)."""
-        example = self.examples[where.task][where.text]
+        example = self.examples[place.task][place.text]
         (pieces,) = self.pretrained.tokenizer.encode([example.text], [example.pair])
         scenes: list[Scene] = []
         self.pretrained.encoder(pack([pieces]), look=scenes.append)
-        (view,) = scenes[where.layer].views()
-        maps = view.weights if where.kind == "standard" else effective_attention(view.weights, view.value, view.mixed).maps
-        return maps[where.head], torch.tensor(pieces.segments)
+        (view,) = scenes[place.layer].views()
+        maps = view.weights if place.kind == "standard" else effective_attention(view.weights, view.value, view.mixed).maps
+        return maps[place.head], torch.tensor(pieces.segments)
 
 
-def draw_sheets(maps: Maps, drawn: Sequence[Coordinates], out: Path, *, first: int = 0) -> None:
+def draw_sheets(maps: Maps, drawn: Sequence[Coordinates], out: Path) -> None:
     """Sheets of numbered maps; a red tick where the second text of a pair begins."""
     out.mkdir(parents=True, exist_ok=True)
     per_sheet = _PER_SHEET[0] * _PER_SHEET[1]
     for start in range(0, len(drawn), per_sheet):
-        draw_sheet([maps.at(where) for where in drawn[start : start + per_sheet]], first + start, out / f"{first + start:03d}.png")
+        draw_sheet([maps.at(place) for place in drawn[start : start + per_sheet]], start, out / f"{start:03d}.png")
 
 
 def draw_sheet(items: Sequence[tuple[Tensor, Tensor]], first: int, file: Path) -> None:
@@ -143,15 +145,41 @@ def agreement(one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
     }
 
 
+def where(row: dict[str, Any]) -> Coordinates:
+    return Coordinates(row["task"], row["text"], row["layer"], row["head"], row["kind"])
+
+
 def compare(maps: Maps, file: Path) -> dict[str, Any]:
     """Adds the labels of rules and network to the maps of the file; how far all agree, sample by sample."""
     content = json.loads(file.read_text("utf-8"))
     for row in content["maps"]:
-        weights, segments = maps.at(Coordinates(**{key: row[key] for key in asdict(Coordinates("", 0, 0, 0, ""))}))
-        row["rules"], row["network"] = by_rules(weights, segments), classify(weights[None]).labels[0]
+        weights, segments = maps.at(where(row))
+        found = classify(weights[None])
+        row |= {"rules": by_rules(weights, segments), "network": found.labels[0], "probability": round(float(found.probabilities.max()), 3)}
     content["classes"] = list(CLASSES)
-    content["agreement"] = {sample: compared(content["maps"], sample) for sample in dict.fromkeys(row["sample"] for row in content["maps"])}
+    content["agreement"] = {sample: compared(content["maps"], sample) for sample in SAMPLES}  # others were not drawn at random
     return content
+
+
+def draw_picture(maps: Maps, file: Path, out: Path) -> None:
+    """Of every class and kind the map that the network is surest of among those on which the eye agrees; on the network's grid."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    rows = json.loads(file.read_text("utf-8"))["maps"]
+    figure = Figure(figsize=(2 * len(CLASSES), 4.4), layout="constrained")
+    axes = figure.subplots(len(KINDS), len(CLASSES))
+    for line, kind in zip(axes, KINDS, strict=True):
+        for ax, name in zip(line, CLASSES, strict=True):
+            agreed = [row for row in rows if row["eye"] == row["network"] == name and row["kind"] == kind]
+            row = max(agreed, key=lambda row: row["probability"])
+            (grid,) = sight(maps.at(where(row))[0][None]).grids[:, 0]  # (cell, cell)
+            ax.imshow(grid, cmap="RdBu_r", vmin=-float(grid.abs().max()), vmax=float(grid.abs().max()), interpolation="none")
+            ax.set(title=f"{name if kind == KINDS[0] else ''}\n{row['probability']:.2f}", xticks=[], yticks=[])
+            ax.title.set_fontsize(9)
+        line[0].set_ylabel(kind)
+    with rc_context({"svg.hashsalt": "patterns", "svg.fonttype": "none"}):
+        figure.savefig(out, metadata={"Date": None})
 
 
 def compared(rows: Sequence[dict[str, Any]], sample: str) -> dict[str, Any]:
@@ -175,17 +203,23 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     commands = parser.add_subparsers(dest="command", required=True)
     sheets = commands.add_parser("sheets")
+    sheets.add_argument("sample", choices=SAMPLES)
     sheets.add_argument("--out", type=Path, default=Path("sheets"))
     commands.add_parser("compare").add_argument("file", type=Path)
+    picture = commands.add_parser("picture")
+    picture.add_argument("file", type=Path)
+    picture.add_argument("--out", type=Path, default=Path("patterns.svg"))
     options = parser.parse_args()
     torch.set_num_threads(1)
     maps = Maps(options.data)
     if options.command == "sheets":
-        draw_sheets(maps, maps.sample(N_MAPS, seed=SEED), options.out)
-        return
-    content = compare(maps, options.file)
-    options.file.write_text(as_text(content), "utf-8")
-    print(json.dumps(content["agreement"], indent=1))
+        draw_sheets(maps, maps.sample(options.sample), options.out)
+    elif options.command == "picture":
+        draw_picture(maps, options.file, options.out)
+    else:
+        content = compare(maps, options.file)
+        options.file.write_text(as_text(content), "utf-8")
+        print(json.dumps(content["agreement"], indent=1))
 
 
 if __name__ == "__main__":

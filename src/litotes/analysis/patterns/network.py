@@ -24,7 +24,7 @@ from litotes.analysis.patterns.sight import GRID, N_CHANNELS, N_SHARES, Sight, s
 
 WEIGHTS = "patterns.safetensors"
 
-_MAPS_AT_ONCE = 256  # their grids fit into a core's cache
+_WEIGHTS_AT_ONCE = 2**20  # 4 MB: maps looked at together stay in a core's cache
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def classify(maps: Tensor) -> Patterns:
     Scaling a map by a positive number changes nothing, and a map's answer does not depend on the others.
     """
     network = shipped(str(maps.device))
-    return Patterns(torch.cat([network(sight(part)).softmax(1) for part in maps.split(_MAPS_AT_ONCE)]))
+    parts = maps.split(max(1, _WEIGHTS_AT_ONCE // max(1, maps[:1].numel())))
+    return Patterns(torch.cat([network(sight(part)).softmax(1) for part in parts]))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Trains the pattern network on generated maps and writes its weights into the package, in about two minutes on one core.
+"""Trains the pattern network on generated maps and writes its weights into the package, in two to three minutes on one core.
 
     python -m litotes.analysis.patterns.train
 
