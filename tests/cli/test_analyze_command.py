@@ -69,6 +69,30 @@ def test_only_some_and_what_was_left_out(sampler_folder: Path, capsys: pytest.Ca
     assert "Did you mean 'trace'?" in capsys.readouterr().err
 
 
+def test_options_of_an_analysis(sampler_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    common = (
+        "analyze",
+        "--model",
+        str(sampler_folder),
+        "--data",
+        "sampler",
+        "--texts",
+        "6",
+        "--device",
+        "cpu",
+        "--json",
+        "--only",
+        "faithfulness",
+    )
+    assert main([*common, "--set", "faithfulness.n_texts=2", "--set", 'faithfulness.methods=["rollout"]']) == 0
+    result = json.loads(capsys.readouterr().out)["results"]["faithfulness"]
+    assert (result["n_texts"], result["n_seen"]) == (2, 6)
+    assert {method["method"] for method in result["methods"]} == {"rollout", "random"}
+    for change, word in (("faithfulness.n=2", "n_texts"), ("faithfulness=2", "NAME.OPTION=VALUE"), ("faith.n_texts=2", "faithfulness")):
+        assert main([*common, "--set", change]) == 2
+        assert word in capsys.readouterr().err
+
+
 def test_a_pair_is_read_from_its_column(folder: Path, pairs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     common = ("predict", "--file", str(pairs), "--model", str(folder), "--json", "--device", "cpu")
 

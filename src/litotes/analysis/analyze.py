@@ -64,12 +64,16 @@ def analyze(
     corpus: Corpus,
     analyses: Mapping[str, type[Analysis]],
     *,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     n_texts: int | None = None,
     seed: int = 0,
     device: str | None = None,
     watch: Watch = unwatched,
 ) -> Analysed:
-    """Shows the texts of a corpus, or `n_texts` of them drawn at random, to the analyses; memory does not grow with the texts."""
+    """Shows the texts of a corpus, or `n_texts` of them drawn at random, to the analyses; memory does not grow with the texts.
+
+    options: {analysis: {option: value}} for those that are not to be made with their defaults.
+    """
     model, base = subject.model, subject.base
     _check_base(model, base)
     if not len(corpus):
@@ -81,7 +85,7 @@ def analyze(
     left_out = {name: why for name, kind in analyses.items() if (why := _lacks(kind, base))}
     if len(left_out) == len(analyses):
         raise UserError("Nothing can be analysed: " + "; ".join(f"{name} {why}" for name, why in left_out.items()) + ".")
-    at_work = {name: kind(model) for name, kind in analyses.items() if name not in left_out}
+    at_work = {name: kind(model, **(options or {}).get(name, {})) for name, kind in analyses.items() if name not in left_out}
     examples = _drawn(corpus, n_texts, seed)
     n_truncated = n_done = 0
     for start in range(0, len(examples), _READ_AHEAD):

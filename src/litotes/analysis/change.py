@@ -76,6 +76,8 @@ class ChangeAnalysis(Analysis):
 
 def _of_the_same(view: View, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
     """Both maps for the pieces and attention heads that are still there; before fine-tuning none had left."""
+    if after.shape == before.shape:  # nothing left: spares copies of large maps
+        return after, before
     heads = torch.tensor(view.heads, device=before.device)
     there = view.origin >= 0  # a fused piece has no counterpart
     places = view.origin[there]

@@ -93,7 +93,7 @@ class EffectiveAnalysis(Analysis):
 
 def cosine(one: Tensor, other: Tensor) -> Tensor:
     """Between maps laid flat, (attention_head, query, key) → (attention_head,)."""
-    return torch.cosine_similarity(one.flatten(1).double(), other.flatten(1).double(), dim=-1)
+    return torch.cosine_similarity(one.flatten(1), other.flatten(1), dim=-1)
 
 
 def _null_share(weights: Tensor, maps: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from litotes.analysis.analysis import Analysis, Result
-from litotes.analysis.attribution import CONTROL, METHODS, Question
+from litotes.analysis.attribution import CONTROL, METHODS, Question, weighed_by
 from litotes.analysis.explanation import Faithfulness
 from litotes.analysis.observation import Observation
 from litotes.analysis.running import Number, Running, numbers
@@ -92,7 +92,7 @@ class Ranking(Result):
 class FaithfulnessAnalysis(Analysis):
     """Which attribution method's words are those the answers rest on, against random words."""
 
-    def __init__(self, model: Model, *, task: str | None = None, n_texts: int = 200, methods: Sequence[str] = tuple(METHODS)) -> None:
+    def __init__(self, model: Model, *, task: str | None = None, n_texts: int = 100, methods: Sequence[str] = tuple(METHODS)) -> None:
         super().__init__(model)
         tasks = model.classifier.tasks
         self.task = pick(tasks, next(iter(tasks)) if task is None else task, "task")
@@ -110,7 +110,7 @@ class FaithfulnessAnalysis(Analysis):
         if len(self.by_text) == self.most_texts:
             return
         question = Question.about(self.model, observation, self.task)
-        found = faithfulness(question, {name: METHODS[name]().weigh(question).order for name in self.methods})
+        found = faithfulness(question, {name: weighed_by(name, question).order for name in self.methods})
         for name, one in found.items():
             self.deletion[name].add(torch.tensor(one.deletion.values, dtype=torch.float64))
             self.sufficiency[name].add(torch.tensor(one.sufficiency.values, dtype=torch.float64))

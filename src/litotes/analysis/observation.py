@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,9 +20,9 @@ from litotes.encoders.encoder import Encoder
 KINDS = ("standard", "effective")
 """The two maps of an attention head: its weights, and the part of them that reaches the output."""
 
-_MOST_SQUARES = 512**2
+_MOST_SQUARES = 192**2
 """Texts are observed together as long as their squared lengths add up to less: the maps of a batch are as many as that, by layers and
-attention heads, and memory stays flat however many texts there are."""
+attention heads, and memory stays flat however many texts there are. A longer text is observed alone."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class Observation:
 
     layers: its attention, layer by layer. logits: {task: (class,)}.
     base: the attention of the encoder the model was tuned from, where that is known; it saw the same pieces.
+    known: what was worked out about this text at some cost, so that the next who asks need not.
     """
 
     read: ReadText
     layers: tuple[View, ...]
     logits: Mapping[str, Tensor]
     base: tuple[View, ...] | None = None
+    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def effective(self) -> tuple[EffectiveAttention, ...]:

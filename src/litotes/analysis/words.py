@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from litotes.analysis.analysis import Analysis, Result
-from litotes.analysis.attribution import CONTROL, METHODS, Question
+from litotes.analysis.attribution import CONTROL, METHODS, Question, weighed_by
 from litotes.analysis.observation import Observation
 from litotes.analysis.running import Running, Table, table
 from litotes.checkpoint import Model
@@ -95,8 +95,8 @@ class AttributionAnalysis(Analysis):
         model: Model,
         *,
         method: str = "integrated_gradients",
-        n_texts: int = 300,
-        n_compared: int = 100,
+        n_texts: int = 100,
+        n_compared: int = 50,
         compared: Sequence[str] | None = None,
     ) -> None:
         super().__init__(model)
@@ -106,8 +106,7 @@ class AttributionAnalysis(Analysis):
         self.compared = tuple(name for name in METHODS if name != CONTROL) if compared is None else tuple(compared)
         for name in self.compared:
             pick(METHODS, name, "method")
-        self.method, self.most_texts, self.most_compared = METHODS[method](), n_texts, n_compared
-        self.method_name = method
+        self.method, self.most_texts, self.most_compared = method, n_texts, n_compared
         self.agreement = Running(len(self.compared), len(self.compared))
         self.weights: defaultdict[tuple[str, int], defaultdict[str, Running]] = defaultdict(lambda: defaultdict(Running))
         self.n_texts = self.n_seen = self.n_compared = 0
@@ -120,21 +119,31 @@ class AttributionAnalysis(Analysis):
         if not observation.read.words:
             return
         for task in self.model.classifier.tasks.values():
-            for label in _asked(task):
-                weights = self.method.weigh(Question(self.model, observation, task, label)).weights
+            for label, weights in self._weights(observation, task):
                 for word, mean in _by_spelling(observation, weights):
                     self.weights[task.name, label][word].add(mean)
         if self.n_compared < self.most_compared:
             self.n_compared += 1
             question = Question.about(self.model, observation, next(iter(self.model.classifier.tasks.values())))
-            weighed = {name: np.array(METHODS[name]().weigh(question).weights) for name in self.compared}
+            weighed = {name: np.array(weighed_by(name, question).weights) for name in self.compared}
             self.agreement.add(torch.tensor([[agreement(weighed, one, other) for other in weighed] for one in weighed]))
+
+    def _weights(self, observation: Observation, task: Task) -> Iterator[tuple[int, Sequence[float]]]:
+        """For each label asked for the words' weights. Of two labels the answer is asked about, as others do, and turned if need be."""
+        if len(task.labels) == 2:
+            question = Question.about(self.model, observation, task)
+            (asked,) = _asked(task)
+            sign = 1 if question.label == asked else -1  # log odds of one label are those of the other, turned
+            yield asked, [sign * weight for weight in weighed_by(self.method, question).weights]
+            return
+        for label in _asked(task):
+            yield label, weighed_by(self.method, Question(self.model, observation, task, label)).weights
 
     def result(self) -> Pushes:
         return Pushes(
             n_texts=self.n_texts,
             n_seen=self.n_seen,
-            method=self.method_name,
+            method=self.method,
             towards={task.name: self._towards(task) for task in self.model.classifier.tasks.values()},
             compared=self.compared,
             agreement=table(self.agreement.mean),

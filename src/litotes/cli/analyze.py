@@ -10,7 +10,7 @@ from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from litotes.analysis.analysis import Analysis
     from litotes.analysis.analyze import Analysed
@@ -24,6 +24,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--tuned-from", metavar="BASE", help=tuned)
     parser.add_argument("--only", metavar="NAMES", help="analyses with commas between, see `litotes list analyses` (default: all)")
     parser.add_argument("--texts", type=count, metavar="N", help="so many texts, drawn at random (default: all)")
+    changes = "an option of an analysis, e.g. faithfulness.n_texts=200 (see `litotes list analyses`)"
+    parser.add_argument("--set", action="append", default=[], metavar="NAME.OPTION=VALUE", dest="changes", help=changes)
     add_where(parser, split="the test split")
     parser.set_defaults(run=run)
 
@@ -36,6 +38,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.encoders import pretrained
 
     analyses = _chosen(options.only)
+    chosen_options = _options(options.changes)
     where = parse_where(options.where)
     model = load_model(Path(options.model))
     # a model folder must not send us to other folders or to the network: only a bundled encoder is taken at its word
@@ -49,6 +52,7 @@ def run(options: argparse.Namespace) -> None:
             Subject(Path(options.model).name, model, base),
             corpus,
             analyses,
+            options=chosen_options,
             n_texts=options.texts,
             seed=options.seed or 0,
             device=options.device,
@@ -74,6 +78,21 @@ def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
     if only is None:
         return ANALYSES
     return {name: pick(ANALYSES, name, "analysis") for name in only.split(",")}
+
+
+def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    from litotes.analysis import ANALYSES
+    from litotes.errors import UserError
+    from litotes.recipe import apply_changes
+    from litotes.registry import check_options
+
+    found: dict[str, Any] = {}
+    apply_changes(found, changes)
+    for name, options in found.items():
+        if not isinstance(options, dict):
+            raise UserError(f"--set {name}: write it as NAME.OPTION=VALUE, for example --set faithfulness.n_texts=200.")
+        check_options(ANALYSES, name, "analysis", options)
+    return found
 
 
 def _write(analysed: Analysed, out: Path) -> None:
