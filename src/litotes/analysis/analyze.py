@@ -9,6 +9,7 @@ from typing import Any
 
 from litotes import __version__
 from litotes.analysis.analysis import Analysis, Result
+from litotes.analysis.memory import give_back
 from litotes.analysis.observation import in_batches, observe
 from litotes.checkpoint import Model
 from litotes.data.corpus import Corpus
@@ -98,6 +99,7 @@ def analyze(
                     analysis.add(observation)
                 n_done += 1
                 watch("looking", n_done, len(examples), "")
+            give_back()
     results = {name: analysis.result() for name, analysis in at_work.items()}
     return Analysed(subject.name, corpus.name, len(examples), n_truncated, results, left_out, _facts(model), seed)
 
