@@ -201,7 +201,7 @@ def view_of(weights: list[list[float]], origin: list[int], stayed: list[int], la
 
 
 def test_rollout_by_hand() -> None:
-    first = view_of([[0, 1, 0], [0, 1, 0], [1, 0, 0]], [0, 1, 2], [0, 2])
+    first = view_of([[0, 1, 0], [0, 0, 1], [1, 0, 0]], [0, 1, 2], [0, 2])  # what 1 gathers before it leaves is not in the state it left in
     second = view_of([[0, 1], [0, 1]], [0, 2], [0, 2], 1)
     rows = [[0.5, 0.5, 0], [0.5, 0, 0.5]]  # after the first layer, those of 0 and 2
     mixed = [[(a + b) / 2 for a, b in zip(*rows, strict=True)], rows[1]]
@@ -247,3 +247,12 @@ def test_shared_data_can_be_explained(name: str, shared_data: Path, dense: Model
 
     for example in list(load(f"besstie:{shared_data / 'besstie'}"))[:3]:
         assert_sound(name, question_of(dense, example.text))
+
+
+def test_three_labels_are_asked_for_by_their_log_odds(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, MOOD)
+    for label in range(3):
+        question = replace(question_of(model), label=label)
+        logits = torch.tensor([[0.3, -1.2, 2.0], [1.0, 1.0, 1.0]])
+        p = logits.softmax(-1)[:, label]
+        torch.testing.assert_close(question.score(logits), (p / (1 - p)).log())

@@ -7,16 +7,19 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tiny_models import KINDS, model_of, observations_of
+from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 
-from litotes.analysis.change import ChangeAnalysis
+from litotes.analysis.change import ChangeAnalysis, _of_the_same
 from litotes.analysis.diversity import DiversityAnalysis, divergence_between
 from litotes.analysis.effective import EffectiveAnalysis
-from litotes.analysis.observation import Observation
+from litotes.analysis.observation import Observation, observe
+from litotes.analysis.pattern_shares import PatternsAnalysis, segments_of
 from litotes.analysis.running import Running
 from litotes.analysis.trace import TraceAnalysis, trace_of
 from litotes.checkpoint import Model
+from litotes.classifier import Classifier
 from litotes.encoders import pretrained
+from litotes.encoders.reshaping import compacted
 from litotes.errors import UserError
 
 LONG = ("it is not the great love of tea and it is not the hate of a queue, is it? i love it!",)
@@ -150,3 +153,62 @@ def test_running_means_equal_those_over_all_values() -> None:
     assert float(running.deviation[0, 0]) == pytest.approx(float(column.std()))
     assert float(running.half_width[0, 0]) == pytest.approx(1.959964 * float(column.std()) / len(column) ** 0.5)
     assert running.n[1, 2] == 0
+
+
+def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, **KINDS["cascade"])
+    analysis = TraceAnalysis(model)
+    observation = observations_of(model, ("tea tea tea tea tea tea tea queue, " * 2,))[0]
+    analysis.add(observation)
+    result, n = analysis.result(), len(observation.read.written)
+    assert result.kept == (1.0, pytest.approx(math.floor(0.6 * n) / n))
+    stays = {word.word: word for word in result.first_to_leave}
+    left = [trace_of(observation).left_after[word.pieces[0]] for word in observation.read.words if word.written == "tea"]
+    assert stays["tea"].n == len(left) == 14
+    assert stays["tea"].share == pytest.approx(sum(0.5 if layer == 0 else 1.0 for layer in left) / 14)
+
+
+def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, **KINDS["cascade"])
+    before = torch.rand(4, 9, 9)
+    view = replace(observations_of(model)[0].layers[1], heads=(1, 3), origin=torch.tensor([0, 4, 7, -1]))
+    kept = before[[1, 3]][:, [0, 4, 7]][:, :, [0, 4, 7]]
+    with_fused = torch.zeros(2, 4, 4)
+    with_fused[:, :3, :3] = kept
+    after, past = _of_the_same(view, with_fused, before)
+    torch.testing.assert_close(after, kept)
+    torch.testing.assert_close(past, kept)
+
+
+def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -> None:
+    whole = dense.classifier.encoder
+    small = replace(dense, classifier=Classifier(compacted(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0).eval())
+    analysis = ChangeAnalysis(small)
+    for observation in observations_of(small, base=whole):
+        analysis.add(observation)
+    first = analysis.result().similarity["standard"][0]
+    assert first[1] == first[3] == pytest.approx(1.0)
+    assert first[0] is None
+
+
+def test_shares_of_patterns_fit_together(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, heads_kept=[[0, 1, 2], [3]])
+    analysis = PatternsAnalysis(model)
+    for observation in observations_of(model, LONG):
+        analysis.add(observation)
+    result = analysis.result()
+    for kind in ("standard", "effective"):
+        assert all(sum(row) == pytest.approx(1.0) for row in result.by_layer[kind])
+        for place, name in enumerate(result.classes):
+            first, second = (row[place] for row in result.by_layer[kind])
+            assert result.shares[kind][name] == pytest.approx((3 * first + second) / 4)  # every map counts alike
+    for name, change in result.difference.items():
+        assert change == pytest.approx(result.shares["effective"][name] - result.shares["standard"][name])
+
+
+def test_segments_follow_the_pieces_that_stay(dense: Model) -> None:
+    (read,) = dense.tokenizer.read(["a tea"], ["bad queue"])
+    (observation,) = observe(dense, [read])
+    view = replace(observation.layers[0], origin=torch.tensor([0, 4, 5, -1]))
+    assert segments_of(view, observation).tolist() == [0, 1, 1, 0]
+    assert segments_of(observation.layers[0], observations_of(dense)[0]) is None
