@@ -47,10 +47,10 @@ class Predictor:
 
     def predict(self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None) -> list[Prediction]:
         """A prediction per text, in order."""
-        for place, text in enumerate(texts):
+        for place, (text, pair) in enumerate(zip(texts, pairs or [None] * len(texts), strict=True)):
             if not text.strip():
                 raise UserError(f"Text {place + 1} is empty; there is nothing to label.")
-            if any("\ud800" <= char <= "\udfff" for char in text):
+            if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
                 raise UserError(f"Text {place + 1} holds bytes that are not UTF-8. Save or type it as UTF-8.")
         answers: dict[str, list[Answer]] = {}
         truncated = [False] * len(texts)
@@ -80,7 +80,7 @@ class Predictor:
     ) -> Explanation:
         """Why `predict` answers as it does. One task at a time: the one named, or the first of `tasks`.
 
-        method: the one to show first; None: the most faithful one we know. methods: those to ask beside it; None: all of `METHODS`.
+        method: the one to show first; None: occlusion. methods: those to ask beside it; None: all of `METHODS`.
         faithfulness: measures each by taking words away, which takes most of the time. A text that is too long is explained as it was read.
         """
         from litotes.analysis.explain import METHOD, explain

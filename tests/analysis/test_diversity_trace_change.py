@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import pytest
 import torch
+from scipy.stats import t
 from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 
 from litotes.analysis.change import ChangeAnalysis, _of_the_same
-from litotes.analysis.diversity import DiversityAnalysis, divergence_between
+from litotes.analysis.diversity import DiversityAnalysis, _at_offset, divergence_between
 from litotes.analysis.effective import EffectiveAnalysis
+from litotes.analysis.heads_table import by_head
 from litotes.analysis.observation import Observation, observe
 from litotes.analysis.pattern_shares import PatternsAnalysis, segments_of
 from litotes.analysis.running import Running
@@ -151,7 +153,7 @@ def test_running_means_equal_those_over_all_values() -> None:
     torch.testing.assert_close(running.mean, values.nanmean(0), equal_nan=True)
     column = values[:, 0, 0][~values[:, 0, 0].isnan()]
     assert float(running.deviation[0, 0]) == pytest.approx(float(column.std()))
-    assert float(running.half_width[0, 0]) == pytest.approx(1.959964 * float(column.std()) / len(column) ** 0.5)
+    assert float(running.half_width[0, 0]) == pytest.approx(t.ppf(0.975, len(column) - 1) * float(column.std()) / len(column) ** 0.5)
     assert running.n[1, 2] == 0
 
 
@@ -212,3 +214,26 @@ def test_segments_follow_the_pieces_that_stay(dense: Model) -> None:
     view = replace(observation.layers[0], origin=torch.tensor([0, 4, 5, -1]))
     assert segments_of(view, observation).tolist() == [0, 1, 1, 0]
     assert segments_of(observation.layers[0], observations_of(dense)[0]) is None
+
+
+def test_a_fused_piece_is_nobodys_neighbour(tiny: pretrained.Pretrained) -> None:
+    model = model_of(tiny, **KINDS["fused"])
+    view = replace(observations_of(model)[2].layers[1], origin=torch.tensor([0, 5, -1]), heads=(0,), weights=torch.eye(3)[None])
+    assert _at_offset(view, -1).isnan().all()
+
+
+def test_one_fused_for_one_gone_is_not_nothing_gone(dense: Model) -> None:
+    """As many pieces as before, one of them another."""
+    before = torch.rand(4, 6, 6)
+    view = replace(observations_of(dense)[0].layers[0], origin=torch.tensor([0, 1, 2, 3, 5, -1]))
+    after, past = _of_the_same(view, torch.rand(4, 6, 6), before)
+    assert after.shape == past.shape == (4, 5, 5)
+    torch.testing.assert_close(past, before[:, [0, 1, 2, 3, 5]][:, :, [0, 1, 2, 3, 5]])
+
+
+def test_heads_shown_fill_their_own_columns(dense: Model) -> None:
+    view = replace(observations_of(dense)[0].layers[0], heads=(1, 3))
+    (row,) = by_head([view], [torch.tensor([0.1, 0.3])], 4).tolist()
+    assert [row[1], row[3]] == pytest.approx([0.1, 0.3])
+    assert math.isnan(row[0])
+    assert math.isnan(row[2])

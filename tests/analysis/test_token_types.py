@@ -133,7 +133,7 @@ def test_intervals_are_over_texts(dense: Model) -> None:
     observations = observations_of(dense, (TEXT, *LONG, "i love it", "the tea is bad"))
     result = result_of(dense, *observations)
     weights = torch.stack([o.layers[-1].weights[:, 0, 0].double().mean() for o in observations])
-    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(1.959964 * float(weights.std()) / math.sqrt(4))
+    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(3.182446 * float(weights.std()) / math.sqrt(4))  # t of 4 texts
     assert result.difference_half_width["[CLS]"] is not None
 
 

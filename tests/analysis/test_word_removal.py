@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 from test_attribution import question_of
-from tiny_models import model_of
+from tiny_models import TEXTS, model_of
 from torch import nn
 
 from litotes.analysis.attribution import METHODS, Question
 from litotes.analysis.faithfulness import FEWEST, FaithfulnessAnalysis, Ranking, means_of
 from litotes.analysis.observation import observe
-from litotes.analysis.word_removal import SHARES, faithfulness, n_words
+from litotes.analysis.word_removal import SHARES, faithfulness, n_words, order_of
 from litotes.checkpoint import Model
 from litotes.encoders import pretrained
 from litotes.errors import UserError
@@ -224,3 +224,19 @@ def test_words_close_up_in_packed_batches_as_if_written_so(dense: Model) -> None
     variants = [question.without([word]) for word in range(10)]
     together = question.scores(variants)
     torch.testing.assert_close(together, torch.cat([question.scores([one]) for one in variants]), atol=1e-6, rtol=0)
+
+
+def test_a_number_is_judged_by_how_far_it_moves(tiny: pretrained.Pretrained) -> None:
+    """Which way the scale runs is nobody's merit."""
+    model = model_of(tiny, Task("stars", ()))
+    (read,) = model.tokenizer.read([TEXTS[2]])
+    found = {}
+    for sign in (1, -1):
+        with torch.no_grad():
+            for parameter in model.classifier.heads.parameters():
+                parameter.mul_(-1 if sign < 0 else 1)
+        question = Question.about(model, observe(model, [read])[0], model.classifier.tasks["stars"])
+        weighed = METHODS["gradient_input"]().weigh(question)
+        found[sign] = faithfulness(question, {"gradient_input": order_of(question, weighed)})["gradient_input"]
+    assert found[1].comprehensiveness == pytest.approx(found[-1].comprehensiveness, abs=1e-5)
+    assert found[1].comprehensiveness > 0

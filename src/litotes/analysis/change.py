@@ -17,6 +17,9 @@ from litotes.attention.scene import View
 from litotes.checkpoint import Model
 from litotes.errors import UserError
 
+_SAME = 0.9995
+"""A cosine above this is shown as 1.00 and is no change."""
+
 
 @dataclass(frozen=True)
 class Change(Result):
@@ -34,6 +37,9 @@ class Change(Result):
         for kind in KINDS:
             known = [(value, layer) for layer, value in enumerate(self.by_layer[kind]) if value is not None]
             (first, most), (second, next_most) = sorted(known)[:2] if len(known) > 1 else (known[0], known[0])
+            if first > _SAME:
+                said.append(f"{kind.capitalize()} attention did not change (cosine {first:.3f} and more in every layer).")
+                continue
             width = self.by_layer_half_width[kind][most] or 0.0
             said.append(
                 f"{kind.capitalize()} attention changed most in layer {most + 1} (cosine {first:.2f} ± {width:.2f})"
@@ -76,9 +82,9 @@ class ChangeAnalysis(Analysis):
 
 def _of_the_same(view: View, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
     """Both maps for the pieces and attention heads that are still there; before fine-tuning none had left."""
-    if after.shape == before.shape:  # nothing left: spares copies of large maps
-        return after, before
     heads = torch.tensor(view.heads, device=before.device)
+    if after.shape == before.shape and bool((view.origin == torch.arange(after.shape[-1], device=view.origin.device)).all()):
+        return after, before  # nothing left: spares copies of large maps
     there = view.origin >= 0  # a fused piece has no counterpart
     places = view.origin[there]
     return after[:, there][:, :, there], before[heads][:, places][:, :, places]

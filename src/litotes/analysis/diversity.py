@@ -148,7 +148,7 @@ def _confidence(weights: Tensor) -> Tensor:
 def _at_offset(view: View, offset: int) -> Tensor:
     """The share of queries that weigh the piece `offset` away most, among those that have one there. (attention_head,)"""
     place = view.origin
-    has_one = torch.isin(place + offset, place) & (place >= 0)  # fused pieces stand nowhere
+    has_one = torch.isin(place + offset, place[place >= 0]) & (place >= 0)  # fused pieces stand nowhere
     if not has_one.any():
         return torch.full((len(view.heads),), math.nan)
     chosen = place[view.weights.argmax(-1)]  # (attention_head, query)

@@ -13,7 +13,7 @@ from torch import Tensor
 from litotes.analysis.analysis import Analysis, Result
 from litotes.analysis.heads_table import by_head
 from litotes.analysis.observation import Observation
-from litotes.analysis.running import Number, Running, Table, number, table
+from litotes.analysis.running import Number, Running, Table, number, table, with_interval
 from litotes.checkpoint import Model
 
 
@@ -21,7 +21,8 @@ from litotes.checkpoint import Model
 class Effective(Result):
     """Tables are (layer, attention_head), means over texts.
 
-    null_share: the share of the map that does nothing, ‖A − A⊥‖ / ‖A‖. cosine: between A and A⊥. negative: the share of A⊥ below 0.
+    null_share: the length of what does nothing beside that of the map, ‖A − A⊥‖ / ‖A‖ = √(1 − cosine²).
+    cosine: between A and A⊥. negative: the share of A⊥ below 0.
     n_null: the dimension of the null space. same: the share of texts whose two maps are one, for a text has to be longer than a head is
     wide before anything can hide; head_width says how wide.
     error: the largest ‖A⊥V − O‖ / ‖O‖ seen: what is called effective must give the output, up to rounding.
@@ -40,12 +41,13 @@ class Effective(Result):
     def findings(self) -> tuple[str, ...]:
         if self.same == 1.0:
             return (f"Every text is so short (at most {self.head_width} pieces) that all of its attention is effective.",)
+        length = with_interval(self.mean_null_share, self.mean_null_share_half_width)
         said = [
-            f"{self.mean_null_share or 0:.0%} ± {self.mean_null_share_half_width or 0:.0%} of the attention of a text, by its norm, never "
-            f"reaches the output; what does reproduces it to a relative error of {self.error:.0e}."
+            f"The part of the attention that never reaches the output is {length} times as long as the whole "
+            f"(‖A − A⊥‖ / ‖A‖); the rest gives the output to a relative error of {self.error:.0e}."
         ]
         if self.same:
-            said.append(f"In {self.same:.0%} of the maps, of texts of up to {self.head_width} pieces, nothing can hide: both maps are one.")
+            said.append(f"In {self.same:.0%} of the maps, those of at most {self.head_width} pieces, nothing can hide: both maps are one.")
         return tuple(said)
 
 

@@ -9,7 +9,7 @@ from litotes.analysis.attribution import METHODS, Question, Weighed
 from litotes.analysis.explanation import Explanation, Faithfulness, LayerMaps, Shading
 from litotes.analysis.observation import Observation, observe
 from litotes.analysis.trace import trace_of
-from litotes.analysis.word_removal import faithfulness
+from litotes.analysis.word_removal import faithfulness, order_of
 from litotes.answering import logits_of
 from litotes.calibration import Calibration
 from litotes.checkpoint import Model
@@ -20,7 +20,9 @@ from litotes.progress import Watch, unwatched
 from litotes.registry import pick
 
 METHOD = "occlusion"
-"""The one shown first: nowhere less faithful than any other, and sometimes more (docs/explaining.md)."""
+"""The one shown first: the most faithful or close to it wherever we measured (docs/results/inside.md).
+
+The test takes words away, as it does itself."""
 
 
 def explain(
@@ -49,7 +51,7 @@ def explain(
         watch("explaining", n_done, len(chosen) + 1, name)
         weighed[name] = METHODS[name]().weigh(question)
     watch("explaining", len(chosen), len(chosen) + 1, "taking words away")
-    tested = faithfulness(question, {name: one.order for name, one in weighed.items()}) if is_tested else {}
+    tested = faithfulness(question, {name: order_of(question, one) for name, one in weighed.items()}) if is_tested else {}
     watch("explaining", len(chosen) + 1, len(chosen) + 1, "")
     return Explanation(
         read=read,

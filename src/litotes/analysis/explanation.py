@@ -15,6 +15,9 @@ from litotes.analysis.trace import Trace
 from litotes.data.pieces import ReadText
 from litotes.flow import Answer
 
+MOST_WEIGHTS = 10_000_000
+"""That a JSON file holds: some 80 MB. A text of 512 pieces has ten times as many."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -124,9 +127,18 @@ class Explanation:
             ],
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
-        if maps:
+        if maps and self.n_weights <= MOST_WEIGHTS:
             content["layers"] = [_maps_json(layer) for layer in self.layers]
+        elif maps:
+            content["layers_left_out"] = (
+                f"{self.n_weights:,} weights are too many for JSON; why.html holds them, Predictor.explain gives them."
+            )
         return content
+
+    @property
+    def n_weights(self) -> int:
+        """Of all maps, standard and effective."""
+        return sum(2 * layer.standard.numel() for layer in self.layers)
 
 
 def _shading_json(shading: Shading) -> dict[str, Any]:

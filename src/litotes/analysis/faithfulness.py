@@ -17,7 +17,7 @@ from litotes.analysis.attribution import CONTROL, METHODS, Question, weighed_by
 from litotes.analysis.explanation import Faithfulness
 from litotes.analysis.observation import Observation
 from litotes.analysis.running import Number, Running, numbers
-from litotes.analysis.word_removal import SHARES, faithfulness
+from litotes.analysis.word_removal import SHARES, faithfulness, order_of
 from litotes.checkpoint import Model
 from litotes.counting import Floats
 from litotes.registry import pick
@@ -75,6 +75,8 @@ class Ranking(Result):
         if self.n_texts < FEWEST:
             return (f"{sample} are too few to tell one method from another ({FEWEST} at least).".capitalize(),)
         best, *others = self.methods
+        if best.method == CONTROL or (best.over_random.low or 0.0) <= 0:
+            return (f"On {sample} no method is told apart from random words ({self.task}): none of them deserves belief.",)
         said = [
             f"{best.method} deserves most belief ({self.task}, {sample}): without its words the answer loses "
             f"{best.comprehensiveness.value:.3f}, with nothing but its words {best.sufficiency_loss.value:.3f}, "
@@ -110,7 +112,7 @@ class FaithfulnessAnalysis(Analysis):
         if len(self.by_text) == self.most_texts:
             return
         question = Question.about(self.model, observation, self.task)
-        found = faithfulness(question, {name: weighed_by(name, question).order for name in self.methods})
+        found = faithfulness(question, {name: order_of(question, weighed_by(name, question)) for name in self.methods})
         for name, one in found.items():
             self.deletion[name].add(torch.tensor(one.deletion.values, dtype=torch.float64))
             self.sufficiency[name].add(torch.tensor(one.sufficiency.values, dtype=torch.float64))

@@ -21,8 +21,8 @@ KINDS = ("standard", "effective")
 """The two maps of an attention head: its weights, and the part of them that reaches the output."""
 
 _MOST_SQUARES = 192**2
-"""Texts are observed together as long as their squared lengths add up to less: the maps of a batch are as many as that, by layers and
-attention heads, and memory stays flat however many texts there are. A longer text is observed alone."""
+"""Texts are observed together as long as their number times the longest one squared is less: the maps of a batch are at most as many, by
+layers and attention heads, and memory stays flat however many texts there are. A longer text is observed alone."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,13 @@ def observe(
 def in_batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
     """The texts in order, as many at a time as may be observed together."""
     batch: list[ReadText] = []
-    n_squares = 0
+    longest = 0
     for text in texts:
-        squares = len(text.pieces.ids) ** 2
-        if batch and n_squares + squares > _MOST_SQUARES:
+        longest = max(longest, len(text.pieces.ids))
+        if batch and (len(batch) + 1) * longest**2 > _MOST_SQUARES:  # an accelerator fills rows up to the longest
             yield batch
-            batch, n_squares = [], 0
+            batch, longest = [], len(text.pieces.ids)
         batch.append(text)
-        n_squares += squares
     if batch:
         yield batch
 

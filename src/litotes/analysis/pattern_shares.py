@@ -45,7 +45,7 @@ class PatternShares(Result):
             for name, change in self.difference.items()
             if change is not None and abs(change) > (self.difference_half_width[name] or math.inf)
         ]
-        same = "Effective attention shows no pattern more or less often than standard attention."
+        same = "No pattern is told apart between standard and effective attention."
         said.append(f"Against standard attention, effective attention shows {', '.join(moved)}." if moved else same)
         said.append(f"Written rules agree with the network on {100 * (self.agreement['standard'] or 0):.0f} % of the standard maps.")
         return tuple(said)
@@ -84,7 +84,7 @@ class PatternsAnalysis(Analysis):
         return shares
 
     def _spot_check(self, observation: Observation) -> tuple[int, int]:
-        """One map of the text, a different one for texts of other lengths: rules are slow, and one a text tells enough."""
+        """One map of the text, whichever its pieces point at: rules are slow, and one a text tells enough."""
         place = sum(observation.read.pieces.ids)  # any number that hangs on the text alone
         layer = place % self.n_layers
         return layer, (place // self.n_layers) % len(observation.layers[layer].heads)
@@ -106,10 +106,10 @@ class PatternsAnalysis(Analysis):
 
 def segments_of(view: View, observation: Observation) -> Tensor | None:
     """Which text of a pair each piece still there belongs to, (piece,); None where there is no pair. A fused piece goes with the first."""
-    if observation.read.pair is None:
+    if not any(word.is_pair for word in observation.read.words):
         return None
-    segments = torch.tensor(observation.read.pieces.segments)
-    return segments[view.origin.clamp(min=0).cpu()]
+    first_of_pair = min(word.pieces[0] for word in observation.read.words if word.is_pair)  # RoBERTa's type ids do not tell the two apart
+    return (view.origin.cpu() >= first_of_pair).long()
 
 
 def _named(names: Sequence[str], values: Tensor) -> Shares:

@@ -8,9 +8,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-_Z = 1.959964
-"""Half the width of a 95 % interval of a normal mean, in standard errors. Texts are many, so the t distribution would say the same."""
-
 
 class Running:
     """The mean of something that every text has one value of, or a whole table of values, some of them absent.
@@ -44,8 +41,11 @@ class Running:
 
     @property
     def half_width(self) -> Tensor:
-        """Half of the mean's 95 % interval over texts."""
-        return _Z * self.deviation / self.n.clamp(min=1).sqrt()
+        """Half of the mean's 95 % interval over texts, by Student's t: some words occur in few of them."""
+        from scipy.stats import t  # takes a moment
+
+        reach = torch.as_tensor(t.ppf(0.975, (self.n - 1).clamp(min=1).numpy()), dtype=torch.float64)
+        return reach * self.deviation / self.n.clamp(min=1).sqrt()
 
 
 Number = float | None
@@ -65,3 +65,9 @@ def numbers(values: Tensor | Sequence[float]) -> tuple[Number, ...]:
 def table(values: Tensor) -> Table:
     """(row, column) as nested tuples."""
     return tuple(numbers(row) for row in values)
+
+
+def with_interval(value: Number, half_width: Number) -> str:
+    """As people read it; one text has no interval."""
+    shown = "unknown" if value is None else f"{value:.3f}"
+    return shown if half_width is None else f"{shown} ± {half_width:.3f}"

@@ -18,7 +18,7 @@ from torch import Tensor
 from litotes.analysis.analysis import Analysis, Result
 from litotes.analysis.heads_table import by_head
 from litotes.analysis.observation import KINDS, Observation
-from litotes.analysis.running import Number, Running, Table, number, numbers, table
+from litotes.analysis.running import Number, Running, Table, number, numbers, table, with_interval
 from litotes.analysis.speech.part_of_speech import PartOfSpeech, Tagger
 from litotes.analysis.speech.part_of_speech import tagger as tagger_called
 from litotes.analysis.speech.random_field import is_installed
@@ -78,7 +78,7 @@ class TokenTypes(Result):
     def _ranked(self, kind: str) -> str:
         """The two types that weigh most."""
         known = sorted(((weight, name) for name, weight in self.by_type[kind].items() if weight is not None), reverse=True)
-        shown = [f"{name} {_with_interval(weight, self.by_type_half_width[kind][name])}" for weight, name in known[:2]]
+        shown = [f"{name} {with_interval(weight, self.by_type_half_width[kind][name])}" for weight, name in known[:2]]
         return f"most to {shown[0]}" + (f", then to {shown[1]}" if len(shown) > 1 else "")
 
 
@@ -190,16 +190,14 @@ def _turned(weights: Mapping[str, ByType]) -> dict[str, ByType]:
     return {kind: {name: both[kind] for name, both in weights.items()} for kind in KINDS}
 
 
-def _with_interval(value: float, half_width: Number) -> str:
-    return f"{value:.3f}" if half_width is None else f"{value:.3f} ± {half_width:.3f}"
-
-
 def _moved(name: str, weights: Mapping[str, ByType], differences: ByType, half_widths: ByType) -> str:
     """How much less or more a type gets when only effective attention counts; empty where it was never there."""
     standard, effective, difference = weights["standard"][name], weights["effective"][name], differences[name]
     if standard is None or effective is None or difference is None:
         return ""
     half_width = half_widths[name]
+    if half_width is None:  # one text tells nothing about others
+        return f"{effective:.3f} (standard {standard:.3f})"
     if abs(difference) <= max(half_width or 0.0, _NOTHING):
-        return f"as much ({standard:.3f}, difference {_with_interval(abs(difference), half_width)})"
-    return f"{_with_interval(abs(difference), half_width)} {'less' if difference > 0 else 'more'} ({standard:.3f} to {effective:.3f})"
+        return f"as much ({standard:.3f}, difference {with_interval(abs(difference), half_width)})"
+    return f"{with_interval(abs(difference), half_width)} {'less' if difference > 0 else 'more'} ({standard:.3f} to {effective:.3f})"

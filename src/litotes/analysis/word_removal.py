@@ -1,7 +1,7 @@
 """Whether a method's words are those the answer rests on: they are taken away, or kept alone, and the model is asked again.
 
-DeYoung et al. 2020 (ERASER), arXiv 1911.03429, §4, with p the probability of the answer first given (a regression: its value), x a text,
-r_s the share s of its words that a method puts first:
+DeYoung et al. 2020 (ERASER), arXiv 1911.03429, §4, with p the probability of the answer first given (a regression: its value, less how
+far the new value is from it, whichever way it moves), x a text, r_s the share s of its words that a method puts first:
 
     comprehensiveness = mean over s of p(x) − p(x without r_s)        sufficiency loss = mean over s of p(x) − p(r_s alone)
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from litotes.analysis.attribution import Question
+from litotes.analysis.attribution import Question, Weighed
 from litotes.analysis.explanation import Curve, Faithfulness
 from litotes.data.pieces import Pieces
 
@@ -50,8 +50,16 @@ def _answered(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
     """How probable the answer is for every text; methods often agree on what to take away, so each is asked once."""
     different = {_key(text): text for text in texts}
     scores = question.scores(list(different.values()))
-    values = scores if question.task.is_regression else scores.sigmoid()  # the scores are log odds
+    whole = scores[list(different).index(_key(question.read.pieces))]  # the share 0 takes nothing away
+    values = whole - (scores - whole).abs() if question.task.is_regression else scores.sigmoid()  # the scores are log odds
     return dict(zip(different, values.tolist(), strict=True))
+
+
+def order_of(question: Question, weighed: Weighed) -> tuple[int, ...]:
+    """The words, the most important one first. A number has no side to speak for: there the size of a weight counts."""
+    if not question.task.is_regression:
+        return weighed.order
+    return Weighed(tuple(abs(weight) for weight in weighed.weights)).order
 
 
 def _faithfulness(deleted: Sequence[float], kept: Sequence[float]) -> Faithfulness:

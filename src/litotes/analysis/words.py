@@ -85,7 +85,7 @@ class Pushes(Result):
 class AttributionAnalysis(Analysis):
     """Which words push towards which label, and how far the attribution methods agree.
 
-    method: a signed one; gradient_input is twenty times as fast, and hardly better than random words. n_texts, n_compared: the first so
+    method: a signed one; gradient_input is twenty times as fast and far less faithful. n_texts, n_compared: the first so
     many are weighed by `method`, for every task, and by all methods compared, for the first task.
     compared: None: all but random words.
     """

@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> None:
     from litotes.data.sources import load
     from litotes.encoders import pretrained
 
+    if options.out:
+        Path(options.out).mkdir(parents=True, exist_ok=True)  # a folder that cannot be is told before the work, not after
     analyses = _chosen(options.only)
     chosen_options = _options(options.changes)
     where = parse_where(options.where)
@@ -49,7 +51,7 @@ def run(options: argparse.Namespace) -> None:
     corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
     with progress() as watch:
         analysed = analyze(
-            Subject(Path(options.model).name, model, base),
+            Subject(Path(options.model).resolve().name, model, base),
             corpus,
             analyses,
             options=chosen_options,
@@ -77,7 +79,7 @@ def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
 
     if only is None:
         return ANALYSES
-    return {name: pick(ANALYSES, name, "analysis") for name in only.split(",")}
+    return {name: pick(ANALYSES, name, "analysis") for part in only.split(",") if (name := part.strip())}
 
 
 def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:

@@ -19,7 +19,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="M", help="a model folder, as `litotes train` makes it")
     parser.add_argument("--pair", metavar="TEXT", help="the second text, for models of pairs")
     parser.add_argument("--task", metavar="T", help="which answer to explain (default: that to the model's first task)")
-    parser.add_argument("--method", metavar="NAME", help="the one to show first, see `litotes list methods` (default: the most faithful)")
+    parser.add_argument("--method", metavar="NAME", help="the one to show first, see `litotes list methods` (default: occlusion)")
     parser.set_defaults(run=run)
 
 

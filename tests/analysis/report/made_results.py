@@ -126,6 +126,7 @@ class Maker:
         words = [Push(word, 1.5 - place / 9, 0.1 + place / 50, 5 + place) for place, word in enumerate(WORDS)]
         return Pushes(
             n_texts=400,
+            n_seen=500,
             method="gradient_input",
             towards={
                 "sentiment": {"negative": tuple(words), "positive": tuple(words[2:5])},

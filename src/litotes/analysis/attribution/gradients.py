@@ -25,8 +25,8 @@ _MOST_PIECES = 2048
 class GradientInput(Method):
     """How the answer would move if a piece were a little more itself, h₀ · ∂F/∂h₀.
 
-    Shrikumar et al. 2017, arXiv 1605.01713. One step forward and one back; exact for a linear model. Here h₀ goes through a norm again at
-    once, which does not mind its length: much of what a piece means is not seen.
+    Shrikumar et al. 2017, arXiv 1605.01713. One step forward and one back; exact for a linear model. Norms on the way do
+    not mind a length, so much of what a piece means is not seen.
     """
 
     is_signed: ClassVar[bool] = True

@@ -102,7 +102,7 @@ def _end_of_address(words: Sequence[str], place: int) -> int:
         after = end
         while after < len(words) and _JOINS_ADDRESS.fullmatch(words[after]):
             after += 1
-        if after in (end, len(words)) or (words[end] == "." and words[after][0].isupper()):  # that is the next sentence
+        if after in (end, len(words)) or (words[end] == "." and words[after][:1].isupper()):  # that is the next sentence
             return end
         end = after + 1
 

@@ -37,7 +37,7 @@ def figure(result: Ranking) -> Figure:
             _curve(result, one, name, ax)
         ax.set_title(title, fontsize=9)
         ax.set_xlabel(f"share of the words {'taken away' if name == 'deletion' else 'kept'}", fontsize=8)
-        ax.set_ylabel("probability of the answer", fontsize=8)
+        ax.set_ylabel("the answer: its probability, or its value", fontsize=8)
         plain(ax)
     handles, labels = ax.get_legend_handles_labels()
     top = 1 - _CURVES / on.height
@@ -75,7 +75,7 @@ def _scores(result: Ranking, on: Sheet) -> None:
         ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
         ranked(marks, ax)
         ax.set_title(title, fontsize=9)
-        ax.set_xlabel("difference of probability, with its 95 % interval", fontsize=8)
+        ax.set_xlabel("fall of the answer, with its 95 % interval", fontsize=8)
 
 
 def _mark(name: str, mean: Mean) -> Marked:
