@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -90,7 +91,8 @@ def rendered(picture: Figure, kind: str) -> bytes:
         filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
         picture.savefig(target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
-    return target.getvalue()
+    # a layout that is solved ends a hair to either side of 0, and -0 is written as such
+    return re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", target.getvalue()) if kind == "svg" else target.getvalue()
 
 
 def _write(ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str) -> None:
