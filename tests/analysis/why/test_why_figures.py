@@ -36,6 +36,11 @@ def written(picture: Figure) -> str:
     return texts_of(rendered(picture, "svg"))
 
 
+def numbers_in(svg: bytes) -> list[float]:
+    """Where everything stands, in points; names aside."""
+    return [float(number) for number in re.findall(rb"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])", svg)]
+
+
 def test_everything_is_in_the_picture(pruned: Explanation) -> None:
     svg = rendered(plot.figure(pruned), "svg")
     found = texts_of(svg)
@@ -43,7 +48,7 @@ def test_everything_is_in_the_picture(pruned: Explanation) -> None:
         assert shown in found
     assert found.count("queue") >= 2  # in the text and in what is seen of it
     assert "what each layer still sees" in found
-    assert rendered(plot.figure(pruned), "svg") == svg
+    assert numbers_in(rendered(plot.figure(pruned), "svg")) == pytest.approx(numbers_in(svg), abs=0.05)  # its layout is solved, not given
 
 
 def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
