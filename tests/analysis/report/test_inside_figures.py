@@ -48,8 +48,7 @@ def test_every_analysis_has_a_figure_and_none_is_left_over() -> None:
     assert set(FIGURES) == set(ANALYSES)
 
 
-@pytest.mark.parametrize("size", [(2, 4), (12, 12)])
-@pytest.mark.parametrize("name", sorted(FIGURES))
+@pytest.mark.parametrize(("name", "size"), [*((name, (12, 12)) for name in sorted(FIGURES)), ("change", (2, 4))])
 def test_nothing_overlaps(name: str, size: tuple[int, int]) -> None:
     assert_nothing_overlaps(FIGURES[name](made(name, *size, missing=True)))
 
@@ -60,7 +59,7 @@ def test_nothing_overlaps_in_a_large_model() -> None:
     assert picture.get_size_inches()[0] < 11
 
 
-@pytest.mark.parametrize("kind", ["sparse", "cascade"])
+@pytest.mark.parametrize("kind", ["cascade"])
 @pytest.mark.parametrize("name", sorted(FIGURES))
 def test_results_of_real_models_are_drawn(name: str, kind: str, tiny: Pretrained) -> None:
     model = model_of(tiny, **KINDS[kind])
