@@ -10,15 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from torch import nn
-
-from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Attention, Block
 from litotes.errors import UserError
 from litotes.runtime.embedding_graph import normed
 from litotes.runtime.graph import Graph
-from litotes.runtime.products import Products, as_array, part_of
+from litotes.runtime.products import Products, part_of
 from litotes.runtime.weighting_graph import weights_of
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
@@ -33,8 +29,8 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
 class Attended:
     """What the attention of one layer gave, by the names of the tensors.
 
-    mixed: what each piece gathered (piece, attention_head × head_width), by_head: the same (attention_head, piece, head_width).
-    weights: (attention_head, query, key). value: (piece, attention_head, head_width).
+    mixed: what each query gathered (query, attention_head × head_width), by_head: the same (attention_head, query, head_width).
+    weights: (attention_head, query, key). value: (key, attention_head, head_width).
     """
 
     mixed: str
@@ -43,21 +39,39 @@ class Attended:
     value: str
 
 
-def attend(products: Products, attention: Attention, hidden: str, bias: str | None) -> str:
-    """What each piece gathers, where nobody looks on. (piece, attention_head × head_width)"""
-    if bias is not None or not isinstance(attention.weighting, Softmax):
-        return observe(products, attention, hidden, bias, heads=None).mixed
-    graph = products.graph
+@dataclass(frozen=True)
+class Asked:
+    """Queries, keys and values, (piece, attention_head × head_width) each."""
+
+    query: str
+    key: str
+    value: str
+
+    @classmethod
+    def of(cls, products: Products, attention: Attention, hidden: str, *, firsts_only: bool = False) -> Asked:
+        """firsts_only: the query of the first piece alone, with the keys and values of all."""
+        inner = attention.inner
+        query, key, value = (part_of(attention.qkv, start, start + inner) for start in (0, inner, 2 * inner))
+        if firsts_only:
+            return cls(products.one(first_row(products.graph, hidden), query), *products.of(hidden, key, value))
+        return cls(*products.of(hidden, query, key, value))
+
+
+def attend(graph: Graph, attention: Attention, asked: Asked) -> str:
+    """What each query gathers by softmax, where nobody looks on. (query, attention_head × head_width)"""
     one = graph.ints(0)
-    query, key, value = (graph.add("Unsqueeze", rows, one) for rows in products.of(hidden, *_query_key_value(attention)))
-    mixed = graph.add("Attention", query, key, value, q_num_heads=attention.n_heads, kv_num_heads=attention.n_heads)
+    texts = (graph.add("Unsqueeze", rows, one) for rows in (asked.query, asked.key, asked.value))  # (1, piece, inner)
+    mixed = graph.add("Attention", *texts, q_num_heads=attention.n_heads, kv_num_heads=attention.n_heads)
     return graph.add("Squeeze", mixed, one)
 
 
-def observe(products: Products, attention: Attention, hidden: str, bias: str | None, *, heads: str | None) -> Attended:
-    """The same with everything a pruning wants to see. heads: 1 for those the text still uses, 0 for the others, (attention_head, 1, 1)."""
-    graph, n_heads, width = products.graph, attention.n_heads, attention.inner // attention.n_heads
-    parts = products.of(hidden, *_query_key_value(attention))
+def observe(graph: Graph, attention: Attention, asked: Asked, *, bias: str | None, heads: str | None) -> Attended:
+    """The same by any weighting, and with everything a pruning wants to see.
+
+    bias: (attention_head, query, key). heads: 1 for those the text still uses, 0 for the others, (attention_head, 1, 1).
+    """
+    n_heads, width = attention.n_heads, attention.inner // attention.n_heads
+    parts = (asked.query, asked.key, asked.value)
     query, key, value = (graph.reshape(rows, -1, n_heads, width) for rows in parts)  # (piece, attention_head, head_width)
     affinity = graph.add("FusedMatMul", query, key, transBatchA=1, transBatchB=1, transB=1, alpha=width**-0.5)
     if bias is not None:
@@ -65,35 +79,9 @@ def observe(products: Products, attention: Attention, hidden: str, bias: str | N
     weights = weights_of(graph, attention.weighting, affinity)  # (attention_head, query, key)
     if heads is not None:
         weights = graph.add("Mul", weights, heads)  # a head that is gone gives nothing and is not heard
-    by_head = graph.add("FusedMatMul", weights, value, transBatchB=1)  # (attention_head, piece, head_width)
+    by_head = graph.add("FusedMatMul", weights, value, transBatchB=1)  # (attention_head, query, head_width)
     mixed = graph.reshape(graph.add("Transpose", by_head, perm=[1, 0, 2]), -1, attention.inner)
     return Attended(mixed, by_head, weights, value)
-
-
-def attend_first(products: Products, attention: Attention, hidden: str, bias: str | None, *, heads: str | None) -> str:
-    """What the first piece gathers, without any piece's key or value. (1, attention_head × head_width)
-
-        a_j = q · (K h_j) = (Kᵀ q) · h_j        Σ_j w_j (V h_j + b) = V (Σ_j w_j h_j) + b
-
-    One query per attention head goes through the weights instead of all pieces: exact, for the weights sum to 1, and the offset of the
-    keys adds the same to every affinity of a row.
-    """
-    graph, n_heads, width = products.graph, attention.n_heads, attention.inner // attention.n_heads
-    query_layer, key_layer, value_layer = _query_key_value(attention)
-    query = graph.reshape(products.one(first_row(graph, hidden), query_layer), n_heads, 1, width)
-    keys = as_array(key_layer.weight).reshape(n_heads, width, -1) * np.float32(width**-0.5)
-    asking = graph.reshape(graph.add("MatMul", query, graph.constant(keys)), n_heads, -1)  # (attention_head, model width)
-    affinity = graph.add("Unsqueeze", graph.add("FusedMatMul", asking, hidden, transB=1), graph.ints(1))  # (attention_head, 1, key)
-    if bias is not None:
-        affinity = graph.add("Add", affinity, graph.add("Slice", bias, graph.ints(0), graph.ints(1), graph.ints(1)))
-    weights = graph.add("Squeeze", weights_of(graph, attention.weighting, affinity), graph.ints(1))
-    gathered = graph.add("Unsqueeze", graph.add("MatMul", weights, hidden), graph.ints(1))  # (attention_head, 1, model width)
-    values = as_array(value_layer.weight).reshape(n_heads, width, -1).transpose(0, 2, 1)
-    offset = as_array(value_layer.bias).reshape(n_heads, 1, width)
-    mixed = graph.add("Add", graph.add("MatMul", gathered, graph.constant(values)), graph.constant(offset))
-    if heads is not None:
-        mixed = graph.add("Mul", mixed, heads)
-    return graph.reshape(mixed, 1, attention.inner)
 
 
 def first_row(graph: Graph, rows: str) -> str:
@@ -115,8 +103,3 @@ def _activated(graph: Graph, activation: str, rows: str) -> str:
         raise UserError(f"The activation {activation!r} cannot be exported to ONNX yet: use the torch runtime.")
     op, attributes = ACTIVATIONS[activation]
     return graph.add(op, rows, **attributes)
-
-
-def _query_key_value(attention: Attention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:
-    inner = attention.inner
-    return part_of(attention.qkv, 0, inner), part_of(attention.qkv, inner, 2 * inner), part_of(attention.qkv, 2 * inner, 3 * inner)

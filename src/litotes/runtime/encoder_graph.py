@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Block, Encoder
-from litotes.runtime.block_graph import attend, attend_first, completed, first_row, observe
+from litotes.runtime.block_graph import Asked, attend, completed, first_row, observe
 from litotes.runtime.embedding_graph import bias_by_distance, embedded
 from litotes.runtime.products import Products
 from litotes.runtime.pruning_graph import PruningGraph, There, restored
@@ -45,25 +46,36 @@ class _Walk:
     def _layer(self, layer: int, block: Block, there: There) -> There:
         """(piece, width) → (piece that stays, width)"""
         graph = self.graph
-        looks = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
+        prunes = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
         with graph.part(f"layer.{layer}.attention"):
+            asked = Asked.of(self.products, block.attention, there.hidden)
             bias = self._bias(block, there)
-            if not looks and there.heads is None:
-                mixed = attend(self.products, block.attention, there.hidden, bias)
-            else:
-                seen = observe(self.products, block.attention, there.hidden, bias, heads=there.heads)
-                mixed = seen.mixed
-        if looks:
-            with graph.part(f"layer.{layer}.selection"):
-                there, mixed = self.pruning.after(layer, there, seen)
+            if not prunes and self._is_plain(block, there):
+                return self._completed(layer, block, there, attend(graph, block.attention, asked))
+            seen = observe(graph, block.attention, asked, bias=bias, heads=there.heads)
+        if not prunes:
+            return self._completed(layer, block, there, seen.mixed)
+        with graph.part(f"layer.{layer}.selection"):
+            there, mixed = self.pruning.after(layer, there, seen)
         return self._completed(layer, block, there, mixed)
 
     def _first(self, layer: int, block: Block, there: There) -> str:
-        """The last layer for the first piece alone. (1, width)"""
-        with self.graph.part(f"layer.{layer}.attention"):
-            mixed = attend_first(self.products, block.attention, there.hidden, self._bias(block, there), heads=there.heads)
-            first = replace(there, hidden=first_row(self.graph, there.hidden))
+        """The last layer for the first piece alone: exact, for nobody reads the others. (1, width)"""
+        graph = self.graph
+        with graph.part(f"layer.{layer}.attention"):
+            asked = Asked.of(self.products, block.attention, there.hidden, firsts_only=True)
+            if self._is_plain(block, there):
+                mixed = attend(graph, block.attention, asked)
+            else:
+                bias = self._bias(block, there)
+                first_bias = None if bias is None else graph.add("Slice", bias, graph.ints(0), graph.ints(1), graph.ints(1))
+                mixed = observe(graph, block.attention, asked, bias=first_bias, heads=there.heads).mixed
+            first = replace(there, hidden=first_row(graph, there.hidden))
         return self._completed(layer, block, first, mixed).hidden
+
+    def _is_plain(self, block: Block, there: There) -> bool:
+        """Whether ONNX's own operator for attention says it all."""
+        return self.encoder.relative_bias is None and there.heads is None and isinstance(block.attention.weighting, Softmax)
 
     def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
         with self.graph.part(f"layer.{layer}.feed_forward"):

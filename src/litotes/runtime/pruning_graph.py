@@ -27,9 +27,10 @@ from litotes.runtime.products import as_array
 class There:
     """What goes from layer to layer, by the names of the tensors.
 
-    hidden: (piece, width). origin: the place each piece had in the text, (piece,), 0 for a fused one; None where nobody asks. n_real: how many pieces there
-    are beside a fused one, which is the last. importance: (piece,); None before anybody asked. heads: 1 for the attention heads still
-    used, 0 for the others, (attention_head, 1, 1); None: all. left: the states and origins of pieces that left, layer by layer.
+    hidden: (piece, width). origin: the place each piece had in the text, (piece,), 0 for a fused one; None where nobody asks.
+    n_real: how many pieces there are beside a fused one, which is the last, (1,). importance: (piece,); None before anybody asked.
+    heads: 1 for the attention heads still used, 0 for the others, (attention_head, 1, 1); None: all. head_importance:
+    (attention_head,). left: the states and origins of pieces that left, layer by layer.
     """
 
     hidden: str
