@@ -14,7 +14,7 @@ from litotes.encoders.encoder import Attention, Block
 from litotes.errors import UserError
 from litotes.runtime.embedding_graph import normed
 from litotes.runtime.graph import Graph
-from litotes.runtime.products import Products, part_of
+from litotes.runtime.products import Products
 from litotes.runtime.weighting_graph import weights_of
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
@@ -50,11 +50,11 @@ class Asked:
     @classmethod
     def of(cls, products: Products, attention: Attention, hidden: str, *, firsts_only: bool = False) -> Asked:
         """firsts_only: the query of the first piece alone, with the keys and values of all."""
-        inner = attention.inner
-        query, key, value = (part_of(attention.qkv, start, start + inner) for start in (0, inner, 2 * inner))
+        inner, qkv = attention.inner, attention.qkv
+        query, key, value = (slice(start, start + inner) for start in (0, inner, 2 * inner))
         if firsts_only:
-            return cls(products.one(first_row(products.graph, hidden), query), *products.of(hidden, key, value))
-        return cls(*products.of(hidden, query, key, value))
+            return cls(*products.of(first_row(products.graph, hidden), qkv, query), *products.of(hidden, qkv, key, value))
+        return cls(*products.of(hidden, qkv, query, key, value))
 
 
 def attend(graph: Graph, attention: Attention, asked: Asked) -> str:

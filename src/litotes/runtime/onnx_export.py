@@ -11,7 +11,7 @@ model folder's weights and tokenizer, so that a file that does not belong to its
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,29 +20,33 @@ import torch
 from litotes import __version__
 from litotes.calibration import Calibration
 from litotes.checkpoint import HASHED, Model, load_model
-from litotes.registry import pick
+from litotes.classifier import Classifier
+from litotes.data.pieces import Pieces
+from litotes.errors import UserError
+from litotes.registry import unknown
 from litotes.runtime.encoder_graph import PIECES, SEGMENTS, encoded
 from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.head_graph import answer, logits_of
-from litotes.runtime.int8 import Int8
+from litotes.runtime.int8 import Int8, inputs_of_layers
 from litotes.runtime.products import Float32, Products
 from litotes.storage import sha256_of, write_bytes
 
-PRECISIONS: dict[str, type[Products]] = {"float32": Float32, "int8": Int8}
+PRECISIONS = ("float32", "int8")
 FILE = "model.onnx"
 
 
-def export(folder: Path, *, precision: str = "float32") -> Path:
-    """Writes `model.onnx` into a model folder."""
+def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
+    """Writes `model.onnx` into a model folder. texts: a few dozen for int8 to look at; float32 needs none."""
     model = load_model(folder)
-    write_bytes(folder / FILE, written(model, precision=precision, made_from={name: sha256_of(folder / name) for name in HASHED}))
+    hashes = {name: sha256_of(folder / name) for name in HASHED}
+    write_bytes(folder / FILE, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes))
     return folder / FILE
 
 
-def written(model: Model, *, precision: str = "float32", made_from: Mapping[str, str]) -> bytes:
+def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces] = (), made_from: Mapping[str, str]) -> bytes:
     """The file's content. made_from: the sha256 of the files the model came from, by name."""
     graph = Graph()
-    products = pick(PRECISIONS, precision, "precision")(graph)
+    products = _products(graph, model.classifier, precision, texts)
     classifier = model.classifier.eval()
     graph.inputs = [Value(PIECES, np.int64, ("piece",)), Value(SEGMENTS, np.int64, ("piece",))]
     with torch.no_grad():
@@ -59,3 +63,13 @@ def written(model: Model, *, precision: str = "float32", made_from: Mapping[str,
         **{f"sha256 of {name}": sha256 for name, sha256 in made_from.items()},
     }
     return model_bytes(graph, facts)
+
+
+def _products(graph: Graph, classifier: Classifier, precision: str, texts: Sequence[Pieces]) -> Products:
+    if precision not in PRECISIONS:
+        raise UserError(unknown(precision, PRECISIONS, "precision"))
+    if precision == "float32":
+        return Float32(graph)
+    if not texts:
+        raise UserError("int8 has to see how large activations get before it can write them in steps: give it a few dozen texts.")
+    return Int8(graph, inputs_of_layers(classifier.encoder.eval(), texts))

@@ -22,38 +22,29 @@ class Products(ABC):
         self.graph = graph
 
     @abstractmethod
-    def of(self, rows: str, *layers: nn.Linear) -> list[str]:
-        """X Wᵀ + b of the same rows for every layer, (row, output) each: the rows are made ready once."""
+    def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
+        """X Wᵀ + b, for some of the layer's outputs at a time, (row, output) each: the rows are made ready once for all of them."""
 
     @abstractmethod
     def looked_up(self, table: Tensor, places: str) -> str:
         """Rows of a large table. (place, width)"""
 
     def one(self, rows: str, layer: nn.Linear) -> str:
-        (product,) = self.of(rows, layer)
+        """All outputs."""
+        (product,) = self.of(rows, layer, slice(None))
         return product
 
 
 class Float32(Products):
     """As torch computes it."""
 
-    def of(self, rows: str, *layers: nn.Linear) -> list[str]:
-        return [self.graph.add("Gemm", rows, self.graph.constant(as_array(layer.weight).T), self._offset(layer)) for layer in layers]
+    def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
+        graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
+        return [graph.add("Gemm", rows, graph.constant(weight[some].T), graph.constant(offset[some])) for some in outputs]
 
     def looked_up(self, table: Tensor, places: str) -> str:
         return self.graph.pick(self.graph.constant(as_array(table)), places)
 
-    def _offset(self, layer: nn.Linear) -> str:
-        return self.graph.constant(as_array(layer.bias))
-
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().float().cpu().numpy().astype(np.float32, copy=False)
-
-
-def part_of(layer: nn.Linear, start: int, end: int) -> nn.Linear:
-    """The layer that gives outputs start to end alone."""
-    part = nn.Linear(layer.in_features, end - start, device="meta")
-    part.weight = nn.Parameter(layer.weight.detach()[start:end], requires_grad=False)
-    part.bias = nn.Parameter(layer.bias.detach()[start:end], requires_grad=False)
-    return part
