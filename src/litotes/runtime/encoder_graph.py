@@ -75,7 +75,7 @@ class _Walk:
 
     def _is_plain(self, block: Block, there: There) -> bool:
         """Whether ONNX's own operator for attention says it all."""
-        return self.encoder.relative_bias is None and there.heads is None and isinstance(block.attention.weighting, Softmax)
+        return self.encoder.relative_bias is None and there.heads is None and type(block.attention.weighting) is Softmax
 
     def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
         with self.graph.part(f"layer.{layer}.feed_forward"):

@@ -43,6 +43,8 @@ HIGHEST_IN_TABLE = 127
 """Tables are looked up, not multiplied: nothing is added up."""
 USUAL = 0.97
 """The share of channels that counts as of usual size."""
+TAKEN_OVER = 0.75
+"""The power of a channel's excess that its weights take over; the rest stays with the activations, for weights are rounded too."""
 OUTLIER = 2.0
 """How many times the largest usual channel a channel must reach before anything is done about it: each time costs a pass over the rows."""
 
@@ -104,7 +106,7 @@ def _factors(largest: NDArray[np.float32]) -> NDArray[np.float32]:
     usual = np.quantile(largest, USUAL)
     if usual == 0 or largest.max() < OUTLIER * usual:
         return np.ones_like(largest)
-    return np.maximum(largest / usual, 1).astype(np.float32)
+    return np.maximum((largest / usual) ** TAKEN_OVER, 1).astype(np.float32)
 
 
 @torch.no_grad()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,22 @@ from litotes.errors import UserError
 from litotes.runtime.encoder_graph import PIECES, SEGMENTS
 
 
+@dataclass(frozen=True)
+class Decided:
+    """A task's answer as the file gives it: the number of the label, and the probability of every class (class,)."""
+
+    label: int
+    probabilities: NDArray[np.float64]
+
+
 class OnnxSession:
     """An ONNX Runtime session over one file. facts: what the file says about itself."""
 
     def __init__(self, session: Any, facts: Mapping[str, str]) -> None:
         self._session, self.facts = session, facts
-        self.tasks = tuple(json.loads(facts["tasks"]))
+        labels: dict[str, list[str]] = json.loads(facts["tasks"])
+        self.tasks = tuple(labels)
+        self._labelled = [task for task in self.tasks if labels[task]]  # the others ask for a number
         self.max_pieces = int(facts["max_pieces"])
         self._outputs = [f"{task}.logits" for task in self.tasks]
 
@@ -36,6 +47,12 @@ class OnnxSession:
     def logits(self, pieces: Pieces) -> dict[str, NDArray[np.float32]]:
         """The logits of every task for one text, (class,)."""
         return dict(zip(self.tasks, self._session.run(self._outputs, self._feeds(pieces)), strict=True))
+
+    def answers(self, pieces: Pieces) -> dict[str, Decided]:
+        """The calibrated answer of every task that has labels."""
+        names = [f"{task}.{output}" for task in self._labelled for output in ("label", "probabilities")]
+        values = iter(self._session.run(names, self._feeds(pieces)))
+        return {task: Decided(int(label), probabilities) for task, label, probabilities in zip(self._labelled, values, values, strict=True)}
 
     def _feeds(self, pieces: Pieces) -> dict[str, NDArray[np.int64]]:
         if not 1 <= len(pieces.ids) <= self.max_pieces:

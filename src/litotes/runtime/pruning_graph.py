@@ -62,7 +62,7 @@ class PruningGraph:
     max_pieces: int
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pruning, KeepAll | Cascade | Learned):
+        if type(self.pruning) not in (KeepAll, Cascade, Learned):
             raise UserError(f"The pruning {type(self.pruning).__name__} cannot be exported to ONNX yet: use the torch runtime.")
 
     def after(self, layer: int, there: There, seen: Attended) -> tuple[There, str]:
