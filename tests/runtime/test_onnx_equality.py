@@ -124,6 +124,11 @@ def test_of_two_pieces_alike_the_earlier_one_stays(tmp_path: Path) -> None:
     assert_equal(model, session, [Pieces(ids, [0] * len(ids), False)])
 
 
+def test_segments_beyond_the_table_count_as_its_last(tmp_path: Path) -> None:
+    model = model_of(encoder_of())
+    assert_equal(model, session_of(model, tmp_path), [Pieces([5, 6, 7, 8], [0, 1, 2, 5], False)])
+
+
 LEARNED = {"pruning": "learned", "pruning_options": {"shares": [0.9, 0.7, 0.5, 0.4, 0.3, 0.25]}}
 
 

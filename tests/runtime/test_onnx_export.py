@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from litotes.data.packing import pack
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.heads.linear import Linear
-from litotes.runtime.graph import IR_VERSION, MICROSOFT, OPSET, Graph
+from litotes.runtime.graph import IR_VERSION, MICROSOFT, OPSET, Graph, Value, model_bytes
 from litotes.runtime.onnx_export import export, written
 from litotes.runtime.onnx_session import OnnxSession
 from litotes.storage import sha256_of
@@ -54,7 +55,7 @@ def test_layers_that_share_weights_share_them_in_the_file() -> None:
 def test_a_folder_gains_a_file_that_belongs_to_it(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
     save_model(model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card="")
     assert export(tmp_path) == tmp_path / "model.onnx"
-    session = OnnxSession.load(tmp_path / "model.onnx", n_threads=2)
+    session = OnnxSession.of_folder(tmp_path, n_threads=2)
     for name in ("model.safetensors", "tokenizer.json"):
         assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
     assert session.tasks == ("sarcasm",)
@@ -64,6 +65,35 @@ def test_a_folder_gains_a_file_that_belongs_to_it(tiny: pretrained.Pretrained, t
     with torch.no_grad():
         expected = model.classifier(pack([pieces]))["sarcasm"][0].numpy()
     np.testing.assert_allclose(session.logits(pieces)["sarcasm"], expected, atol=1e-5)
+
+
+def test_a_file_of_another_model_is_refused(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
+    model = model_of(tiny.encoder, SARCASM, tokenizer=tiny.tokenizer)
+    save_model(model, tmp_path, card="")
+    (tmp_path / "model.onnx").write_bytes(written(model, made_from={"model.safetensors": "0" * 64}))
+    with pytest.raises(UserError, match=r"not made from the model\.safetensors"):
+        OnnxSession.of_folder(tmp_path)
+    (tmp_path / "model.onnx").write_bytes(written(model, made_from={}))
+    with pytest.raises(UserError, match="does not say"):
+        OnnxSession.of_folder(tmp_path)
+
+
+def test_files_that_are_no_exports_are_told(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    with pytest.raises(UserError, match="There is no"):
+        OnnxSession.load(file)
+    graph = Graph()
+    graph.inputs, graph.outputs = [Value("x", np.float32, (1,))], [Value("y", np.float32, (1,))]
+    graph.add_as("y", "Relu", "x")
+    for content in (b"", b"not a model", model_bytes(graph, {}), written(model_of(encoder_of()), made_from={})[:-1000]):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match="Export the model again"):
+            OnnxSession.load(file)
+
+
+def test_asking_an_exported_model_does_not_import_torch() -> None:
+    code = "import sys, litotes.runtime.onnx_session; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("threshold", [None, 0.2, 0.8])

@@ -7,11 +7,10 @@ from dataclasses import replace
 from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Block, Encoder
 from litotes.runtime.block_graph import Asked, attend, completed, first_row, observe
+from litotes.runtime.contents import PIECES, SEGMENTS
 from litotes.runtime.embedding_graph import bias_by_distance, embedded
 from litotes.runtime.products import Products
 from litotes.runtime.pruning_graph import PruningGraph, There, restored
-
-PIECES, SEGMENTS = "pieces", "segments"
 
 
 def encoded(products: Products, encoder: Encoder, *, firsts_only: bool) -> str:

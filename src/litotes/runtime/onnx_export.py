@@ -24,7 +24,8 @@ from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
 from litotes.registry import unknown
-from litotes.runtime.encoder_graph import PIECES, SEGMENTS, encoded
+from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
+from litotes.runtime.encoder_graph import encoded
 from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.head_graph import answer, logits_of
 from litotes.runtime.int8 import Int8, inputs_of_layers
@@ -32,7 +33,6 @@ from litotes.runtime.products import Float32, Products
 from litotes.storage import sha256_of, write_bytes
 
 PRECISIONS = ("float32", "int8")
-FILE = "model.onnx"
 
 
 def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
@@ -60,7 +60,7 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
         "precision": precision,
         "tasks": json.dumps({name: list(task.labels) for name, task in classifier.tasks.items()}),
         "max_pieces": str(classifier.encoder.spec.max_pieces),
-        **{f"sha256 of {name}": sha256 for name, sha256 in made_from.items()},
+        **{f"{HASH_OF}{name}": sha256 for name, sha256 in made_from.items()},
     }
     return model_bytes(graph, facts)
 
