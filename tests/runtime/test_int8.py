@@ -10,6 +10,7 @@ import torch
 from tiny_exports import encoder_of, model_of, session_of, text_of
 from torch import nn
 
+from litotes.data.packing import pack
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.runtime.graph import Graph, Value, model_bytes
@@ -99,6 +100,11 @@ def test_inputs_of_layers_are_seen_and_nobody_is_left_looking() -> None:
     assert len(known) == 4 * 3
     assert all(len(inputs.largest) == layer.in_features for layer, inputs in known.items())
     assert not any(module._forward_pre_hooks for module in encoder.modules())
+    with torch.no_grad():
+        embedded = torch.cat([encoder.embeddings(pack([text])) for text in TEXTS])
+    first = known[encoder.blocks[0].attention.qkv]
+    np.testing.assert_allclose(first.largest, embedded.abs().amax(0), rtol=1e-6)
+    np.testing.assert_allclose(first.mean, embedded.mean(0), atol=1e-6)
 
 
 def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:

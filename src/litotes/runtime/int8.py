@@ -22,6 +22,7 @@ take all 256 steps for themselves. They are divided by a factor before the rows 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -115,10 +116,16 @@ def inputs_of_layers(encoder: Encoder, texts: Sequence[Pieces]) -> dict[nn.Linea
 
     Which channels stand out belongs to the model more than to the texts: a few dozen will do.
     """
-    found: dict[nn.Linear, list[Tensor]] = {}
+    largest: dict[nn.Linear, Tensor] = {}
+    sums: dict[nn.Linear, Tensor] = {}
+    n_rows: Counter[nn.Linear] = Counter()
 
     def look(layer: nn.Linear, inputs: tuple[Tensor, ...]) -> None:
-        found.setdefault(layer, []).append(inputs[0])  # (piece, input)
+        (rows,) = inputs  # (piece, input)
+        highest, total = rows.abs().amax(0), rows.sum(0)
+        largest[layer] = torch.maximum(largest.get(layer, highest), highest)
+        sums[layer] = sums.get(layer, 0) + total
+        n_rows[layer] += len(rows)
 
     layers = [layer for block in encoder.blocks if isinstance(block, Block) for layer in _products_of(block)]
     hooks = [layer.register_forward_pre_hook(look) for layer in layers]
@@ -128,8 +135,7 @@ def inputs_of_layers(encoder: Encoder, texts: Sequence[Pieces]) -> dict[nn.Linea
     finally:
         for hook in hooks:
             hook.remove()
-    rows = {layer: torch.cat(parts) for layer, parts in found.items()}
-    return {layer: Inputs(as_array(all_of.abs().amax(0)), as_array(all_of.mean(0))) for layer, all_of in rows.items()}
+    return {layer: Inputs(as_array(largest[layer]), as_array(sums[layer] / n_rows[layer])) for layer in layers if n_rows[layer]}
 
 
 def _products_of(block: Block) -> tuple[nn.Linear, ...]:
