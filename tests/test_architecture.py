@@ -17,7 +17,7 @@ LEVELS = {
     "attention": 1, "data": 1, "heads": 1,
     "encoders": 2,
     "answering": 3, "calibration": 3, "classifier": 3, "checkpoint": 3,
-    "training": 4, "analysis": 4,
+    "training": 4, "analysis": 4, "runtime": 4,
     "predictor": 5, "recipe": 5,
     "preparation": 6, "evaluation": 6, "run": 6, "pruning": 6, "card": 6,
     "plots": 7,

@@ -1,0 +1,1 @@
+"""A classifier outside torch: the ONNX file with everything inside, and the session that runs it."""

@@ -1,0 +1,75 @@
+"""A model as one ONNX file with everything inside: embeddings, blocks, pruning, heads, calibration.
+
+The graph is written operator by operator from our own modules, for one text at a time without padding:
+
+    pieces (piece,), segments (piece,)  →  TASK.logits (class,), TASK.probabilities (class,), TASK.label () for every task
+
+Nothing is traced, so nothing is in the file but what a text needs. What it was made from stands in its metadata: the sha256 of the
+model folder's weights and tokenizer, so that a file that does not belong to its folder is noticed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from litotes import __version__
+from litotes.calibration import Calibration
+from litotes.checkpoint import HASHED, Model, load_model
+from litotes.classifier import Classifier
+from litotes.data.pieces import Pieces
+from litotes.errors import UserError
+from litotes.registry import unknown
+from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
+from litotes.runtime.encoder_graph import encoded
+from litotes.runtime.graph import Graph, Value, model_bytes
+from litotes.runtime.head_graph import answer, logits_of
+from litotes.runtime.int8 import Int8, inputs_of_layers
+from litotes.runtime.products import Float32, Products
+from litotes.storage import sha256_of, write_bytes
+
+PRECISIONS = ("float32", "int8")
+
+
+def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
+    """Writes `model.onnx` into a model folder. texts: a few dozen for int8 to look at; float32 needs none."""
+    model = load_model(folder)
+    hashes = {name: sha256_of(folder / name) for name in HASHED}
+    write_bytes(folder / FILE, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes))
+    return folder / FILE
+
+
+def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces] = (), made_from: Mapping[str, str]) -> bytes:
+    """The file's content. made_from: the sha256 of the files the model came from, by name."""
+    graph = Graph()
+    products = _products(graph, model.classifier, precision, texts)
+    classifier = model.classifier.eval()
+    graph.inputs = [Value(PIECES, np.int64, ("piece",)), Value(SEGMENTS, np.int64, ("piece",))]
+    with torch.no_grad():
+        hidden = encoded(products, classifier.encoder, firsts_only=classifier.firsts_only)
+        with graph.part("head"):
+            logits = logits_of(products, classifier.heads, hidden)
+            for name, task in classifier.tasks.items():
+                graph.outputs += answer(graph, task, model.calibration.get(name, Calibration()), logits[name])
+    facts = {
+        "litotes": __version__,
+        "precision": precision,
+        "tasks": json.dumps({name: list(task.labels) for name, task in classifier.tasks.items()}),
+        "max_pieces": str(classifier.encoder.spec.max_pieces),
+        **{f"{HASH_OF}{name}": sha256 for name, sha256 in made_from.items()},
+    }
+    return model_bytes(graph, facts)
+
+
+def _products(graph: Graph, classifier: Classifier, precision: str, texts: Sequence[Pieces]) -> Products:
+    if precision not in PRECISIONS:
+        raise UserError(unknown(precision, PRECISIONS, "precision"))
+    if precision == "float32":
+        return Float32(graph)
+    if not texts:
+        raise UserError("int8 has to see how large activations get before it can write them in steps: give it a few dozen texts.")
+    return Int8(graph, inputs_of_layers(classifier.encoder.eval(), texts))
