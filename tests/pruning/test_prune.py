@@ -146,3 +146,23 @@ def test_wrong_numbers_are_told(wrong: tuple[str, str], capsys: pytest.CaptureFi
         main(["prune", "--model", "x", "--data", "sampler", *wrong])
     assert stopped.value.code == 2
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_reserved_texts_are_seen_by_nobody_and_judge(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from litotes.data.corpus import example_key
+    from litotes.preparation import prepare
+    from litotes.pruning import prune as module
+
+    recipe = tiny_recipe.changed(data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25)
+    prepared = prepare(recipe)
+    assert prepared.reserved is not None
+    assert prepared.held_out is not None
+    reserved = {example_key(example) for example in prepared.reserved}
+    others = [*prepared.train, *prepared.held_out, *module._unlabelled(prepared)]
+    assert not reserved & {example_key(example) for example in others}
+    asked: list[int] = []
+    first_texts = module.first_texts
+    monkeypatch.setattr(module, "first_texts", lambda texts, n: asked.append(len(texts)) or first_texts(texts, n))
+    prune(train(recipe, tmp_path / "dense").folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    assert asked == [len(prepared.reserved)]
+    assert len(prepared.reserved) != len(prepared.held_out)
