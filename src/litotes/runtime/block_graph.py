@@ -88,10 +88,15 @@ def first_row(graph: Graph, rows: str) -> str:
     return graph.rows(rows, graph.ints(0), graph.ints(1))
 
 
-def completed(products: Products, block: Block, activation: str, hidden: str, mixed: str) -> str:
-    """From what each piece was and what its attention gathered to what it is next. (piece, width)"""
+def with_gathered(products: Products, block: Block, hidden: str, mixed: str) -> str:
+    """What each piece was and what its attention gathered, together. (piece, width)"""
     graph = products.graph
-    hidden = normed(graph, graph.add("Add", hidden, products.one(mixed, block.attention.output)), block.attention_norm)
+    return normed(graph, graph.add("Add", hidden, products.one(mixed, block.attention.output)), block.attention_norm)
+
+
+def fed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
+    """What each piece makes of that by itself. (piece, width)"""
+    graph = products.graph
     inner = _activated(graph, activation, products.one(hidden, block.inner))
     return normed(graph, graph.add("Add", hidden, products.one(inner, block.outer)), block.outer_norm)
 

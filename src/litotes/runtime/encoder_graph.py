@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Block, Encoder
-from litotes.runtime.block_graph import Asked, attend, completed, first_row, observe
+from litotes.runtime.block_graph import Asked, attend, fed_forward, first_row, observe, with_gathered
 from litotes.runtime.contents import PIECES, SEGMENTS
 from litotes.runtime.embedding_graph import bias_by_distance, embedded
 from litotes.runtime.products import Products
@@ -25,7 +25,8 @@ class _Walk:
         self.products, self.graph, self.encoder, self.firsts_only = products, products.graph, encoder, firsts_only
         plan = encoder.pruning.plan()
         self.plan = plan.to_firsts() if firsts_only else plan
-        self.n = self.graph.add("Shape", PIECES)  # (1,)
+        with self.graph.part("embeddings"):
+            self.n = self.graph.add("Shape", PIECES)  # (1,)
         self.pruning = PruningGraph(self.graph, encoder.pruning, self.plan, self.n, encoder.spec.max_pieces)
         self.biases: dict[str, str] = {}
 
@@ -46,8 +47,9 @@ class _Walk:
         """(piece, width) → (piece that stays, width)"""
         graph = self.graph
         prunes = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
-        with graph.part(f"layer.{layer}.attention"):
+        with graph.part(f"layer.{layer}.projections"):
             asked = Asked.of(self.products, block.attention, there.hidden)
+        with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, there)
             if not prunes and self._is_plain(block, there):
                 return self._completed(layer, block, there, attend(graph, block.attention, asked))
@@ -61,15 +63,16 @@ class _Walk:
     def _first(self, layer: int, block: Block, there: There) -> str:
         """The last layer for the first piece alone: exact, for nobody reads the others. (1, width)"""
         graph = self.graph
-        with graph.part(f"layer.{layer}.attention"):
+        with graph.part(f"layer.{layer}.projections"):
             asked = Asked.of(self.products, block.attention, there.hidden, firsts_only=True)
+            first = replace(there, hidden=first_row(graph, there.hidden))
+        with graph.part(f"layer.{layer}.attention"):
             if self._is_plain(block, there):
                 mixed = attend(graph, block.attention, asked)
             else:
                 bias = self._bias(block, there)
                 first_bias = None if bias is None else graph.add("Slice", bias, graph.ints(0), graph.ints(1), graph.ints(1))
                 mixed = observe(graph, block.attention, asked, bias=first_bias, heads=there.heads).mixed
-            first = replace(there, hidden=first_row(graph, there.hidden))
         return self._completed(layer, block, first, mixed).hidden
 
     def _is_plain(self, block: Block, there: There) -> bool:
@@ -77,8 +80,10 @@ class _Walk:
         return self.encoder.relative_bias is None and there.heads is None and type(block.attention.weighting) is Softmax
 
     def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
+        with self.graph.part(f"layer.{layer}.projections"):
+            hidden = with_gathered(self.products, block, there.hidden, mixed)
         with self.graph.part(f"layer.{layer}.feed_forward"):
-            hidden = completed(self.products, block, self.encoder.spec.activation, there.hidden, mixed)
+            hidden = fed_forward(self.products, block, self.encoder.spec.activation, hidden)
         return replace(there, hidden=hidden)
 
     def _places(self) -> str | None:

@@ -5,8 +5,8 @@
         wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
         back = graph.add("Relu", wide)
 
-Nodes are named after their part, so that a profile can say where time goes. Constants that are equal are kept once: layers that share
-their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
+Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where time goes. Constants that are equal are
+kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
 """
 
 from __future__ import annotations
