@@ -102,7 +102,7 @@ def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
     """Everything the file says of a text, as any other program would ask it."""
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
-    feeds = {"pieces": np.array(text.ids), "segments": np.array(text.segments)}
+    feeds = {"pieces": np.array([text.ids]), "segments": np.array([text.segments])}
     return dict(zip(names, session.run(names, feeds), strict=True))
 
 
@@ -117,20 +117,20 @@ def test_calibration_is_inside(threshold: float | None) -> None:
     for length in range(1, 30):
         outputs = outputs_of(content, text_of(length))
         for task in ("sentiment", "sarcasm"):
-            (label,), (probabilities,) = calibration[task].apply(outputs[f"{task}.logits"][None])
+            (label,), (probabilities,) = calibration[task].apply(outputs[f"{task}.logits"])
             assert outputs[f"{task}.label"] == label
-            np.testing.assert_allclose(outputs[f"{task}.probabilities"], probabilities, atol=1e-12)
-        labels.add(int(outputs["sarcasm.label"]))
+            np.testing.assert_allclose(outputs[f"{task}.probabilities"][0], probabilities, atol=1e-12)
+        labels.add(int(outputs["sarcasm.label"][0]))
     assert labels == {0, 1}  # else the thresholds were never asked
 
 
 def test_a_number_has_no_probabilities() -> None:
     outputs = outputs_of(written(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5))
     assert {name: values.shape for name, values in outputs.items()} == {
-        "sentiment.logits": (3,),
-        "sentiment.probabilities": (3,),
-        "sentiment.label": (),
-        "grade.logits": (1,),
+        "sentiment.logits": (1, 3),
+        "sentiment.probabilities": (1, 3),
+        "sentiment.label": (1,),
+        "grade.logits": (1, 1),
     }
 
 

@@ -58,13 +58,12 @@ class OnnxSession:
             raise UserError(f"A group is one text or several of equal length; this one has texts of {lengths} pieces. Sort them by length.")
         if not 1 <= lengths[0] <= self.max_pieces:
             raise UserError(f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the model's own tokenizer.")
+        feeds = {
+            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
+            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
+        }
         names = [f"{task}.logits" for task in self.tasks]
-        texts = [self._session.run(names, _feeds(pieces)) for pieces in group]
-        return {task: np.stack(logits) for task, logits in zip(self.tasks, zip(*texts, strict=True), strict=True)}
-
-
-def _feeds(pieces: Pieces) -> dict[str, NDArray[np.int64]]:
-    return {PIECES: np.array(pieces.ids, dtype=np.int64), SEGMENTS: np.array(pieces.segments, dtype=np.int64)}
+        return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
 
 
 def _onnxruntime() -> Any:
