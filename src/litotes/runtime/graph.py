@@ -5,14 +5,14 @@
         wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
         back = graph.add("Relu", wide)
 
-Nodes are named after their part, so that a profile can say where time goes. Constants that are equal are kept once: layers that share
-their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
+Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where time goes. Constants that are equal are
+kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -80,9 +80,11 @@ class Graph:
         """An operator with one output; gives the output's name. An input that is left out is an empty name."""
         return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
 
-    def add_several(self, op: str, *inputs: str, n_outputs: int, **attributes: Any) -> list[str]:
+    def add_several(self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any) -> list[str]:
+        """An operator with several outputs. Those that are unused are not computed and have no name."""
         number = next(self._numbers)
-        outputs = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        names = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        outputs = ["" if place in unused else name for place, name in enumerate(names)]
         self.nodes.append(Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes))
         return outputs
 
@@ -116,9 +118,9 @@ class Graph:
         """-1: what is left; 0: as it was."""
         return self.add("Reshape", values, self.ints(*shape))
 
-    def rows(self, values: str, start: str, end: str) -> str:
-        """values[start:end] along the first axis; start and end name vectors of one whole number."""
-        return self.add("Slice", values, start, end)
+    def between(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
+        """values[start:end] along an axis; start and end name vectors of one whole number."""
+        return self.add("Slice", values, start, end, self.ints(axis))
 
     def cast(self, values: str, dtype: type[np.generic]) -> str:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])

@@ -1,8 +1,8 @@
 """A model as one ONNX file with everything inside: embeddings, blocks, pruning, heads, calibration.
 
-The graph is written operator by operator from our own modules, for one text at a time without padding:
+The graph is written operator by operator from our own modules, for texts of equal length, one or several, without padding:
 
-    pieces (piece,), segments (piece,)  →  TASK.logits (class,), TASK.probabilities (class,), TASK.label () for every task
+    pieces (text, piece), segments (text, piece)  →  TASK.logits (text, class), TASK.probabilities (text, class), TASK.label (text,)
 
 Nothing is traced, so nothing is in the file but what a text needs. What it was made from stands in its metadata: the sha256 of the
 model folder's weights and tokenizer, so that a file that does not belong to its folder is noticed.
@@ -30,6 +30,7 @@ from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.head_graph import answer, logits_of
 from litotes.runtime.int8 import Int8, inputs_of_layers
 from litotes.runtime.products import Float32, Products
+from litotes.runtime.texts_graph import Texts
 from litotes.storage import sha256_of, write_bytes
 
 PRECISIONS = ("float32", "int8")
@@ -48,18 +49,21 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
     graph = Graph()
     products = _products(graph, model.classifier, precision, texts)
     classifier = model.classifier.eval()
-    graph.inputs = [Value(PIECES, np.int64, ("piece",)), Value(SEGMENTS, np.int64, ("piece",))]
+    spec = classifier.encoder.spec
+    graph.inputs = [Value(name, np.int64, ("text", "piece")) for name in (PIECES, SEGMENTS)]
     with torch.no_grad():
-        hidden = encoded(products, classifier.encoder, firsts_only=classifier.firsts_only)
+        with graph.part("embeddings"):
+            several = Texts(graph, PIECES, most_pieces=spec.max_pieces, n_heads=spec.n_attention_heads)
+        hidden = encoded(products, classifier.encoder, several, firsts_only=classifier.firsts_only)
         with graph.part("head"):
-            logits = logits_of(products, classifier.heads, hidden)
+            logits = logits_of(products, several, classifier.heads, hidden)
             for name, task in classifier.tasks.items():
                 graph.outputs += answer(graph, task, model.calibration.get(name, Calibration()), logits[name])
     facts = {
         "litotes": __version__,
         "precision": precision,
         "tasks": json.dumps({name: list(task.labels) for name, task in classifier.tasks.items()}),
-        "max_pieces": str(classifier.encoder.spec.max_pieces),
+        "max_pieces": str(spec.max_pieces),
         **{f"{HASH_OF}{name}": sha256 for name, sha256 in made_from.items()},
     }
     return model_bytes(graph, facts)
@@ -72,4 +76,4 @@ def _products(graph: Graph, classifier: Classifier, precision: str, texts: Seque
         return Float32(graph)
     if not texts:
         raise UserError("int8 has to see how large activations get before it can write them in steps: give it a few dozen texts.")
-    return Int8(graph, inputs_of_layers(classifier.encoder.eval(), texts))
+    return Int8(graph, inputs_of_layers(classifier.eval(), texts))

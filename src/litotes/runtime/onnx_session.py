@@ -1,10 +1,9 @@
-"""Runs an exported model: pieces of one text in, logits out. Needs onnxruntime, not torch, so it is there at once."""
+"""Runs an exported model: pieces of texts of one length in, logits out. Needs onnxruntime, not torch, so it is there at once."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,13 @@ from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
 from litotes.storage import sha256_of
 
 
-@dataclass(frozen=True)
-class Decided:
-    """A task's answer as the file gives it: the number of the label, and the probability of every class (class,)."""
-
-    label: int
-    probabilities: NDArray[np.float64]
-
-
 class OnnxSession:
     """An ONNX Runtime session over one file. facts: what the file says about itself."""
 
     def __init__(self, session: Any, facts: Mapping[str, str]) -> None:
         self._session, self.facts = session, facts
-        labels: dict[str, list[str]] = json.loads(facts["tasks"])
-        self.tasks = tuple(labels)
+        self.tasks = tuple(json.loads(facts["tasks"]))
         self.max_pieces = int(facts["max_pieces"])
-        self._labelled = [task for task in self.tasks if labels[task]]  # the others ask for a number
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
@@ -62,21 +51,19 @@ class OnnxSession:
             raise UserError(f"{folder / FILE} does not say which model it was made from. Export the model again.")
         return session
 
-    def logits(self, pieces: Pieces) -> dict[str, NDArray[np.float32]]:
-        """The logits of every task for one text, (class,)."""
+    def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """The logits of every task for one text, or for several of equal length, (text, class): each as if it were alone."""
+        lengths = sorted({len(pieces.ids) for pieces in group})
+        if len(lengths) != 1:
+            raise UserError(f"A group is one text or several of equal length; this one has texts of {lengths} pieces. Sort them by length.")
+        if not 1 <= lengths[0] <= self.max_pieces:
+            raise UserError(f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the model's own tokenizer.")
+        feeds = {
+            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
+            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
+        }
         names = [f"{task}.logits" for task in self.tasks]
-        return dict(zip(self.tasks, self._session.run(names, self._feeds(pieces)), strict=True))
-
-    def answers(self, pieces: Pieces) -> dict[str, Decided]:
-        """The calibrated answer of every task that has labels."""
-        names = [f"{task}.{output}" for task in self._labelled for output in ("label", "probabilities")]
-        values = iter(self._session.run(names, self._feeds(pieces)))
-        return {task: Decided(int(label), probabilities) for task, label, probabilities in zip(self._labelled, values, values, strict=True)}
-
-    def _feeds(self, pieces: Pieces) -> dict[str, NDArray[np.int64]]:
-        if not 1 <= len(pieces.ids) <= self.max_pieces:
-            raise UserError(f"A text of {len(pieces.ids)} pieces; this model reads 1 to {self.max_pieces}. Use the model's own tokenizer.")
-        return {PIECES: np.array(pieces.ids, dtype=np.int64), SEGMENTS: np.array(pieces.segments, dtype=np.int64)}
+        return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
 
 
 def _onnxruntime() -> Any:
