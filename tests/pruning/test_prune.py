@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,8 @@ def test_wrong_numbers_are_told(wrong: tuple[str, str], capsys: pytest.CaptureFi
 def test_reserved_texts_are_seen_by_nobody_and_judge(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from litotes.data.corpus import example_key
     from litotes.preparation import prepare
-    from litotes.pruning import prune as module
 
+    module = import_module("litotes.pruning.prune")
     recipe = tiny_recipe.changed(data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25)
     prepared = prepare(recipe)
     assert prepared.reserved is not None

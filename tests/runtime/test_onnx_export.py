@@ -69,17 +69,6 @@ def test_a_folder_gains_a_file_that_belongs_to_it(tiny: pretrained.Pretrained, t
     np.testing.assert_allclose(session.logits([pieces])["sarcasm"][0], expected, atol=1e-5)
 
 
-def test_a_file_of_another_model_is_refused(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
-    model = model_of(tiny.encoder, SARCASM, tokenizer=tiny.tokenizer)
-    save_model(model, tmp_path, card="")
-    (tmp_path / "model.onnx").write_bytes(written(model, made_from={"model.safetensors": "0" * 64}))
-    with pytest.raises(UserError, match=r"not made from the model\.safetensors"):
-        OnnxSession.of_folder(tmp_path)
-    (tmp_path / "model.onnx").write_bytes(written(model, made_from={}))
-    with pytest.raises(UserError, match="does not say"):
-        OnnxSession.of_folder(tmp_path)
-
-
 def test_files_that_are_no_exports_are_told(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     with pytest.raises(UserError, match="There is no"):
@@ -181,6 +170,7 @@ def test_what_has_no_operators_yet_is_named() -> None:
 
 
 def test_missing_packages_are_told_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    session_of(model_of(encoder_of()), tmp_path)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
         written(model_of(encoder_of()), made_from={})

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("prune", parents=[common], help="the fastest pruning within a loss of macro-F1", allow_abbrev=False)
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by (reserved, else held out) and to test on")
+    parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by and to test on")
     parser.add_argument("--loss", type=points, default=0.5, metavar="POINTS", help="macro-F1 points that may be lost (default 0.5)")
     sure = "how often the loss must be within that in a bootstrap over the texts chosen by (default 0.8)"
     parser.add_argument("--sure", type=chance, default=0.8, metavar="SHARE", help=sure)

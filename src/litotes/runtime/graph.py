@@ -22,13 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.errors import UserError
+from litotes.runtime.contents import PRODUCER
 
 OPSET = 23
 """The first with an operator for attention (ONNX 1.18)."""
 IR_VERSION = 11
 MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators: documented in its ContribOperators.md and there on every processor."""
-_OF_MICROSOFT = frozenset({"FusedMatMul", "MatMulIntegerToFloat"})
+OPERATORS: dict[str, frozenset[str]] = {
+    "": frozenset({
+        "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand",
+        "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max",
+        "Min", "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
+        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK",
+        "Transpose", "Unsqueeze", "Where",
+    }),
+    MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
+}  # fmt: skip
+"""All that is ever written, by domain: a file with any other operator is not ours and is not run (file_check.py)."""
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {np.float32: 1, np.int64: 7, np.bool_: 9, np.float64: 11}
 """How ONNX numbers types (TensorProto.DataType)."""
@@ -144,7 +155,7 @@ def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
         _graph_proto(graph, "litotes"),
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)],
         ir_version=IR_VERSION,
-        producer_name="litotes",
+        producer_name=PRODUCER,
     )
     onnx.helper.set_model_props(model, dict(facts))
     content: bytes = model.SerializeToString()
@@ -159,13 +170,20 @@ def _graph_proto(graph: Graph, name: str) -> Any:
             node.inputs,
             node.outputs,
             name=node.name,
-            domain=MICROSOFT if node.op in _OF_MICROSOFT else "",
+            domain=_domain_of(node.op),
             **{key: _graph_proto(value, key) if isinstance(value, Graph) else value for key, value in node.attributes.items()},
         )
         for node in graph.nodes
     ]
     constants = [onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()]
     return onnx.helper.make_graph(nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants)
+
+
+def _domain_of(op: str) -> str:
+    for domain, operators in OPERATORS.items():
+        if op in operators:
+            return domain
+    raise ValueError(f"no file with the operator {op} would be run: add it to OPERATORS")
 
 
 def _value_protos(values: Sequence[Value]) -> list[Any]:

@@ -10,6 +10,7 @@ model folder's weights and tokenizer, so that a file that does not belong to its
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,23 +25,26 @@ from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
 from litotes.registry import unknown
-from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
+from litotes.runtime.contents import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
 from litotes.runtime.encoder_graph import encoded
 from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.head_graph import answer, logits_of
 from litotes.runtime.int8 import Int8, inputs_of_layers
 from litotes.runtime.products import Float32, Products
 from litotes.runtime.texts_graph import Texts
-from litotes.storage import sha256_of, write_bytes
+from litotes.storage import sha256_of, write_bytes, write_json
 
 PRECISIONS = ("float32", "int8")
 
 
 def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
-    """Writes `model.onnx` into a model folder. texts: a few dozen for int8 to look at; float32 needs none."""
+    """Writes `model.onnx` into a model folder, and a note that it is whole. texts: a few dozen for int8 to look at; float32 needs none."""
     model = load_model(folder)
     hashes = {name: sha256_of(folder / name) for name in HASHED}
-    write_bytes(folder / FILE, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes))
+    content = written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes)
+    (folder / NOTE).unlink(missing_ok=True)  # a crash from here on leaves a file that says it was not finished
+    write_bytes(folder / FILE, content)
+    write_json(folder / NOTE, {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision})
     return folder / FILE
 
 
@@ -64,6 +68,7 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
         "precision": precision,
         "tasks": json.dumps({name: list(task.labels) for name, task in classifier.tasks.items()}),
         "max_pieces": str(spec.max_pieces),
+        "calibration": json.dumps({name: calibration.as_json() for name, calibration in model.calibration.items()}),
         **{f"{HASH_OF}{name}": sha256 for name, sha256 in made_from.items()},
     }
     return model_bytes(graph, facts)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
-from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
-from litotes.storage import sha256_of
+from litotes.runtime.contents import PIECES, SEGMENTS
+from litotes.runtime.file_check import CheckedFile, checked_file
+from litotes.runtime.folder_check import checked_folder
 
 
 class OnnxSession:
@@ -26,30 +27,25 @@ class OnnxSession:
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
-        """Reads the file. n_threads: the cores one text may use; 1 leaves the others to other sessions."""
-        runtime = _onnxruntime()
-        options = runtime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-        if not path.is_file():
-            raise UserError(f"There is no {path}. Make it with `litotes export`.")
-        try:
-            session = runtime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-            return cls(session, session.get_modelmeta().custom_metadata_map)
-        except Exception as error:  # the library's errors have no common class
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise UserError(f"{path} is no file that litotes exported, or not a whole one ({reason}). Export the model again.") from error
+        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to other sessions."""
+        return cls.of(checked_file(path), n_threads)
 
     @classmethod
     def of_folder(cls, folder: Path, n_threads: int = 1) -> OnnxSession:
         """The export of a model folder; one made from other files than those beside it is refused."""
-        session = cls.load(folder / FILE, n_threads)
-        hashes = {name.removeprefix(HASH_OF): value for name, value in session.facts.items() if name.startswith(HASH_OF)}
-        for name, sha256 in hashes.items():
-            if Path(name).name != name or not (folder / name).is_file() or sha256_of(folder / name) != sha256:
-                raise UserError(f"{folder / FILE} was not made from the {name} beside it. Export the model again.")
-        if not hashes:
-            raise UserError(f"{folder / FILE} does not say which model it was made from. Export the model again.")
-        return session
+        return cls.of(checked_folder(folder), n_threads)
+
+    @classmethod
+    def of(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
+        """The bytes that were checked are those that are run."""
+        runtime = _onnxruntime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
+        try:
+            return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file.facts)
+        except Exception as error:  # the library's errors have no common class
+            raise UserError(f"{file.path} is no file that litotes exported ({_first_line(error)}). Export the model again.") from error
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """The logits of every task for one text, or for several of equal length, (text, class): each as if it were alone."""
@@ -63,7 +59,14 @@ class OnnxSession:
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
         }
         names = [f"{task}.logits" for task in self.tasks]
-        return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+        try:
+            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+        except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
+            raise UserError(f"The exported model cannot read this text ({_first_line(error)}). Export the model again.") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
 
 
 def _onnxruntime() -> Any:
