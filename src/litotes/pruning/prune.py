@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from litotes.card import model_card
-from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
+from litotes.checkpoint import Model, load_model, save_model
 from litotes.classifier import Classifier
 from litotes.data.corpus import example_key
 from litotes.data.packing import TextSet, text_set
+from litotes.description import DESCRIPTION
 from litotes.device import choose_device
 from litotes.errors import UserError
 from litotes.evaluation.cost import flops

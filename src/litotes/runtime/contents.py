@@ -7,7 +7,5 @@ PRODUCER = "litotes"
 PIECES, SEGMENTS = "pieces", "segments"
 HASH_OF = "sha256 of "
 """Begins the facts that say which files of a model folder the file was made from."""
-MADE_FROM = ("model.safetensors", "tokenizer.json")
-"""Those files: `checkpoint.HASHED`, which needs torch."""
 MOST_ROUNDS = 30
 """Of a loop in the file: `attention.simplex.MOST_ROUNDS`, which needs torch."""

@@ -17,12 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from litotes.description import DESCRIPTION, HASHED
 from litotes.errors import UserError
-from litotes.runtime.contents import FILE, HASH_OF, MADE_FROM, NOTE
+from litotes.runtime.contents import FILE, HASH_OF, NOTE
 from litotes.runtime.file_check import CheckedFile, checked, read_whole
 from litotes.storage import sha256_of
 
-DESCRIPTION = "litotes.json"
 _MOST_JSON = 1 << 26
 """Bytes of a description, which may hold a recipe and scores."""
 
@@ -33,8 +33,8 @@ def checked_folder(folder: Path) -> CheckedFile:
     content = read_whole(path)
     if not (folder / NOTE).is_file():
         raise UserError(f"{path} was not finished: there is no {NOTE} beside it. Export the model again.")
-    present = [folder / name for name in MADE_FROM if (folder / name).is_file()]
-    with ThreadPoolExecutor(len(MADE_FROM)) as pool:  # hashing needs no interpreter, so that two large files take the time of one
+    present = [folder / name for name in HASHED if (folder / name).is_file()]
+    with ThreadPoolExecutor(len(HASHED)) as pool:  # hashing needs no interpreter, so that two large files take the time of one
         hashes = pool.map(sha256_of, present)
         if hashlib.sha256(content).hexdigest() != _read_json(folder / NOTE).get("sha256"):
             raise UserError(f"{path} is not the file that was exported: {NOTE} has another sha256. Export the model again.")
@@ -46,7 +46,7 @@ def checked_folder(folder: Path) -> CheckedFile:
 
 def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
     """hashes: those of the files beside it."""
-    for name in MADE_FROM:
+    for name in HASHED:
         if f"{HASH_OF}{name}" not in file.facts:
             raise UserError(f"{file.path} does not say which {name} it was made from. Export the model again.")
         if file.facts[f"{HASH_OF}{name}"] != hashes.get(name):

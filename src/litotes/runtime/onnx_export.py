@@ -14,15 +14,17 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from litotes import __version__
 from litotes.calibration import Calibration
-from litotes.checkpoint import HASHED, Model, load_model
+from litotes.checkpoint import Model, load_model
 from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
+from litotes.description import HASHED
 from litotes.errors import UserError
 from litotes.registry import unknown
 from litotes.runtime.contents import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
@@ -38,14 +40,18 @@ PRECISIONS = ("float32", "int8")
 
 
 def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
-    """Writes `model.onnx` into a model folder, and a note that it is whole. texts: a few dozen for int8 to look at; float32 needs none."""
+    """Writes `model.onnx` into a model folder, unmeasured. texts: a few dozen for int8 to look at; float32 needs none."""
     model = load_model(folder)
     hashes = {name: sha256_of(folder / name) for name in HASHED}
-    content = written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes)
+    put_down(folder, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes), precision, {})
+    return folder / FILE
+
+
+def put_down(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
+    """Writes the file and then the note that it is whole. more: what else the note says."""
     (folder / NOTE).unlink(missing_ok=True)  # a crash from here on leaves a file that says it was not finished
     write_bytes(folder / FILE, content)
-    write_json(folder / NOTE, {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision})
-    return folder / FILE
+    write_json(folder / NOTE, {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision, **more})
 
 
 def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces] = (), made_from: Mapping[str, str]) -> bytes:

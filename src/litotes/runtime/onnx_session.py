@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
 from litotes.runtime.contents import PIECES, SEGMENTS
-from litotes.runtime.file_check import CheckedFile, checked_file
+from litotes.runtime.file_check import CheckedFile, checked_file, tasks_of
 from litotes.runtime.folder_check import checked_folder
 
 
@@ -22,7 +21,8 @@ class OnnxSession:
 
     def __init__(self, session: Any, facts: Mapping[str, str]) -> None:
         self._session, self.facts = session, facts
-        self.tasks = tuple(json.loads(facts["tasks"]))
+        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(facts).items()}
+        """By task: its labels, or one number."""
         self.max_pieces = int(facts["max_pieces"])
 
     @classmethod
@@ -58,9 +58,9 @@ class OnnxSession:
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
         }
-        names = [f"{task}.logits" for task in self.tasks]
+        names = [f"{task}.logits" for task in self.n_outputs]
         try:
-            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+            return dict(zip(self.n_outputs, self._session.run(names, feeds), strict=True))
         except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
             raise UserError(f"The exported model cannot read this text ({_first_line(error)}). Export the model again.") from error
 
