@@ -11,7 +11,6 @@ from litotes.analysis.observation import Observation, observe
 from litotes.analysis.trace import trace_of
 from litotes.analysis.word_removal import faithfulness, order_of
 from litotes.answering import logits_of
-from litotes.calibration import Calibration
 from litotes.checkpoint import Model
 from litotes.data.pieces import ReadText
 from litotes.errors import UserError
@@ -81,7 +80,7 @@ def _probabilities(model: Model, read: ReadText, task: Task) -> dict[str, float]
     if task.is_regression:
         return {}
     logits = logits_of(model, [read.pieces])[task.name]
-    _, probabilities = model.calibration.get(task.name, Calibration()).apply(logits.numpy())
+    _, probabilities = model.calibration_of(task.name).apply(logits.numpy())
     return dict(zip(task.labels, probabilities[0].tolist(), strict=True))
 
 
