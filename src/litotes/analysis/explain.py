@@ -42,7 +42,7 @@ def explain(
     chosen = chosen_methods(method, methods)
     if not read.words:
         raise UserError("The model's tokenizer finds no word in this text: there is nothing to explain.")
-    observation = observe(model, [read], device=model.classifier.encoder.embeddings.piece.weight.device)[0]
+    observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
     question = Question(model, observation, task, label)
     weighed = {}
