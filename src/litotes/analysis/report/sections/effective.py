@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from litotes.analysis.effective import Effective
-from litotes.analysis.report.section import Section, heads_table, size_of, with_interval
+from litotes.analysis.report.section import Section, heads_table, size_of
+from litotes.analysis.running import with_interval
 
 
 def section(result: Effective) -> Section:
