@@ -68,7 +68,7 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
         with graph.part("head"):
             logits = logits_of(products, several, classifier.heads, hidden)
             for name, task in classifier.tasks.items():
-                graph.outputs += answer(graph, task, model.calibration.get(name, Calibration()), logits[name])
+                graph.outputs += answer(graph, task, model.calibration_of(name), logits[name])
     facts = {
         "litotes": __version__,
         "precision": precision,

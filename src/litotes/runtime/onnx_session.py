@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
 from litotes.runtime.contents import PIECES, SEGMENTS
-from litotes.runtime.file_check import CheckedFile, checked_file, tasks_of
+from litotes.runtime.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
 from litotes.runtime.folder_check import checked_folder
 
 
@@ -41,6 +41,7 @@ class OnnxSession:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.log_severity_level = 4  # its errors become our sentence; nobody wants them on the terminal as well
         options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
         try:
             return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file.facts)
@@ -66,7 +67,7 @@ class OnnxSession:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return str(error).strip().splitlines()[0][:MOST_LETTERS] if str(error).strip() else type(error).__name__
 
 
 def _onnxruntime() -> Any:
