@@ -20,7 +20,6 @@ import numpy as np
 import torch
 
 from litotes import __version__
-from litotes.calibration import Calibration
 from litotes.checkpoint import Model, load_model
 from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces

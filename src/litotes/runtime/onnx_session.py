@@ -23,6 +23,7 @@ class OnnxSession:
         self._session, self.facts = session, facts
         self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(facts).items()}
         """By task: its labels, or one number."""
+        self.tasks = tuple(self.n_outputs)
         self.max_pieces = int(facts["max_pieces"])
 
     @classmethod
@@ -59,9 +60,9 @@ class OnnxSession:
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
         }
-        names = [f"{task}.logits" for task in self.n_outputs]
+        names = [f"{task}.logits" for task in self.tasks]
         try:
-            return dict(zip(self.n_outputs, self._session.run(names, feeds), strict=True))
+            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
         except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
             raise UserError(f"The exported model cannot read this text ({_first_line(error)}). Export the model again.") from error
 
