@@ -1,4 +1,4 @@
-"""What can be measured side by side. A new bench is one file and one line in `BENCHES`."""
+"""What can be measured side by side. A new bench is one file and one line in `BENCHES`, or in `CONTESTS`."""
 
 from collections.abc import Callable
 
@@ -10,11 +10,16 @@ from litotes.evaluation.bench.lines import Bench
 from litotes.evaluation.bench.pcgrad import pcgrad
 from litotes.evaluation.bench.train import train
 
-BENCHES: dict[str, Callable[..., Bench]] = {
+CONTESTS: dict[str, Callable[..., Bench]] = {
     "classify": classify,
+}
+"""From texts to answers, by all who take part (contest.py)."""
+
+BENCHES: dict[str, Callable[..., Bench]] = {
     "pcgrad": pcgrad,
     "entmax": entmax,
     "effective": effective,
     "attention": attention,
     "train": train,
 }
+"""Parts of the work, each with opponents of its own, from texts."""

@@ -15,7 +15,7 @@ from litotes.attention.scene import Scene
 from litotes.data.packing import pack
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.flow import Batch
 from litotes.progress import Watch, unwatched
 
@@ -40,7 +40,7 @@ def effective(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 
     with torch.inference_mode():
         lines = take_turns("effective", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
         lines += take_turns("effective", _walks(texts, encoder), n_texts=len(texts), n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), f"svd-n{LENGTHS[0]}", lines, {})
+    return Bench(f"svd-n{LENGTHS[0]}", lines, {})
 
 
 def by_svd(weights: Tensor, value: Tensor) -> Tensor:
