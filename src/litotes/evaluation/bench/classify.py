@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 
 from litotes.evaluation.bench.asking import Asked, Logits, by_length, in_batches, in_threads, longest_first
-from litotes.evaluation.bench.contest import OWN, PACKED, Contest
+from litotes.evaluation.bench.contest import OWN, PACKED, SHORT, Contest
 from litotes.evaluation.bench.limits import OF, limits
 from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.evaluation.cost import flops
@@ -23,7 +23,6 @@ from litotes.progress import Watch, unwatched
 
 BATCH = 32
 PADDED = "hf-padded-32"
-SHORT = {"float32": "fp32", "int8": "int8"}
 
 
 def classify(contest: Contest, *, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:

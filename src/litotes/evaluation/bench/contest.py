@@ -9,6 +9,7 @@ Whose library is absent is left out with a word. Files lie in a temporary folder
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 import torch
@@ -31,9 +33,14 @@ from litotes.runtime.onnx_export import written
 from litotes.runtime.onnx_session import OnnxSession
 
 PACKED = "litotes-packed"
-PRECISIONS = {"float32": "", "int8": "-int8"}
-"""And how names of lines end."""
-OWN = {f"litotes-{kind}{ending}": (kind, precision) for kind in ("dense", "pruned") for precision, ending in PRECISIONS.items()}
+SHORT = {"float32": "fp32", "int8": "int8"}
+"""Precisions, and what they are called in the opponent's lines."""
+OWN = {
+    "litotes-dense": ("dense", "float32"),
+    "litotes-dense-int8": ("dense", "int8"),
+    "litotes-pruned": ("pruned", "float32"),
+    "litotes-pruned-int8": ("pruned", "int8"),
+}
 """Our files: the names of their lines, and what is in them."""
 N_LOOKED_AT = 32
 """Texts int8 looks at when a file is written."""
@@ -69,6 +76,10 @@ class Contest:
     def lengths(self) -> list[int]:
         """The pieces of every text."""
         return [len(text.ids) for text in self.subject.dense.tokenizer.encode(self.texts)]
+
+    def as_json(self) -> dict[str, Any]:
+        """What a reader has to know about the models and the texts."""
+        return self.subject.as_json() | {"mean_pieces": round(statistics.mean(self.lengths), 1), "most_pieces": max(self.lengths)}
 
     def transformers(self) -> Asked:
         """In as many threads as torch was given; the texts of one call are padded."""

@@ -27,13 +27,15 @@ MOST_TEXTS = 4
 BATCH = 32
 
 
-def effective(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def effective(
+    texts: Sequence[str], *, encoder: str = "minilm", most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched
+) -> Bench:
     """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces long, normal values.
 
     `maps-standard` and `maps-effective`: the encoder over all texts in batches of 32 with the maps of every layer; tokenizing and packing
     are not timed.
     """
-    n_texts = min(len(texts), MOST_TEXTS)
+    n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
     for length in LENGTHS:
         ways |= _layer(length, n_texts)

@@ -18,9 +18,9 @@ SPREAD = 2.0
 """The affinities' standard deviation; those of fine-tuned encoders lie between 1 and 3."""
 
 
-def entmax(texts: Sequence[str], *, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def entmax(texts: Sequence[str], *, most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
     """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the texts say does not matter here."""
-    n_texts = min(len(texts), MOST_TEXTS)
+    n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
     left_out: dict[str, str] = {}
     for length in LENGTHS:

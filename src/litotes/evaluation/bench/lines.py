@@ -9,13 +9,15 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from litotes.progress import Watch
 
+N_COLD = 2
+"""Runs of a row that are not counted."""
 MOST_WRITTEN = 20
 """Rounds that JSON lists one by one; of more of them it gives median and spread alone."""
 
@@ -42,7 +44,7 @@ class Line:
     flops: the encoder's operations in that time (evaluation/cost.py), where they are known.
     limit: the line that shows how fast the machine can multiply at all.
     agreement: the share of texts that get the label our dense float32 encoder gives them.
-    parts: milliseconds by part of the work.
+    parts: milliseconds by part of the work, of the quickest run.
     """
 
     group: str
@@ -55,6 +57,12 @@ class Line:
     limit: str | None = None
     agreement: float | None = None
     parts: Mapping[str, float] | None = None
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Line:
+        """The line as far as it was written."""
+        known = {field.name: content[field.name] for field in fields(cls) if field.name in content}
+        return cls(**{"ms_all_rounds": ()} | known)
 
     @property
     def spread(self) -> Spread:
@@ -139,25 +147,36 @@ def take_turns(
     n_rounds: int,
     watch: Watch,
     n_batches: int = 1,
+    n_runs: int = 1,
     first: Callable[[str, Any], None] = unheard,
 ) -> tuple[Line, ...]:
     """A line per way; the first round warms up and is not counted, but `first` is given what it made, by the way's name.
 
-    n_batches: a round's, where milliseconds are those of one batch. Every other round goes backwards, so that nobody always follows
-    the same neighbour.
+    n_batches: a round's, where milliseconds are those of one batch. n_runs: how often a way acts in a row before it is the next one's
+    turn; each time counts as a round of its own, but for the first two, when caches are still the other's. Every other round goes
+    backwards, so that nobody always follows the same neighbour.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(n_rounds + 1):
         for name in list(ways)[:: -1 if number % 2 else 1]:
-            ready = ways[name].prepare()
-            start = time.perf_counter()
-            made = ways[name].act(ready)
+            times, made = _in_a_row(ways[name], n_runs if number else min(n_runs, N_COLD + 1))
             if number:
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name] += times
             else:
                 first(name, made)
             watch(f"{group}: rounds", number, n_rounds, name)
     return tuple(_line(group, name, ways[name], times, n_texts, n_batches) for name, times in seconds.items())
+
+
+def _in_a_row(way: Way, n_runs: int) -> tuple[list[float], object]:
+    """The seconds of each run, and what the last one made."""
+    times, made = [], None
+    for _ in range(n_runs):
+        ready = way.prepare()
+        start = time.perf_counter()
+        made = way.act(ready)
+        times.append(time.perf_counter() - start)
+    return times[N_COLD:] or times, made
 
 
 def _line(group: str, name: str, way: Way, seconds: Sequence[float], n_texts: int, n_batches: int) -> Line:

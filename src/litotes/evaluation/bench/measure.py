@@ -16,14 +16,24 @@ from litotes.evaluation.bench.machine import machine_now, n_cores
 from litotes.evaluation.bench.subject import Subject
 from litotes.progress import Watch, unwatched
 
+QUICK: dict[str, dict[str, Any]] = {
+    "latency": {"n_runs": 10},
+    "profile": {"lengths": (16, 64, 256)},
+    "growth": {"sizes": (1, 8)},
+    "entmax": {"most_texts": 1},
+    "effective": {"most_texts": 1},
+}
+"""Options of groups for a first look."""
+
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, by group, and on which machine; its load is that of the start."""
+    """What was measured, by group, and on which machine; its load is that of the start. subject: what the models of contests are."""
 
     machine: Mapping[str, Any]
     n_texts: int
     groups: Mapping[str, Bench]
+    subject: Mapping[str, Any]
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -36,7 +46,7 @@ class Measured:
             for name, bench in self.groups.items()
         }
         lines = [line for bench in self.groups.values() for line in bench.as_json()]
-        return {"machine": dict(self.machine), "n_texts": self.n_texts, "groups": about, "lines": lines}
+        return {"machine": dict(self.machine), "n_texts": self.n_texts, "subject": dict(self.subject), "groups": about, "lines": lines}
 
 
 def measure(
@@ -50,18 +60,20 @@ def measure(
 ) -> Measured:
     """The groups called so. subject: whom contests are about; None where there are none. options: those of each group."""
     groups: dict[str, Bench] = {}
+    about: dict[str, Any] = {}
     with all_cores():
         machine = machine_now()
         contests = [name for name in what if name in CONTESTS]
         if contests:
             assert subject is not None
             with contest(subject, texts) as everybody:
+                about = everybody.as_json()
                 for name in contests:
                     groups[name] = CONTESTS[name](everybody, n_rounds=n_rounds, watch=watch, **options.get(name, {}))
         for name in what:
             if name in BENCHES:
                 groups[name] = BENCHES[name](texts, n_rounds=n_rounds, watch=watch, **options.get(name, {}))
-    return Measured(machine, len(texts), {name: groups[name] for name in what})
+    return Measured(machine, len(texts), {name: groups[name] for name in what}, about)
 
 
 @contextmanager

@@ -37,6 +37,19 @@ class Subject:
         """The one called `dense` or `pruned`."""
         return {"dense": self.dense, "pruned": self.pruned}[kind]
 
+    def as_json(self) -> dict[str, Any]:
+        """The encoder they began with, their head and tasks, the pruning, and how much was trained."""
+        classifier, spec = self.dense.classifier, self.pruned.classifier.encoder.spec
+        return {
+            "encoder": Path(self.dense.base).name,
+            "head": classifier.head_name,
+            "tasks": list(classifier.tasks),
+            "pruning": spec.pruning,
+            "pruning_options": dict(spec.pruning_options),
+            "n_attention_heads": [len(spec.heads_of(block)) for block in range(spec.n_blocks)],
+            "is_trained": not self.notes,
+        }
+
 
 def subject_of(model: Path | None = None, pruned: Path | None = None, *, encoder: str = "minilm") -> Subject:
     """The models of two folders; without `pruned` the dense one with a pruning put on; without both the encoder with a fresh head."""
