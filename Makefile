@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test lint types format bench clean
@@ -21,8 +22,8 @@ $(INSTALLED): pyproject.toml constraints.txt
 run: $(INSTALLED)  ## train on each variety, test on every variety: the built-in corpus, a few minutes
 	$(BIN)/litotes matrix recipes/quick.toml --out runs/quick
 
-test: lint types  ## ruff, mypy and all tests
-	$(BIN)/python -m pytest
+test: lint types  ## ruff, mypy and all tests, in two processes (PROCESSES=4: in four)
+	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

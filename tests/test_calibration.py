@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
@@ -44,7 +44,6 @@ def test_temperature_finds_the_planted_one(too_sure: float, n_classes: int) -> N
     assert temperature(logits, gold) == pytest.approx(too_sure, rel=0.08)
 
 
-@settings(deadline=None)  # a busy machine is no error
 @given(st.integers(0, 10_000), st.integers(1, 30), st.integers(2, 4))
 def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
     generator = np.random.default_rng(seed)

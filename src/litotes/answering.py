@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor
+from numpy.typing import NDArray
 
 from litotes.calibration import Calibration
-from litotes.checkpoint import Model
-from litotes.data.packing import by_budget, pack
 from litotes.data.pieces import Pieces
 from litotes.flow import Answer, Task
+
+if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
+    from torch import Tensor
+
+    from litotes.checkpoint import Model
 
 
 def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
     """{task: (text, class)}, on the CPU, computed where the model is."""
+    import torch
+
+    from litotes.data.packing import by_budget, pack
+
     device = model.classifier.encoder.embeddings.piece.weight.device
     parts = []
     with torch.inference_mode():
@@ -26,10 +33,10 @@ def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
     return {name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs) for name, task in tasks.items()}
 
 
-def answers_of(logits: Tensor, task: Task, calibration: Calibration) -> list[Answer]:
+def answers_of(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
     """Label and probability of every text, or the number. logits: (text, class)"""
     if task.is_regression:
-        return [Answer(value, None) for value in logits.squeeze(-1).tolist()]
-    places, probabilities = calibration.apply(logits.numpy())
+        return [Answer(value, None) for value in logits[:, 0].tolist()]
+    places, probabilities = calibration.apply(logits)
     chosen = probabilities[range(len(places)), places]
     return [Answer(task.labels[place], p) for place, p in zip(places.tolist(), chosen.tolist(), strict=True)]

@@ -12,7 +12,6 @@ one per task: its `litotes.json` then names them as its `parts`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +23,9 @@ from torch import Tensor
 
 from litotes import __version__
 from litotes.calibration import Calibration
-from litotes.classifier import Classifier, is_task_name, task_table
+from litotes.classifier import Classifier, task_table
 from litotes.data.pieces import PieceTokenizer
+from litotes.description import DESCRIPTION, FORMAT, HASHED, folders_of, read_description
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
@@ -33,10 +33,6 @@ from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import fill, fill_own, own_tensors, read_tensors, taken_apart
 from litotes.errors import UserError
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
-
-FORMAT = 1
-DESCRIPTION = "litotes.json"
-HASHED = ("model.safetensors", "tokenizer.json")
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def save_model(model: Model, folder: Path, *, card: str) -> None:
 
 def load_model(folder: Path) -> Model:
     """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
-    description = _read_description(folder)
+    description = read_description(folder)
     if "parts" in description:
         raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
     try:
@@ -86,12 +82,7 @@ def save_parts(parts: Sequence[str], folder: Path) -> None:
 
 def load_models(folder: Path) -> tuple[Model, ...]:
     """The model of a folder, or all of its parts."""
-    parts = _read_description(folder).get("parts")
-    if parts is None:
-        return (load_model(folder),)
-    if not isinstance(parts, list) or not all(isinstance(part, str) and is_task_name(part) for part in parts):
-        raise UserError(f"{folder / DESCRIPTION}: damaged (its parts are no names). Copy the model folder again, or train anew.")
-    return tuple(load_model(folder / part) for part in parts)
+    return tuple(load_model(part) for part in folders_of(folder))
 
 
 def _load(folder: Path, description: dict[str, Any]) -> Model:
@@ -128,20 +119,6 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "files": {name: sha256_of(folder / name) for name in HASHED},
         "facts": dict(model.facts),
     }
-
-
-def _read_description(folder: Path) -> dict[str, Any]:
-    file = folder / DESCRIPTION
-    if not file.is_file():
-        raise UserError(f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes train RECIPE --out {folder}`.")
-    try:
-        description = json.loads(file.read_text("utf-8"))
-        version = description["format"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
-    if version != FORMAT:
-        raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
-    return dict(description)
 
 
 def _same_as_base(model: Model, tensors: Mapping[str, Tensor]) -> set[str]:

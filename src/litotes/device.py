@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-
-import torch
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from litotes.errors import UserError
+
+if TYPE_CHECKING:
+    import torch
+
+_NVIDIA = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")
+"""What Linux calls such a device, and Windows' own Linux."""
 
 
 def choose_device(name: str | None) -> torch.device:
     """The named device, cpu or cuda[:n]; without a name CUDA where there is one, else the CPU."""
+    import torch
+
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
@@ -23,3 +32,10 @@ def choose_device(name: str | None) -> torch.device:
     elif int(name.partition(":")[2] or 0) >= torch.cuda.device_count():
         raise UserError(f"There is no device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices, counted from 0.")
     return torch.device(name)
+
+
+def is_cpu(name: str | None) -> bool:
+    """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked only where there might be another."""
+    if name is None and sys.platform == "linux" and not any(Path(file).exists() for file in _NVIDIA):
+        return True
+    return choose_device(name).type == "cpu" if name is None else name == "cpu"

@@ -16,18 +16,20 @@ from litotes.recipe import Recipe
 class Prepared:
     """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to test on.
 
-    notes: sentences the user should read.
+    reserved: training texts that nothing of the training has seen, for choices made afterwards. notes: sentences the user should read.
     """
 
     whole: Corpus
     train: Corpus
     held_out: Corpus | None
+    reserved: Corpus | None
     test: Corpus | None
     notes: tuple[str, ...]
 
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""
-        parts = [part.fingerprint() if part is not None else "" for part in (self.train, self.held_out, self.test)]
+        texts = (self.train, self.held_out, self.reserved, self.test)
+        parts = [part.fingerprint() if part is not None else "" for part in texts]
         return sha256("".join(parts).encode()).hexdigest()
 
 
@@ -61,12 +63,13 @@ def _divided(recipe: Recipe) -> Prepared:
     if "train" not in chosen.splits():
         raise UserError(f"{recipe.data.source} has no training texts for this selection, only {', '.join(chosen.splits())}.")
     training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
-    share = recipe.training.held_out
-    rest, held_out = training.hold_out(share, seed=recipe.seed) if share else (training, None)
+    share, kept_back = recipe.training.held_out, recipe.training.reserved
+    rest, reserved = training.hold_out(kept_back, seed=recipe.seed) if kept_back else (training, None)
+    rest, held_out = rest.hold_out(share, seed=recipe.seed) if share else (rest, None)
     test = _test_part(chosen)
     if test is None:
         notes.append("There is no labelled test split: the model is not tested.")
-    return Prepared(whole, rest, held_out, test, tuple(notes))
+    return Prepared(whole, rest, held_out, reserved, test, tuple(notes))
 
 
 def _answers_seen(corpus: Corpus, task: str) -> set[Label]:

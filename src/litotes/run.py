@@ -19,10 +19,11 @@ import torch
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.calibration import Calibration
 from litotes.card import model_card
-from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model, save_parts
+from litotes.checkpoint import Model, load_model, save_model, save_parts
 from litotes.classifier import Classifier
 from litotes.data.corpus import Corpus
 from litotes.data.packing import TextSet, text_set
+from litotes.description import DESCRIPTION
 from litotes.device import choose_device
 from litotes.encoders import pretrained
 from litotes.errors import UserError

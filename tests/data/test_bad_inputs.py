@@ -194,7 +194,7 @@ def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
     assert peak < 25_000_000
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]),
     content=st.lists(

@@ -169,7 +169,7 @@ def divisible(examples: list[Example]) -> bool:
         reached = wider
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(EXAMPLES, st.floats(0.01, 0.99), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_hold_out_keeps_its_promises(examples: list[Example], share: float, seed: int, shuffler: random.Random) -> None:
     whole = Corpus("made", tuple(examples), TASKS)

@@ -72,8 +72,9 @@ def random_rows(draw: random.Random) -> tuple[Rows, Rows]:
     return gold, answers
 
 
-@pytest.mark.slow
-def test_a_thousand_random_files_score_as_officially(write: Write) -> None:
+def test_a_thousand_random_files_score_as_officially(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    for drawing in ("shared_task._resampled", "scores.bootstrap"):  # of intervals, which the official lines do not have
+        monkeypatch.setattr(f"litotes.evaluation.{drawing}", lambda _, *, seed: np.zeros(1))
     draw = random.Random(0)
     for _ in range(1000):
         gold_rows, answer_rows = random_rows(draw)

@@ -100,7 +100,7 @@ def test_p_equals_trying_every_swap(n_classes: int, n_seeds: int) -> None:
     assert permutation_test(gold, a, b, n_classes) == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000) + 2e-4)
 
 
-@settings(deadline=None, max_examples=50)  # a busy machine is no error
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(1, 3), st.integers(1, 3))
 def test_the_difference_is_that_of_scikit_learn(seed: int, n: int, n_a: int, n_b: int) -> None:
     generator = np.random.default_rng(seed)
@@ -139,7 +139,6 @@ def test_holm_by_hand() -> None:
     assert holm([]) == ()
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
 def test_holm_rejects_what_its_steps_reject(p_values: list[float], level: float) -> None:
     """Holm's own words: go from the smallest on; stop at the first that is above level / (number not yet rejected)."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,10 +27,14 @@ def run(graph: Graph, **feeds: np.ndarray) -> list[np.ndarray]:
     return session.run(None, feeds)
 
 
-def product(layer: nn.Linear, rows: np.ndarray, known: dict[nn.Linear, Inputs] | None = None) -> np.ndarray:
+def inputs_of(rows: np.ndarray) -> Inputs:
+    return Inputs(rows.min(0), rows.max(0), rows.mean(0))
+
+
+def product(layer: nn.Linear, rows: np.ndarray, known: Inputs | None = None) -> np.ndarray:
     graph = Graph()
     graph.inputs = [Value("rows", np.float32, ("row", layer.in_features))]
-    name = Int8(graph, known or {}).one("rows", layer)
+    name = Int8(graph, {layer: known or inputs_of(rows)}).one("rows", layer)
     graph.outputs = [Value(name, np.float32, ("row", layer.out_features))]
     return run(graph, rows=rows)[0]
 
@@ -60,7 +65,7 @@ def test_neighbours_never_sum_to_more_than_16_bits_hold() -> None:
     for width in (64, 33):
         for _ in range(20):
             layer = layer_of(generator.standard_normal((5, width)).astype(np.float32))
-            Int8(graph, {}).one("rows", layer)
+            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).one("rows", layer)
     weights = [array.astype(int) for array in graph.constants.values() if array.dtype == np.int8]
     assert len(weights) == 40
     for weight in weights:  # (input, output)
@@ -79,8 +84,9 @@ def test_channels_that_stand_out_do_not_take_all_steps() -> None:
     rows = generator.standard_normal((40, 128)).astype(np.float32)
     rows[3, 7] = 100.0
     exact = rows @ layer.weight.detach().numpy().T
-    known = {layer: Inputs(np.abs(rows).max(0), rows.mean(0))}
-    plain, helped = (np.abs(product(layer, rows, seen) - exact).mean() for seen in ({}, known))
+    known = inputs_of(rows)
+    alike = Inputs(*(np.full(128, value, dtype=np.float32) for value in (rows.min(), rows.max(), 0)))
+    plain, helped = (np.abs(product(layer, rows, seen) - exact).mean() for seen in (alike, known))
     assert helped < plain / 4
 
 
@@ -89,21 +95,38 @@ def test_the_mean_error_of_rounding_is_in_the_offset() -> None:
     layer = layer_of(generator.standard_normal((64, 32)).astype(np.float32))
     rows = (generator.standard_normal((200, 32)) * 0.05 + 3).astype(np.float32)  # nearly all of it is its mean
     exact = rows @ layer.weight.detach().numpy().T
-    known = {layer: Inputs(np.abs(rows).max(0), rows.mean(0))}
-    plain, helped = (np.abs((product(layer, rows, seen) - exact).mean(0)).mean() for seen in ({}, known))
+    known = inputs_of(rows)
+    without = replace(known, mean=np.zeros(32, dtype=np.float32))
+    plain, helped = (np.abs((product(layer, rows, seen) - exact).mean(0)).mean() for seen in (without, known))
     assert helped < plain / 3
 
 
+def test_inputs_beyond_those_seen_are_cut_off_and_do_not_wrap() -> None:
+    layer = layer_of(np.ones((4, 8), dtype=np.float32))
+    seen = inputs_of(np.array([[-1.0] * 8, [2.0] * 8], dtype=np.float32))
+    rows = np.array([[100.0] * 8, [-100.0] * 8, [0.0] * 8], dtype=np.float32)
+    found = product(layer, rows, replace(seen, mean=np.zeros(8, dtype=np.float32)))
+    np.testing.assert_allclose(found, np.repeat([[16.0], [-8.0], [0.0]], 4, axis=1), rtol=0.02)
+    np.testing.assert_array_equal(found[2], 0)
+
+
+def test_layers_that_see_nothing_but_zeros() -> None:
+    layer = layer_of(np.ones((4, 8), dtype=np.float32))
+    np.testing.assert_array_equal(product(layer, np.zeros((3, 8), dtype=np.float32)), 0)
+
+
 def test_inputs_of_layers_are_seen_and_nobody_is_left_looking() -> None:
-    encoder = encoder_of()
-    known = inputs_of_layers(encoder.eval(), TEXTS)
-    assert len(known) == 4 * 3
-    assert all(len(inputs.largest) == layer.in_features for layer, inputs in known.items())
-    assert not any(module._forward_pre_hooks for module in encoder.modules())
+    classifier = model_of(encoder_of(), head="crosstalk").classifier
+    encoder = classifier.encoder
+    known = inputs_of_layers(classifier, TEXTS)
+    assert {layer for layer in encoder.modules() if isinstance(layer, nn.Linear)} | {classifier.heads.filters} <= set(known)
+    assert all(len(values) == layer.in_features for layer, inputs in known.items() for values in (inputs.smallest, inputs.largest))
+    assert not any(module._forward_pre_hooks for module in classifier.modules())
     with torch.no_grad():
         embedded = torch.cat([encoder.embeddings(pack([text])) for text in TEXTS])
     first = known[encoder.blocks[0].attention.qkv]
-    np.testing.assert_allclose(first.largest, embedded.abs().amax(0), rtol=1e-6)
+    np.testing.assert_allclose(first.smallest, embedded.amin(0), rtol=1e-6)
+    np.testing.assert_allclose(first.largest, embedded.amax(0), rtol=1e-6)
     np.testing.assert_allclose(first.mean, embedded.mean(0), atol=1e-6)
 
 
@@ -111,7 +134,7 @@ def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:
     model = model_of(encoder_of(pruning="learned"), head="crosstalk")
     exact = session_of(model, tmp_path)
     small = session_of(model, tmp_path, precision="int8", texts=TEXTS)
-    differences = [np.abs(exact.logits(text)[task] - values).max() for text in TEXTS for task, values in small.logits(text).items()]
+    differences = [np.abs(exact.logits([text])[task] - values).max() for text in TEXTS for task, values in small.logits([text]).items()]
     assert 0 < np.mean(differences) < 0.1
 
 
@@ -127,6 +150,6 @@ def test_minilm_is_a_quarter_of_its_size_and_says_the_same(tmp_path: Path) -> No
     small = session_of(model, tmp_path, precision="int8", texts=texts)
     assert (tmp_path / "model.onnx").stat().st_size < 0.27 * whole_size
     for text in texts:
-        ours, theirs = (torch.from_numpy(session.logits(text)["sentiment"]) for session in (small, exact))
+        ours, theirs = (torch.from_numpy(session.logits([text])["sentiment"][0]) for session in (small, exact))
         assert (ours.softmax(0) - theirs.softmax(0)).abs().max() < 0.05
         assert ours.argmax() == theirs.argmax()

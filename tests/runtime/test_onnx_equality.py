@@ -60,9 +60,9 @@ def test_every_table_is_covered() -> None:
 @torch.no_grad()
 def assert_equal(model: Model, session: OnnxSession, texts: list[Pieces]) -> None:
     for text in texts:
-        found = session.logits(text)
+        found = session.logits([text])
         for task, wanted in model.classifier(pack([text])).items():
-            ours, theirs = (values.softmax(-1).numpy() for values in (torch.from_numpy(found[task]), wanted[0]))
+            ours, theirs = (values.softmax(-1).numpy() for values in (torch.from_numpy(found[task][0]), wanted[0]))
             assert np.abs(ours - theirs).max() < 1e-4, (task, len(text.ids), ours, theirs)
             assert ours.argmax() == theirs.argmax()
 

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from torch.optim import Adam, AdamW
 
 from litotes.classifier import Classifier
 from litotes.encoders.pretrained import Pretrained
 from litotes.flow import Task
 from litotes.training.optimizer import make_optimizer, rate_factor, set_rate
-from litotes.training.run_state import trainable
+from litotes.training.run_state import Tensors, _restore, trainable
 from litotes.training.settings import TrainingSettings
 
 
@@ -51,3 +52,14 @@ def test_the_papers_schedule_is_level() -> None:
 @pytest.mark.parametrize(("name", "kind"), [("adam", Adam), ("adamw", AdamW)])
 def test_optimizer_by_name(tiny: Pretrained, name: str, kind: type) -> None:
     assert type(make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(optimizer=name))) is kind
+
+
+@pytest.mark.parametrize(("fused", "expected"), [(True, "meta"), (False, "cpu")])
+def test_a_restored_optimizer_counts_steps_where_it_looks_for_them(fused: bool, expected: str) -> None:
+    """Fused kernels want the count beside the parameters; `meta` stands for a GPU."""
+    parameter = torch.nn.Parameter(torch.zeros(2, device="meta"))
+    optimizer = AdamW([parameter])
+    optimizer.param_groups[0]["fused"] = fused
+    _restore({"optimizer/w/step": torch.tensor(3.0), "optimizer/w/exp_avg": torch.ones(2)}, Tensors({"w": parameter}, {}, optimizer))
+    assert optimizer.state[parameter]["step"].device.type == expected
+    assert optimizer.state[parameter]["exp_avg"].device.type == "meta"

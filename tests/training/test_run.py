@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import signal
@@ -18,7 +19,7 @@ import torch
 from litotes.checkpoint import load_model
 from litotes.errors import Stopped, UserError
 from litotes.predictor import Predictor
-from litotes.recipe import Recipe
+from litotes.recipe import Recipe, read_recipe
 from litotes.run import prepare, train
 from litotes.storage import locked
 from litotes.training import loop
@@ -155,34 +156,34 @@ def test_a_damaged_checkpoint_is_passed_over(tiny_recipe: Recipe, tmp_path: Path
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
 
 
+def saved(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "checkpoints").glob("step-*")}
+
+
 @pytest.mark.slow
-def test_sigkill_at_random_moments(tiny_folder: Path, tmp_path: Path) -> None:
+def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The real thing: processes shot while they train and save, and started again."""
-    arguments = [
-        sys.executable, "-m", "litotes", "train", str(Path(__file__).parents[2] / "recipes" / "quick.toml"), "--device", "cpu",
-        "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0", "--set", "training.checkpoint_seconds=0",
-        "--set", "training.epochs=2", "--set", "training.batch_texts=16", "--resume", "--out",
-    ]  # fmt: skip
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    subprocess.run([*arguments, str(tmp_path / "whole")], check=True, capture_output=True, env=environment)
+    processes = multiprocessing.get_context("forkserver")
+    processes.set_forkserver_preload(["litotes.run"])  # torch is imported once, not by everyone who is shot
+    recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__epochs=8)
+    start = time.monotonic()
+    train(recipe, tmp_path / "whole", device="cpu")
+    seconds = time.monotonic() - start
     chance, n_kills = random.Random(0), 0
-    for _ in range(12):
-        process = subprocess.Popen(
-            [*arguments, str(tmp_path / "shot")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
-        )
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "shot" / "checkpoints").exists() and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
-        time.sleep(chance.uniform(0.0, 1.0))
-        if process.poll() is not None:
+    while n_kills < 4:
+        before = saved(tmp_path / "shot")
+        process = processes.Process(target=train, args=(recipe, tmp_path / "shot"), kwargs={"device": "cpu", "resume": True})
+        process.start()
+        while saved(tmp_path / "shot") == before and process.is_alive():
+            time.sleep(0.01)
+        process.join(chance.uniform(0.0, seconds / 5))
+        if not process.is_alive():
             break
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
         n_kills += 1
-        if n_kills == 4:
-            break
     assert n_kills >= 2
-    subprocess.run([*arguments, str(tmp_path / "shot")], check=True, capture_output=True, env=environment)
+    train(recipe, tmp_path / "shot", device="cpu", resume=True)
     assert weights(tmp_path / "shot") == weights(tmp_path / "whole")
 
 
@@ -192,25 +193,23 @@ def test_sigkill_at_random_moments(tiny_folder: Path, tmp_path: Path) -> None:
     [(), ("model.head=crosstalk", "training.balancing=pcgrad", "training.groups=group_dro", "training.group_rate=0.5")],
     ids=["sum", "pcgrad"],
 )
-def test_two_processes_take_the_steps_of_one(tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]) -> None:
-    recipe = Path(__file__).parents[2] / "recipes" / "quick.toml"
-    changes = [
-        "--device", "cpu", "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0", "--set", "training.epochs=1",
-        "--set", "training.batch_texts=74", "--set", "model.dropout=0.0", "--set", "training.max_gradient_norm=0.0",
-    ]  # fmt: skip
+def test_two_processes_take_the_steps_of_one(root: Path, tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]) -> None:
     config = json.loads((tiny_folder / "config.json").read_text())
     (tmp_path / "encoder").mkdir()
     for file in ("model.safetensors", "tokenizer.json"):
         (tmp_path / "encoder" / file).write_bytes((tiny_folder / file).read_bytes())
     still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # dropout differs between processes by design
     (tmp_path / "encoder" / "config.json").write_text(json.dumps(still))
-    changes[3] = f"model.encoder={tmp_path / 'encoder'}"
-    changes += [word for change in how for word in ("--set", change)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    command = ["-m", "litotes", "train", str(recipe), *changes, "--out"]
-    subprocess.run([sys.executable, *command, str(tmp_path / "one")], check=True, capture_output=True, env=environment)
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    subprocess.run([*launcher, *command, str(tmp_path / "two")], check=True, capture_output=True, env=environment)
+    changes = [
+        f"model.encoder={tmp_path / 'encoder'}", "model.max_pieces=32", "model.dropout=0.0", "training.freeze_below=0",
+        "training.epochs=1", "training.batch_texts=74", "training.max_gradient_norm=0.0", *how,
+    ]  # fmt: skip
+    file = root / "recipes" / "quick.toml"
+    train(read_recipe(file, changes=changes), tmp_path / "one", device="cpu")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "litotes", "train", str(file)]
+    options = [word for change in changes for word in ("--set", change)]
+    command = [*launcher, *options, "--device", "cpu", "--out", str(tmp_path / "two")]
+    subprocess.run(command, check=True, capture_output=True)
     one, two = (load_model(tmp_path / name).classifier.state_dict() for name in ("one", "two"))
     for name, tensor in one.items():
         torch.testing.assert_close(two[name], tensor, atol=2e-5, rtol=1e-4)

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.cli.runtimes import add_runtime, load_predictor
 from litotes.cli.selection import add_where, parse_where
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
     parser.add_argument("--against", metavar="RUN", help="another model folder: is the difference on the same texts real?")
     add_where(parser, split="the test split")
+    add_runtime(parser)
     parser.set_defaults(run=run)
 
 
@@ -29,10 +31,9 @@ def run(options: argparse.Namespace) -> None:
     from litotes.data.sources import load
     from litotes.evaluation.evaluate import cell_scores, judge, warnings_of
     from litotes.evaluation.paired import paired
-    from litotes.predictor import Predictor
 
     where = parse_where(options.where)
-    models = [Predictor.load(folder, device=options.device) for folder in filter(None, (options.model, options.against))]
+    models = [load_predictor(options, folder) for folder in filter(None, (options.model, options.against))]
     corpus = load(options.data)
     corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
     seed = options.seed or 0

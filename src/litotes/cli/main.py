@@ -10,11 +10,27 @@ import sys
 from collections.abc import Sequence
 
 from litotes import __version__
-from litotes.cli import analyze, audit, bench, coverage, evaluate, explain, listing, matrix, predict, prune, score, study, submit, train
+from litotes.cli import (
+    analyze,
+    audit,
+    bench,
+    coverage,
+    evaluate,
+    explain,
+    export,
+    listing,
+    matrix,
+    predict,
+    prune,
+    score,
+    study,
+    submit,
+    train,
+)
 from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
-COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, analyze, audit, coverage, score, submit, bench, listing)
+COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, export, analyze, audit, coverage, score, submit, bench, listing)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -26,6 +26,11 @@ def chance(text: str) -> float:
     return _number(text, "between 0 and 1", lambda number: 0 <= number <= 1)
 
 
+def percent(text: str) -> float:
+    """A part of something, in hundredths."""
+    return _number(text, "between 0 and 100", lambda number: 0 <= number <= 100)
+
+
 def points(text: str) -> float:
     """Points of a score, below 0 where something has to be gained."""
     return _number(text, "between -100 and 100", lambda number: -100 <= number <= 100)

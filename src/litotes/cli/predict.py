@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -11,8 +10,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from litotes.cli.runtimes import add_runtime, load_predictor
+
 if TYPE_CHECKING:
     from litotes.flow import Prediction
+    from litotes.predictor import Predictor
+    from litotes.scoring import Table
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -23,16 +26,23 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--pair", metavar="NAME", help="the column of a second text, for models of pairs")
     parser.add_argument("--model", metavar="M", help="a model folder, as `litotes train` makes it")
     parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table", help="how to print (default: table)")
+    add_runtime(parser)
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.errors import UserError
-    from litotes.predictor import Predictor
 
     if options.model is None:
         raise UserError("Name a model: --model RUN. Make one with `litotes train recipes/quick.toml --out runs/mine`.")
-    predictor = Predictor.load(options.model, device=options.device)
+    if options.pair is not None and options.file is None:
+        raise UserError("--pair names a column: give the --file that has it.")
+    if options.texts and options.file is not None:
+        raise UserError("Give texts or --file, not both.")
+    predictor = load_predictor(options, options.model)
+    if options.file is not None and options.out is not None and options.format != "table" and not options.json:
+        _score(predictor, options)
+        return
     predictions = predictor.stream(_texts(options))
     if options.out is None:
         _print(predictions, sys.stdout, options)
@@ -44,21 +54,30 @@ def run(options: argparse.Namespace) -> None:
     write_text(Path(options.out), written.getvalue())  # whole or not at all
 
 
+def _score(predictor: Predictor, options: argparse.Namespace) -> None:
+    """A file to a file: of any length, and a stopped one goes on."""
+    from litotes.cli.display import progress, say
+    from litotes.scoring import score_table
+
+    with progress() as watch:
+        n_rows = score_table(predictor, _table(options), Path(options.out), format=options.format, watch=watch)
+    say([f"{n_rows} texts answered: {options.out}"])
+
+
+def _table(options: argparse.Namespace) -> Table:
+    from litotes.scoring import Table
+
+    return Table(options.file, options.column, options.pair)
+
+
 def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
     from litotes.errors import UserError
 
-    if options.pair is not None and options.file is None:
-        raise UserError("--pair names a column: give the --file that has it.")
     if options.texts:
-        if options.file is not None:
-            raise UserError("Give texts or --file, not both.")
         yield from options.texts
     elif options.file is not None:
-        from litotes.data.rows import read_rows
-
-        columns = [options.column] if options.pair is None else [options.column, options.pair]
-        for row in read_rows(options.file, needs=columns):
-            yield row.text(options.column) if options.pair is None else (row.text(options.column), row.text(options.pair))
+        table = _table(options)
+        yield from map(table.asked, table.rows())
     elif sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     else:
@@ -80,33 +99,19 @@ def _lines(stream: TextIO) -> Iterator[str]:
 
 
 def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.Namespace) -> None:
+    from litotes.scoring import FORMATS, as_json
+
     if options.json:
         json.dump([as_json(prediction) for prediction in predictions], target, ensure_ascii=False, indent=2)
         target.write("\n")
-    elif options.format == "jsonl":
-        for prediction in predictions:
-            target.write(json.dumps(as_json(prediction), ensure_ascii=False) + "\n")
-    elif options.format == "csv":
-        _print_csv(predictions, target)
-    else:
+    elif options.format == "table":
         _print_table(predictions, target)
-
-
-def as_json(prediction: Prediction) -> dict[str, Any]:
-    """The stable form: {"text": …, task: {"label": …, "probability": …}, "truncated": …}."""
-    answers = {name: {"label": answer.label, "probability": answer.probability} for name, answer in prediction.answers.items()}
-    return {"text": prediction.text, **answers, "truncated": prediction.truncated}
-
-
-def _print_csv(predictions: Iterable[Prediction], target: TextIO) -> None:
-    writer = None
-    for prediction in predictions:
-        if writer is None:
-            tasks = list(prediction.answers)
-            writer = csv.writer(target)
-            writer.writerow(["text", *(column for task in tasks for column in (task, f"{task}_probability")), "truncated"])
-        answers = [value for answer in prediction.answers.values() for value in (answer.label, answer.probability)]
-        writer.writerow([prediction.text, *answers, prediction.truncated])
+    else:
+        kind = FORMATS[options.format]
+        for number, prediction in enumerate(predictions):
+            if not number:
+                target.write(kind.header(list(prediction.answers)))
+            target.write(kind.line(prediction))
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("prune", parents=[common], help="the fastest pruning within a loss of macro-F1", allow_abbrev=False)
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by (held out) and to test on")
+    parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by and to test on")
     parser.add_argument("--loss", type=points, default=0.5, metavar="POINTS", help="macro-F1 points that may be lost (default 0.5)")
-    sure = "how often the loss must be within that in a bootstrap over the held-out texts (default 0.8)"
+    sure = "how often the loss must be within that in a bootstrap over the texts chosen by (default 0.8)"
     parser.add_argument("--sure", type=chance, default=0.8, metavar="SHARE", help=sure)
     targets = "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
     parser.add_argument("--targets", type=ratios, default=(1.5, 2.0, 2.5, 3.0), metavar="LIST", help=targets)

@@ -99,7 +99,7 @@ def _check(file: Path, submission: Submission) -> None:
 def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
     """The texts as the model was trained to read them: alone, or after their source and variety."""
     texts = [row.text("text") for row in rows]
-    recipes = [model.facts["recipe"] for model in predictor.models if "recipe" in model.facts]
+    recipes = [runtime.facts["recipe"] for runtime in predictor.runtimes if "recipe" in runtime.facts]
     if not any(options_of(recipe["data"]["source"]).get("told") == "yes" for recipe in recipes):
         return texts
     return [told(text, variety=row.values["variety"], source=row.values["source"]) for text, row in zip(texts, rows, strict=True)]

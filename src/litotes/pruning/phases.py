@@ -45,7 +45,8 @@ class Work:
     prepared: Prepared
     dense: Model
     train: TextSet
-    held_out: TextSet
+    held_out: TextSet  # chooses epochs
+    judged: TextSet  # chooses the pruning
     teacher: Teacher
     device: torch.device
     folder: Path

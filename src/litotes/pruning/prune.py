@@ -1,8 +1,11 @@
 """From a dense model to the fastest pruned one within a loss: fewer attention heads, budgets learned, searched, settled, measured.
 
 dense model → heads that its answers hang on least leave for good → training with budgets drawn at every step (length drop), the dense
-model as teacher → for each target a search for the best shares per layer → a few epochs with just those → loss on the held-out texts
-with its interval, time beside the dense model → the fastest one within the loss → model folder, frontier.json
+model as teacher → for each target a search for the best shares per layer → a few epochs with just those → loss on texts held out, with
+its interval, time beside the dense model → the fastest one within the loss → model folder, frontier.json
+
+The dense model's epoch was chosen by its held-out texts, so it looks better on them than it is, and every loss on them too large. Texts
+that its training never saw (`training.reserved`) judge fairly; they do where there are any.
 """
 
 from __future__ import annotations
@@ -17,10 +20,11 @@ import torch
 from torch import Tensor
 
 from litotes.card import model_card
-from litotes.checkpoint import DESCRIPTION, Model, load_model, save_model
+from litotes.checkpoint import Model, load_model, save_model
 from litotes.classifier import Classifier
 from litotes.data.corpus import example_key
 from litotes.data.packing import TextSet, text_set
+from litotes.description import DESCRIPTION
 from litotes.device import choose_device
 from litotes.errors import UserError
 from litotes.evaluation.cost import flops
@@ -100,20 +104,24 @@ def _work(settings: PruneSettings, recipe: Recipe, prepared: Prepared, dense: Mo
     dense.classifier.to(device)
     tasks = list(dense.classifier.tasks.values())
     assert prepared.held_out is not None  # _recipe saw to it
-    learned_from, judged_by = [*prepared.train.examples, *_unlabelled(prepared)], list(prepared.held_out.examples)
-    for examples in (learned_from, judged_by):
-        random.Random(recipe.seed).shuffle(examples)  # files are sorted by cell; the first texts shall stand for all
-    train = text_set(learned_from, tasks, dense.tokenizer, group_by=recipe.training.group_by)
-    held_out = text_set(judged_by, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+    learned_from, validated_by = [*prepared.train.examples, *_unlabelled(prepared)], list(prepared.held_out.examples)
+    judged_by = validated_by if prepared.reserved is None else list(prepared.reserved.examples)
+
+    def shuffled(examples: Sequence[Example]) -> TextSet:
+        order = random.Random(recipe.seed).sample(examples, len(examples))  # files are sorted by cell; the first texts shall stand for all
+        return text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+
+    train, held_out, judged = map(shuffled, (learned_from, validated_by, judged_by))
     answers = all_logits(feeder(train, dense.classifier, device, freeze_below=0), dense.classifier, watch=watch, what="teacher")
     teacher = Teacher(answers, settings.teacher)
-    return Work(settings, recipe, prepared, dense, train, held_out, teacher, device, out, watch)
+    return Work(settings, recipe, prepared, dense, train, held_out, judged, teacher, device, out, watch)
 
 
 def _unlabelled(prepared: Prepared) -> list[Example]:
     """Other training texts of the source: without a label for these tasks, or outside the selection. The teacher has an answer to them."""
     assert prepared.held_out is not None
-    known = [*prepared.train, *prepared.held_out, *(example for example in prepared.whole if example.split != "train")]
+    kept_back = [] if prepared.reserved is None else prepared.reserved.examples
+    known = [*prepared.train, *prepared.held_out, *kept_back, *(example for example in prepared.whole if example.split != "train")]
     keys, groups = {example_key(example) for example in known}, {example.group for example in known if example.group is not None}
     others = {
         example_key(example): replace(example, labels={})
@@ -168,15 +176,15 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
 def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:
     dense, tasks = work.dense.classifier, list(work.dense.classifier.tasks.values())
     test = text_set(work.prepared.test.examples, tasks, work.dense.tokenizer) if work.prepared.test is not None else None
-    speeds = speed_ratios(dense, [one for *_, one in settled], first_texts(work.held_out, 128), n_rounds=3, watch=work.watch)
-    expected = {part: _logits(work, dense, texts) for part, texts in (("held out", work.held_out), ("test", test)) if texts is not None}
+    speeds = speed_ratios(dense, [one for *_, one in settled], first_texts(work.judged, 128), n_rounds=3, watch=work.watch)
+    expected = {part: _logits(work, dense, texts) for part, texts in (("judged", work.judged), ("test", test)) if texts is not None}
     points = []
     for (target, found, classifier), speed in zip(settled, speeds, strict=True):
         lose = partial(_loss, work, classifier)
-        ratio = _operations(dense, work.held_out) / _operations(classifier, work.held_out)
+        ratio = _operations(dense, work.judged) / _operations(classifier, work.judged)
         n_heads = sum(attention.n_heads for attention in classifier.encoder.attentions)
         test_loss = lose(test, expected["test"]) if test is not None else None
-        losses = (lose(work.held_out, expected["held out"]), test_loss)
+        losses = (lose(work.judged, expected["judged"]), test_loss)
         points.append(Point(target, found.shares, n_heads, ratio, speed, *losses, found.divergence))
     return tuple(points)
 
@@ -217,5 +225,5 @@ def _in_words(point: Point) -> str:
     low, high = point.loss.interval
     return (
         f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model, {point.n_heads} attention heads left in all; it "
-        f"lost {point.loss.points:.1f} points of macro-F1 on the held-out texts (95 % interval {low:.1f} to {high:.1f})."
+        f"lost {point.loss.points:.1f} points of macro-F1 on texts kept apart (95 % interval {low:.1f} to {high:.1f})."
     )

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Attention, Block
 from litotes.errors import UserError
 from litotes.runtime.embedding_graph import normed
 from litotes.runtime.graph import Graph
 from litotes.runtime.products import Products
+from litotes.runtime.texts_graph import Texts
 from litotes.runtime.weighting_graph import weights_of
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
@@ -26,72 +28,86 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Attended:
-    """What the attention of one layer gave, by the names of the tensors.
-
-    mixed: what each query gathered (query, attention_head × head_width), by_head: the same (attention_head, query, head_width).
-    weights: (attention_head, query, key). value: (key, attention_head, head_width).
-    """
-
-    mixed: str
-    by_head: str
-    weights: str
-    value: str
-
-
-@dataclass(frozen=True)
 class Asked:
-    """Queries, keys and values, (piece, attention_head × head_width) each."""
+    """Queries, keys and values by text, (text, piece, attention_head × head_width) each."""
 
     query: str
     key: str
     value: str
 
     @classmethod
-    def of(cls, products: Products, attention: Attention, hidden: str, *, firsts_only: bool = False) -> Asked:
-        """firsts_only: the query of the first piece alone, with the keys and values of all."""
+    def of(cls, products: Products, attention: Attention, texts: Texts, hidden: str, *, firsts_only: bool = False) -> Asked:
+        """hidden: (text × piece, width). firsts_only: the queries of first pieces alone, with the keys and values of all."""
         inner, qkv = attention.inner, attention.qkv
         query, key, value = (slice(start, start + inner) for start in (0, inner, 2 * inner))
         if firsts_only:
-            return cls(*products.of(first_row(products.graph, hidden), qkv, query), *products.of(hidden, qkv, key, value))
-        return cls(*products.of(hidden, qkv, query, key, value))
+            first = texts.first(hidden, qkv.in_features)
+            rows = [*products.of(first, qkv, query), *products.of(hidden, qkv, key, value)]
+        else:
+            rows = products.of(hidden, qkv, query, key, value)
+        return cls(*(texts.apart(some, inner) for some in rows))
 
 
-def attend(graph: Graph, attention: Attention, asked: Asked) -> str:
-    """What each query gathers by softmax, where nobody looks on. (query, attention_head × head_width)"""
-    one = graph.ints(0)
-    texts = (graph.add("Unsqueeze", rows, one) for rows in (asked.query, asked.key, asked.value))  # (1, piece, inner)
-    mixed = graph.add("Attention", *texts, q_num_heads=attention.n_heads, kv_num_heads=attention.n_heads)
-    return graph.add("Squeeze", mixed, one)
+@dataclass(frozen=True)
+class Attended:
+    """What the attention of one layer gave, by the names of the tensors.
+
+    mixed: what each query gathered (text, query, attention_head × head_width). weights: (text, attention_head, query, key).
+    value: (text, key, attention_head × head_width).
+    """
+
+    mixed: str
+    weights: str
+    value: str
+    n_heads: int
+
+
+def attend(graph: Graph, attention: Attention, asked: Asked, bias: str | None = None) -> str:
+    """What each query gathers by softmax, where nobody looks on. (text, query, attention_head × head_width)"""
+    return graph.add("Attention", *_told(asked, bias), q_num_heads=attention.n_heads, kv_num_heads=attention.n_heads)
 
 
 def observe(graph: Graph, attention: Attention, asked: Asked, *, bias: str | None, heads: str | None) -> Attended:
     """The same by any weighting, and with everything a pruning wants to see.
 
-    bias: (attention_head, query, key). heads: 1 for those the text still uses, 0 for the others, (attention_head, 1, 1).
+    bias: (text, attention_head, query, key). heads: 1 for those a text still uses, 0 for the others, (text, attention_head, 1, 1).
     """
+    if type(attention.weighting) is not Softmax or heads is not None:
+        return _by_hand(graph, attention, asked, bias, heads)
+    n, after_softmax = attention.n_heads, 3
+    counts = {"q_num_heads": n, "kv_num_heads": n, "qk_matmul_output_mode": after_softmax}
+    mixed, _, _, weights = graph.add_several("Attention", *_told(asked, bias), n_outputs=4, unused=(1, 2), **counts)
+    return Attended(mixed, weights, asked.value, n)
+
+
+def _told(asked: Asked, bias: str | None) -> tuple[str, ...]:
+    return (asked.query, asked.key, asked.value, *(() if bias is None else (bias,)))
+
+
+def _by_hand(graph: Graph, attention: Attention, asked: Asked, bias: str | None, heads: str | None) -> Attended:
     n_heads, width = attention.n_heads, attention.inner // attention.n_heads
-    parts = (asked.query, asked.key, asked.value)
-    query, key, value = (graph.reshape(rows, -1, n_heads, width) for rows in parts)  # (piece, attention_head, head_width)
-    affinity = graph.add("FusedMatMul", query, key, transBatchA=1, transBatchB=1, transB=1, alpha=width**-0.5)
+    split = (graph.reshape(values, 0, 0, n_heads, width) for values in (asked.query, asked.key, asked.value))
+    query, key, value = (graph.add("Transpose", values, perm=[0, 2, 1, 3]) for values in split)  # (text, attention_head, piece, …)
+    affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=width**-0.5)
     if bias is not None:
         affinity = graph.add("Add", affinity, bias)
-    weights = weights_of(graph, attention.weighting, affinity)  # (attention_head, query, key)
+    weights = weights_of(graph, attention.weighting, affinity)  # (text, attention_head, query, key)
     if heads is not None:
         weights = graph.add("Mul", weights, heads)  # a head that is gone gives nothing and is not heard
-    by_head = graph.add("FusedMatMul", weights, value, transBatchB=1)  # (attention_head, query, head_width)
-    mixed = graph.reshape(graph.add("Transpose", by_head, perm=[1, 0, 2]), -1, attention.inner)
-    return Attended(mixed, by_head, weights, value)
+    mixed = graph.add("Transpose", graph.add("MatMul", weights, value), perm=[0, 2, 1, 3])
+    return Attended(graph.reshape(mixed, 0, 0, attention.inner), weights, asked.value, n_heads)
 
 
-def first_row(graph: Graph, rows: str) -> str:
-    return graph.rows(rows, graph.ints(0), graph.ints(1))
-
-
-def completed(products: Products, block: Block, activation: str, hidden: str, mixed: str) -> str:
-    """From what each piece was and what its attention gathered to what it is next. (piece, width)"""
+def with_gathered(products: Products, block: Block, hidden: str, mixed: str) -> str:
+    """What each piece was and what its attention gathered, together. (text × piece, width)"""
     graph = products.graph
-    hidden = normed(graph, graph.add("Add", hidden, products.one(mixed, block.attention.output)), block.attention_norm)
+    mixed = graph.reshape(mixed, -1, block.attention.inner)
+    return normed(graph, graph.add("Add", hidden, products.one(mixed, block.attention.output)), block.attention_norm)
+
+
+def fed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
+    """What each piece makes of that by itself. (text × piece, width)"""
+    graph = products.graph
     inner = _activated(graph, activation, products.one(hidden, block.inner))
     return normed(graph, graph.add("Add", hidden, products.one(inner, block.outer)), block.outer_norm)
 

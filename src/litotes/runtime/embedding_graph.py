@@ -8,13 +8,14 @@ import torch
 from litotes.encoders.encoder import Embeddings, RelativeBias
 from litotes.runtime.graph import Graph
 from litotes.runtime.products import Products, as_array
+from litotes.runtime.texts_graph import Texts
 
 
-def embedded(products: Products, embeddings: Embeddings, pieces: str, segments: str, n: str) -> str:
-    """norm(piece + position + segment), and the projection of families that have one. (piece, width); n names the number of pieces."""
+def embedded(products: Products, embeddings: Embeddings, texts: Texts, pieces: str, segments: str) -> str:
+    """norm(piece + position + segment), and the projection of families that have one. (text, piece) → (text × piece, width)"""
     graph = products.graph
     positions = as_array(embeddings.position.weight)[embeddings.first_position :]
-    hidden = products.looked_up(embeddings.piece.weight, pieces)  # (piece, embedding_width)
+    hidden = products.looked_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
     if embeddings.segment is not None:
         table = as_array(embeddings.segment.weight)
         if len(table) == 1:  # RoBERTa: the same for all, whatever the tokenizer says of a pair
@@ -22,8 +23,8 @@ def embedded(products: Products, embeddings: Embeddings, pieces: str, segments: 
         else:
             known = graph.add("Min", segments, graph.ints(len(table) - 1))
             hidden = graph.add("Add", hidden, graph.pick(graph.constant(table), known))
-    hidden = graph.add("Add", hidden, graph.rows(graph.constant(positions), graph.ints(0), n))
-    hidden = normed(graph, hidden, embeddings.norm)
+    hidden = graph.add("Add", hidden, graph.between(graph.constant(positions), graph.ints(0), texts.n_pieces))
+    hidden = graph.reshape(normed(graph, hidden, embeddings.norm), -1, positions.shape[1])  # (text × piece, embedding_width)
     return hidden if embeddings.projection is None else products.one(hidden, embeddings.projection)
 
 
@@ -34,11 +35,12 @@ def normed(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:
 
 
 def bias_by_distance(graph: Graph, bias: RelativeBias, origin: str, *, max_pieces: int) -> str:
-    """The bias of every pair from where the pieces stood, `origin` (piece,), looked up by their distance. (attention_head, query, key)"""
+    """The bias of every pair, looked up by the distance at which its pieces stood. (text, piece) → (text, attention_head, query, key)"""
     farthest = min(max_pieces - 1, bias.FARTHEST)  # beyond it all distances share a bucket
     whole = bias(torch.arange(farthest + 1)[None])[0]  # (attention_head, place, place)
     by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)  # from −farthest to farthest
-    ahead = graph.add("Sub", graph.add("Unsqueeze", origin, graph.ints(0)), graph.add("Unsqueeze", origin, graph.ints(1)))
+    ahead = graph.add("Sub", graph.add("Unsqueeze", origin, graph.ints(1)), graph.add("Unsqueeze", origin, graph.ints(2)))
     near = graph.add("Clip", ahead, graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest)))
-    places = graph.add("Add", near, graph.ints(farthest))  # (query, key)
-    return graph.pick(graph.constant(as_array(by_distance)), places, axis=1)
+    places = graph.add("Add", near, graph.ints(farthest))  # (text, query, key)
+    by_head = graph.pick(graph.constant(as_array(by_distance)), places, axis=1)  # (attention_head, text, query, key)
+    return graph.add("Transpose", by_head, perm=[1, 0, 2, 3])

@@ -1,56 +1,59 @@
-"""The walk of an encoder in the file, for one text without padding: embeddings, blocks, and who is left for the heads to read."""
+"""The walk of an encoder in the file, for texts of equal length: embeddings, blocks, and who is left for the heads to read."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Block, Encoder
-from litotes.runtime.block_graph import Asked, attend, completed, first_row, observe
+from litotes.runtime.block_graph import Asked, attend, fed_forward, observe, with_gathered
 from litotes.runtime.contents import PIECES, SEGMENTS
 from litotes.runtime.embedding_graph import bias_by_distance, embedded
 from litotes.runtime.products import Products
-from litotes.runtime.pruning_graph import PruningGraph, There, restored
+from litotes.runtime.pruning_graph import PruningGraph, There
+from litotes.runtime.texts_graph import Texts
 
 
-def encoded(products: Products, encoder: Encoder, *, firsts_only: bool) -> str:
-    """Hidden states of every piece the heads read, (piece, width); of the first alone where they read nothing else."""
-    return _Walk(products, encoder, firsts_only=firsts_only).hidden()
+def encoded(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
+    """Hidden states of every piece the heads read, (text × piece, width); of the first alone where they read nothing else."""
+    return _Walk(products, encoder, texts, firsts_only=firsts_only).hidden()
 
 
 class _Walk:
     """What all layers of one walk know."""
 
-    def __init__(self, products: Products, encoder: Encoder, *, firsts_only: bool) -> None:
-        self.products, self.graph, self.encoder, self.firsts_only = products, products.graph, encoder, firsts_only
+    def __init__(self, products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> None:
+        self.products, self.graph, self.encoder, self.texts, self.firsts_only = products, products.graph, encoder, texts, firsts_only
         plan = encoder.pruning.plan()
         self.plan = plan.to_firsts() if firsts_only else plan
-        self.n = self.graph.add("Shape", PIECES)  # (1,)
-        self.pruning = PruningGraph(self.graph, encoder.pruning, self.plan, self.n, encoder.spec.max_pieces)
+        self.pruning = PruningGraph(texts, encoder.pruning, self.plan, encoder.spec)
         self.biases: dict[str, str] = {}
 
     def hidden(self) -> str:
-        graph, spec = self.graph, self.encoder.spec
-        with graph.part("embeddings"):
-            hidden = embedded(self.products, self.encoder.embeddings, PIECES, SEGMENTS, self.n)
-            there = There(hidden, self._places(), self.n)
+        spec = self.encoder.spec
+        with self.graph.part("embeddings"):
+            hidden = embedded(self.products, self.encoder.embeddings, self.texts, PIECES, SEGMENTS)
+            there = There(hidden, self._places(), self.texts.n_pieces)
         for layer, number in enumerate(spec.walk):
             block = self.encoder.blocks[number]
             assert isinstance(block, Block)
             if self.firsts_only and layer == len(spec.walk) - 1:
                 return self._first(layer, block, there)
             there = self._layer(layer, block, there)
-        return restored(graph, there) if there.left else there.hidden
+        return self.pruning.restored(there) if there.left else there.hidden
 
     def _layer(self, layer: int, block: Block, there: There) -> There:
-        """(piece, width) → (piece that stays, width)"""
+        """(text × piece, width) → (text × piece that stays, width)"""
         graph = self.graph
         prunes = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
+        with graph.part(f"layer.{layer}.projections"):
+            asked = Asked.of(self.products, block.attention, self.texts, there.hidden)
         with graph.part(f"layer.{layer}.attention"):
-            asked = Asked.of(self.products, block.attention, there.hidden)
             bias = self._bias(block, there)
-            if not prunes and self._is_plain(block, there):
-                return self._completed(layer, block, there, attend(graph, block.attention, asked))
+            if not prunes and _is_plain(block, there):
+                return self._completed(layer, block, there, attend(graph, block.attention, asked, bias))
             seen = observe(graph, block.attention, asked, bias=bias, heads=there.heads)
         if not prunes:
             return self._completed(layer, block, there, seen.mixed)
@@ -59,36 +62,38 @@ class _Walk:
         return self._completed(layer, block, there, mixed)
 
     def _first(self, layer: int, block: Block, there: There) -> str:
-        """The last layer for the first piece alone: exact, for nobody reads the others. (1, width)"""
+        """The last layer for the first piece alone: exact, for nobody reads the others. (text, width)"""
         graph = self.graph
+        with graph.part(f"layer.{layer}.projections"):
+            asked = Asked.of(self.products, block.attention, self.texts, there.hidden, firsts_only=True)
+            first = replace(there, hidden=self.texts.first(there.hidden, self.encoder.spec.width))
         with graph.part(f"layer.{layer}.attention"):
-            asked = Asked.of(self.products, block.attention, there.hidden, firsts_only=True)
-            if self._is_plain(block, there):
-                mixed = attend(graph, block.attention, asked)
+            bias = self._bias(block, there)
+            first_bias = None if bias is None else graph.between(bias, graph.ints(0), graph.ints(1), axis=2)
+            if _is_plain(block, there):
+                mixed = attend(graph, block.attention, asked, first_bias)
             else:
-                bias = self._bias(block, there)
-                first_bias = None if bias is None else graph.add("Slice", bias, graph.ints(0), graph.ints(1), graph.ints(1))
                 mixed = observe(graph, block.attention, asked, bias=first_bias, heads=there.heads).mixed
-            first = replace(there, hidden=first_row(graph, there.hidden))
         return self._completed(layer, block, first, mixed).hidden
 
-    def _is_plain(self, block: Block, there: There) -> bool:
-        """Whether ONNX's own operator for attention says it all."""
-        return self.encoder.relative_bias is None and there.heads is None and type(block.attention.weighting) is Softmax
-
     def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
+        with self.graph.part(f"layer.{layer}.projections"):
+            hidden = with_gathered(self.products, block, there.hidden, mixed)
         with self.graph.part(f"layer.{layer}.feed_forward"):
-            hidden = completed(self.products, block, self.encoder.spec.activation, there.hidden, mixed)
+            hidden = fed_forward(self.products, block, self.encoder.spec.activation, hidden)
         return replace(there, hidden=hidden)
 
     def _places(self) -> str | None:
-        """0, 1, 2, …: where each piece stands, if anybody will ask. (piece,)"""
+        """0, 1, 2, …: where each piece stands, if anybody will ask. (text, piece); of one text for all where nobody ever leaves"""
         if self.encoder.relative_bias is None and not self.encoder.pruning.restore:
             return None
-        return self.graph.rows(self.graph.ints(*range(self.encoder.spec.max_pieces)), self.graph.ints(0), self.n)
+        graph = self.graph
+        places = graph.constant(np.arange(self.encoder.spec.max_pieces)[None])
+        here = graph.between(places, graph.ints(0), self.texts.n_pieces, axis=1)
+        return here if min(self.plan.pieces) == 1 else graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
 
     def _bias(self, block: Block, there: There) -> str | None:
-        """MPNet's, by where the pieces stood; the same for all layers between which nobody left. (attention_head, query, key)"""
+        """MPNet's, by where the pieces stood; the same for all layers between which nobody left. (text, attention_head, query, key)"""
         bias = self.encoder.relative_bias
         if bias is None:
             return None
@@ -96,4 +101,9 @@ class _Walk:
         if there.origin not in self.biases:
             self.biases[there.origin] = bias_by_distance(self.graph, bias, there.origin, max_pieces=self.encoder.spec.max_pieces)
         whole = self.biases[there.origin]
-        return whole if block.attention.has_all_heads else self.graph.pick(whole, self.graph.ints(*block.attention.heads))
+        return whole if block.attention.has_all_heads else self.graph.pick(whole, self.graph.ints(*block.attention.heads), axis=1)
+
+
+def _is_plain(block: Block, there: There) -> bool:
+    """Whether ONNX's own operator for attention says it all."""
+    return there.heads is None and type(block.attention.weighting) is Softmax

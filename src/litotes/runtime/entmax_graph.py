@@ -20,32 +20,36 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 
 def entmax(graph: Graph, weighting: Entmax, affinity: str) -> str:
-    """Weights of affinities, both (attention_head, query, key)."""
+    """Weights of affinities, both (text, attention_head, query, key)."""
     beta = 1 / (as_array(weighting.alpha).astype(np.float64) - 1)[:, None, None]  # (attention_head, 1, 1)
     best = graph.add("ReduceMax", affinity, graph.ints(-1), keepdims=1)
-    behind = graph.add("Sub", affinity, best)  # −gap (attention_head, query, key)
-    start = graph.add("Add", graph.add("Mul", best, graph.number(0)), graph.constant(beta.astype(np.float32)))
-    reach = _settled(graph, behind, start, beta)
+    behind = graph.add("Sub", affinity, best)  # −gap (text, attention_head, query, key)
+    nothing = graph.add("Mul", best, graph.number(0))  # (text, attention_head, query, 1)
+    reach = _settled(graph, behind, nothing, beta)
     powers, _, total = _powers(graph, behind, reach, beta)
     return graph.add("Div", powers, total)
 
 
-def _settled(graph: Graph, behind: str, start: str, beta: NDArray[np.float64]) -> str:
-    """The reach of every row, (attention_head, query, 1)."""
+def _settled(graph: Graph, behind: str, nothing: str, beta: NDArray[np.float64]) -> str:
+    """The reach of every row, (text, attention_head, query, 1)."""
     body = graph.body()
-    shape: tuple[int | str, ...] = (len(beta), "query", 1)
+    shape: tuple[int | str, ...] = ("text", len(beta), "query", 1)
     body.inputs = [  # named after their layer: the loops of two layers must not share names
         Value(f"round_of_{behind}", np.int64, ()),
         Value(f"unsettled_of_{behind}", np.bool_, ()),
         Value(f"reach_of_{behind}", np.float32, shape),
+        Value(f"over_of_{behind}", np.float32, shape),
     ]
-    reach, unsettled = _round(body, behind, body.inputs[2].name, beta)
-    body.outputs = [Value(unsettled, np.bool_, ()), Value(reach, np.float32, shape)]
-    return graph.add("Loop", graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True)), start, body=body)
+    reach, over = _round(body, behind, body.inputs[2].name, body.inputs[3].name, beta)
+    unsettled = body.add("Greater", body.add("ReduceMax", over, keepdims=0), body.number(0))
+    body.outputs = [Value(unsettled, np.bool_, ()), Value(reach, np.float32, shape), Value(over, np.float32, shape)]
+    start = (graph.add("Add", nothing, graph.constant(beta.astype(np.float32))), graph.add("Add", nothing, graph.number(1)))
+    rounds, at_all = graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True))
+    return graph.add_several("Loop", rounds, at_all, *start, n_outputs=2, body=body)[0]
 
 
-def _round(body: Graph, behind: str, reach: str, beta: NDArray[np.float64]) -> tuple[str, str]:
-    """The next reach, and whether any row needs another round."""
+def _round(body: Graph, behind: str, reach: str, over: str, beta: NDArray[np.float64]) -> tuple[str, str]:
+    """The next reach, and by how much it was over what may remain: a row that was not stays where it is, whatever others need."""
 
     def per_head(values: NDArray[np.float64]) -> str:
         return body.constant(values.astype(np.float32))
@@ -54,14 +58,14 @@ def _round(body: Graph, behind: str, reach: str, beta: NDArray[np.float64]) -> t
     norm = body.add("Pow", total, per_head(1 / beta))
     excess = body.add("Sub", body.add("Mul", body.add("Mul", reach, norm), per_head(1 / beta)), body.number(1))
     step = body.add("Div", body.add("Mul", body.add("Mul", excess, total), per_head(beta)), body.add("Mul", norm, lower))
+    moves = body.add("Greater", over, body.number(0))
     # One more step raises what is left to the power min(β, 2).
-    over = body.add("Sub", excess, per_head(4 * _EPSILON ** (1 / np.minimum(beta, 2))))
-    unsettled = body.add("Greater", body.add("ReduceMax", over, keepdims=0), body.number(0))
-    return body.add("Sub", reach, step), unsettled
+    now_over = body.add("Sub", excess, per_head(4 * _EPSILON ** (1 / np.minimum(beta, 2))))
+    return body.add("Where", moves, body.add("Sub", reach, step), reach), body.add("Where", moves, now_over, over)
 
 
 def _powers(graph: Graph, behind: str, reach: str, beta: NDArray[np.float64]) -> tuple[str, str, str]:
-    """v^β (attention_head, query, key), B and A, (attention_head, query, 1) each."""
+    """v^β (text, attention_head, query, key), B and A, (text, attention_head, query, 1) each."""
     v = graph.add("Relu", graph.add("Add", graph.add("Div", behind, reach), graph.number(1)))
     if (beta == 2).all():
         less = v  # α = 1.5 needs no logarithm

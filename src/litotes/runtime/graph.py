@@ -5,14 +5,14 @@
         wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
         back = graph.add("Relu", wide)
 
-Nodes are named after their part, so that a profile can say where time goes. Constants that are equal are kept once: layers that share
-their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
+Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where time goes. Constants that are equal are
+kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -22,13 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.errors import UserError
+from litotes.runtime.contents import PRODUCER
 
 OPSET = 23
 """The first with an operator for attention (ONNX 1.18)."""
 IR_VERSION = 11
 MICROSOFT = "com.microsoft"
 """The domain of ONNX Runtime's own operators: documented in its ContribOperators.md and there on every processor."""
-_OF_MICROSOFT = frozenset({"FusedMatMul", "MatMulIntegerToFloat"})
+OPERATORS: dict[str, frozenset[str]] = {
+    "": frozenset({
+        "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand",
+        "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max",
+        "Min", "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
+        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK",
+        "Transpose", "Unsqueeze", "Where",
+    }),
+    MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
+}  # fmt: skip
+"""All that is ever written, by domain: a file with any other operator is not ours and is not run (file_check.py)."""
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {np.float32: 1, np.int64: 7, np.bool_: 9, np.float64: 11}
 """How ONNX numbers types (TensorProto.DataType)."""
@@ -80,9 +91,11 @@ class Graph:
         """An operator with one output; gives the output's name. An input that is left out is an empty name."""
         return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
 
-    def add_several(self, op: str, *inputs: str, n_outputs: int, **attributes: Any) -> list[str]:
+    def add_several(self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any) -> list[str]:
+        """An operator with several outputs. Those that are unused are not computed and have no name."""
         number = next(self._numbers)
-        outputs = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        names = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        outputs = ["" if place in unused else name for place, name in enumerate(names)]
         self.nodes.append(Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes))
         return outputs
 
@@ -116,9 +129,9 @@ class Graph:
         """-1: what is left; 0: as it was."""
         return self.add("Reshape", values, self.ints(*shape))
 
-    def rows(self, values: str, start: str, end: str) -> str:
-        """values[start:end] along the first axis; start and end name vectors of one whole number."""
-        return self.add("Slice", values, start, end)
+    def between(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
+        """values[start:end] along an axis; start and end name vectors of one whole number."""
+        return self.add("Slice", values, start, end, self.ints(axis))
 
     def cast(self, values: str, dtype: type[np.generic]) -> str:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
@@ -142,7 +155,7 @@ def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
         _graph_proto(graph, "litotes"),
         opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)],
         ir_version=IR_VERSION,
-        producer_name="litotes",
+        producer_name=PRODUCER,
     )
     onnx.helper.set_model_props(model, dict(facts))
     content: bytes = model.SerializeToString()
@@ -157,13 +170,20 @@ def _graph_proto(graph: Graph, name: str) -> Any:
             node.inputs,
             node.outputs,
             name=node.name,
-            domain=MICROSOFT if node.op in _OF_MICROSOFT else "",
+            domain=_domain_of(node.op),
             **{key: _graph_proto(value, key) if isinstance(value, Graph) else value for key, value in node.attributes.items()},
         )
         for node in graph.nodes
     ]
     constants = [onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()]
     return onnx.helper.make_graph(nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants)
+
+
+def _domain_of(op: str) -> str:
+    for domain, operators in OPERATORS.items():
+        if op in operators:
+            return domain
+    raise ValueError(f"no file with the operator {op} would be run: add it to OPERATORS")
 
 
 def _value_protos(values: Sequence[Value]) -> list[Any]:

@@ -1,8 +1,9 @@
 """Classification heads and calibration in the file: one writer per head, in WRITERS.
 
-    read(products, head, hidden) → one vector for the text, (1, width)
+    read(products, texts, head, hidden) → one vector for every text, (text, width)
 
-The last product, to the logits, is always float32: it is tiny, and what it loses nobody makes good again.
+What comes after that is float32: it is tiny, and what it loses nobody makes good again. Every text is multiplied by itself there, for
+float32 products of several rows add in another order than those of one.
 """
 
 from __future__ import annotations
@@ -23,48 +24,60 @@ from litotes.heads.crosstalk import CrossTalk
 from litotes.heads.linear import Linear
 from litotes.heads.mean import Mean
 from litotes.heads.multitask import Multitask
-from litotes.runtime.block_graph import first_row
 from litotes.runtime.graph import Graph, Value
-from litotes.runtime.products import Float32, Products, as_array
+from litotes.runtime.products import Products, as_array
+from litotes.runtime.texts_graph import Texts
 
 
-def logits_of(products: Products, heads: nn.Module, hidden: str) -> dict[str, str]:
-    """The logits of every task, (1, class). hidden: (piece, width)"""
+def logits_of(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
+    """The logits of every task, (text, class, 1). hidden: (text × piece, width)"""
     if isinstance(heads, CrossTalk):
-        return _crosstalk(products, heads, hidden)
+        return _crosstalk(products, texts, heads, hidden)
     assert isinstance(heads, HeadPerTask)
     logits = {}
     for task, head in heads.items():
         if type(head) not in WRITERS:
             raise UserError(f"The head {type(head).__name__} cannot be exported to ONNX yet: use the torch runtime.")
         assert isinstance(head, Head)
-        logits[task] = Float32(products.graph).one(WRITERS[type(head)](products, head, hidden), head.output)
+        logits[task] = _applied(products.graph, head.output, _column(texts, WRITERS[type(head)](products, texts, head, hidden)))
     return logits
 
 
-def _linear(products: Products, _: Linear, hidden: str) -> str:
-    return first_row(products.graph, hidden)
+def _applied(graph: Graph, layer: nn.Module, column: str) -> str:
+    """W x + b in float32, every text by a product of its own. (text, input, 1) → (text, output, 1)"""
+    assert isinstance(layer, nn.Linear)
+    weight, offset = graph.constant(as_array(layer.weight)), graph.constant(as_array(layer.bias)[:, None])
+    return graph.add("Add", graph.add("MatMul", weight, column), offset)
 
 
-def _mean(products: Products, _: Mean, hidden: str) -> str:
-    return _mean_row(products.graph, hidden)
+def _column(texts: Texts, vectors: str) -> str:
+    """(text, width) → (text, width, 1)"""
+    return texts.shaped(vectors, -1, 1)
 
 
-def _convolution(products: Products, head: Convolution, hidden: str) -> str:
-    return _convolved(products, head.filters, hidden)
+def _linear(_: Products, texts: Texts, head: Linear, hidden: str) -> str:
+    return texts.first(hidden, head.output.in_features)
 
 
-def _bilstm(products: Products, head: BiLSTM, hidden: str) -> str:
+def _mean(_: Products, texts: Texts, head: Mean, hidden: str) -> str:
+    return _mean_piece(texts, texts.apart(hidden, head.output.in_features))
+
+
+def _convolution(products: Products, texts: Texts, head: Convolution, hidden: str) -> str:
+    return _convolved(products, texts, head.filters, hidden)
+
+
+def _bilstm(products: Products, texts: Texts, head: BiLSTM, hidden: str) -> str:
     """The first piece read forwards, which is one step, and the whole text read backwards."""
     graph, width = products.graph, head.lstm.hidden_size
+    steps = graph.add("Transpose", texts.apart(hidden, head.lstm.input_size), perm=[1, 0, 2])  # (piece, text, width)
     ways = []
-    for suffix, direction, rows in (("", "forward", first_row(graph, hidden)), ("_reverse", "reverse", hidden)):
+    for suffix, direction, read in (("", "forward", graph.between(steps, graph.ints(0), graph.ints(1))), ("_reverse", "reverse", steps)):
         inputs, states = (_gates(as_array(getattr(head.lstm, f"weight_{kind}_l0{suffix}"))) for kind in ("ih", "hh"))
         offsets = np.concatenate([_gates(as_array(getattr(head.lstm, f"bias_{kind}_l0{suffix}"))) for kind in ("ih", "hh")])
-        steps = graph.add("Unsqueeze", rows, graph.ints(1))  # (piece, 1, width)
         constants = [graph.constant(values[None]) for values in (inputs, states, offsets)]
-        last = graph.add_several("LSTM", steps, *constants, n_outputs=2, hidden_size=width, direction=direction)[1]
-        ways.append(graph.reshape(last, 1, width))
+        last = graph.add_several("LSTM", read, *constants, n_outputs=2, hidden_size=width, direction=direction)[1]
+        ways.append(graph.reshape(last, -1, width))
     return graph.add("Concat", *ways, axis=1)
 
 
@@ -74,37 +87,36 @@ def _gates(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.concatenate([entering, output, forget, cell])
 
 
-def _crosstalk(products: Products, heads: CrossTalk, hidden: str) -> dict[str, str]:
-    graph, exact = products.graph, Float32(products.graph)
-
-    def relu(rows: str, layer: nn.Module) -> str:
-        assert isinstance(layer, nn.Linear)
-        return graph.add("Relu", exact.one(rows, layer))
-
-    shared = _convolved(products, heads.filters, hidden)
-    views = graph.add("Concat", *(relu(shared, project) for project in heads.projections.values()), axis=1)  # (1, task × width)
-    logits = {}
-    for task, output in heads.outputs.items():
-        assert isinstance(output, nn.Linear)
-        logits[task] = exact.one(relu(views, heads.fusions[task]), output)
-    return logits
-
-
-def _convolved(products: Products, filters: nn.Linear, hidden: str) -> str:
-    """1/n Σ_t ReLU(W [h_{t-1}; h_t; h_{t+1}] + b); beyond the ends stand zeros. (1, width)"""
+def _crosstalk(products: Products, texts: Texts, heads: CrossTalk, hidden: str) -> dict[str, str]:
     graph = products.graph
-    nothing = graph.constant(np.zeros((1, filters.in_features // 3), dtype=np.float32))
-    before = graph.add("Concat", nothing, graph.rows(hidden, graph.ints(0), graph.ints(-1)), axis=0)
-    after = graph.add("Concat", graph.rows(hidden, graph.ints(1), graph.ints(np.iinfo(np.int64).max)), nothing, axis=0)
-    neighbours = graph.add("Concat", before, hidden, after, axis=1)  # (piece, 3 × width)
-    return _mean_row(graph, graph.add("Relu", products.one(neighbours, filters)))
+
+    def relu(column: str, layer: nn.Module) -> str:
+        return graph.add("Relu", _applied(graph, layer, column))
+
+    shared = _column(texts, _convolved(products, texts, heads.filters, hidden))
+    views = graph.add("Concat", *(relu(shared, project) for project in heads.projections.values()), axis=1)  # (text, task × width, 1)
+    return {task: _applied(graph, output, relu(views, heads.fusions[task])) for task, output in heads.outputs.items()}
 
 
-def _mean_row(graph: Graph, rows: str) -> str:
-    return graph.add("ReduceMean", rows, graph.ints(0), keepdims=1)
+def _convolved(products: Products, texts: Texts, filters: nn.Linear, hidden: str) -> str:
+    """1/n Σ_t ReLU(W [h_{t-1}; h_t; h_{t+1}] + b); beyond the ends stand zeros. (text, width)"""
+    graph, width = products.graph, filters.in_features // 3
+    pieces = texts.apart(hidden, width)
+    padded = graph.add("Pad", pieces, graph.ints(1, 1), "", graph.ints(1))  # (text, 1 + piece + 1, width)
+    before = graph.between(padded, graph.ints(0), graph.ints(-2), axis=1)
+    after = graph.between(padded, graph.ints(2), graph.ints(np.iinfo(np.int64).max), axis=1)
+    neighbours = graph.reshape(graph.add("Concat", before, pieces, after, axis=2), -1, 3 * width)  # (text × piece, 3 × width)
+    features = graph.add("Relu", products.one(neighbours, filters))
+    return _mean_piece(texts, texts.apart(features, filters.out_features))
 
 
-WRITERS: dict[type[nn.Module], Callable[[Products, Any, str], str]] = {
+def _mean_piece(texts: Texts, pieces: str) -> str:
+    """(text, piece, width) → (text, width)"""
+    graph = texts.graph
+    return graph.add("Div", texts.total(pieces), graph.cast(graph.add("Shape", pieces, start=1, end=2), np.float32))
+
+
+WRITERS: dict[type[nn.Module], Callable[[Products, Texts, Any, str], str]] = {
     Linear: _linear,
     Mean: _mean,
     Convolution: _convolution,
@@ -114,20 +126,20 @@ WRITERS: dict[type[nn.Module], Callable[[Products, Any, str], str]] = {
 
 
 def answer(graph: Graph, task: Task, calibration: Calibration, logits: str) -> list[Value]:
-    """The outputs of one task: `TASK.logits` (class,) and, where it has labels, `TASK.probabilities` (class,) and `TASK.label` ().
+    """The outputs of one task: `TASK.logits` and, where it has labels, `TASK.probabilities`, (text, class) both, and `TASK.label` (text,).
 
-    In float64, so that a threshold decides as `Calibration.apply` does.
+    In float64, so that a threshold decides as `Calibration.apply` does. logits: (text, class, 1)
     """
-    raw = graph.add_as(f"{task.name}.logits", "Reshape", logits, graph.ints(-1))
-    values = [Value(raw, np.float32, (task.n_outputs,))]
+    raw = graph.add_as(f"{task.name}.logits", "Squeeze", logits, graph.ints(2))
+    values = [Value(raw, np.float32, ("text", task.n_outputs))]
     if task.is_regression:
         return values
     scaled = graph.add("Div", graph.cast(raw, np.float64), graph.constant(np.float64(calibration.temperature)))
-    probabilities = graph.add_as(f"{task.name}.probabilities", "Softmax", scaled, axis=0)
+    probabilities = graph.add_as(f"{task.name}.probabilities", "Softmax", scaled, axis=1)
     if calibration.threshold is None:
-        label = graph.add_as(f"{task.name}.label", "ArgMax", raw, axis=0, keepdims=0)
+        label = graph.add_as(f"{task.name}.label", "ArgMax", raw, axis=1, keepdims=0)
     else:
-        second = graph.pick(probabilities, graph.constant(np.int64(1)))
+        second = graph.pick(probabilities, graph.constant(np.int64(1)), axis=1)
         reached = graph.add("GreaterOrEqual", second, graph.constant(np.float64(calibration.threshold)))
         label = graph.add_as(f"{task.name}.label", "Where", reached, graph.constant(np.int64(1)), graph.constant(np.int64(0)))
-    return [*values, Value(probabilities, np.float64, (task.n_outputs,)), Value(label, np.int64, ())]
+    return [*values, Value(probabilities, np.float64, ("text", task.n_outputs)), Value(label, np.int64, ("text",))]

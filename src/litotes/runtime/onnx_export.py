@@ -1,8 +1,8 @@
 """A model as one ONNX file with everything inside: embeddings, blocks, pruning, heads, calibration.
 
-The graph is written operator by operator from our own modules, for one text at a time without padding:
+The graph is written operator by operator from our own modules, for texts of equal length, one or several, without padding:
 
-    pieces (piece,), segments (piece,)  →  TASK.logits (class,), TASK.probabilities (class,), TASK.label () for every task
+    pieces (text, piece), segments (text, piece)  →  TASK.logits (text, class), TASK.probabilities (text, class), TASK.label (text,)
 
 Nothing is traced, so nothing is in the file but what a text needs. What it was made from stands in its metadata: the sha256 of the
 model folder's weights and tokenizer, so that a file that does not belong to its folder is noticed.
@@ -10,37 +10,48 @@ model folder's weights and tokenizer, so that a file that does not belong to its
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from litotes import __version__
 from litotes.calibration import Calibration
-from litotes.checkpoint import HASHED, Model, load_model
+from litotes.checkpoint import Model, load_model
 from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
+from litotes.description import HASHED
 from litotes.errors import UserError
 from litotes.registry import unknown
-from litotes.runtime.contents import FILE, HASH_OF, PIECES, SEGMENTS
+from litotes.runtime.contents import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
 from litotes.runtime.encoder_graph import encoded
 from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.head_graph import answer, logits_of
 from litotes.runtime.int8 import Int8, inputs_of_layers
 from litotes.runtime.products import Float32, Products
-from litotes.storage import sha256_of, write_bytes
+from litotes.runtime.texts_graph import Texts
+from litotes.storage import sha256_of, write_bytes, write_json
 
 PRECISIONS = ("float32", "int8")
 
 
 def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
-    """Writes `model.onnx` into a model folder. texts: a few dozen for int8 to look at; float32 needs none."""
+    """Writes `model.onnx` into a model folder, unmeasured. texts: a few dozen for int8 to look at; float32 needs none."""
     model = load_model(folder)
     hashes = {name: sha256_of(folder / name) for name in HASHED}
-    write_bytes(folder / FILE, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes))
+    put_down(folder, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes), precision, {})
     return folder / FILE
+
+
+def put_down(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
+    """Writes the file and then the note that it is whole. more: what else the note says."""
+    (folder / NOTE).unlink(missing_ok=True)  # a crash from here on leaves a file that says it was not finished
+    write_bytes(folder / FILE, content)
+    write_json(folder / NOTE, {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision, **more})
 
 
 def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces] = (), made_from: Mapping[str, str]) -> bytes:
@@ -48,18 +59,22 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
     graph = Graph()
     products = _products(graph, model.classifier, precision, texts)
     classifier = model.classifier.eval()
-    graph.inputs = [Value(PIECES, np.int64, ("piece",)), Value(SEGMENTS, np.int64, ("piece",))]
+    spec = classifier.encoder.spec
+    graph.inputs = [Value(name, np.int64, ("text", "piece")) for name in (PIECES, SEGMENTS)]
     with torch.no_grad():
-        hidden = encoded(products, classifier.encoder, firsts_only=classifier.firsts_only)
+        with graph.part("embeddings"):
+            several = Texts(graph, PIECES, most_pieces=spec.max_pieces, n_heads=spec.n_attention_heads)
+        hidden = encoded(products, classifier.encoder, several, firsts_only=classifier.firsts_only)
         with graph.part("head"):
-            logits = logits_of(products, classifier.heads, hidden)
+            logits = logits_of(products, several, classifier.heads, hidden)
             for name, task in classifier.tasks.items():
                 graph.outputs += answer(graph, task, model.calibration.get(name, Calibration()), logits[name])
     facts = {
         "litotes": __version__,
         "precision": precision,
         "tasks": json.dumps({name: list(task.labels) for name, task in classifier.tasks.items()}),
-        "max_pieces": str(classifier.encoder.spec.max_pieces),
+        "max_pieces": str(spec.max_pieces),
+        "calibration": json.dumps({name: calibration.as_json() for name, calibration in model.calibration.items()}),
         **{f"{HASH_OF}{name}": sha256 for name, sha256 in made_from.items()},
     }
     return model_bytes(graph, facts)
@@ -72,4 +87,4 @@ def _products(graph: Graph, classifier: Classifier, precision: str, texts: Seque
         return Float32(graph)
     if not texts:
         raise UserError("int8 has to see how large activations get before it can write them in steps: give it a few dozen texts.")
-    return Int8(graph, inputs_of_layers(classifier.encoder.eval(), texts))
+    return Int8(graph, inputs_of_layers(classifier.eval(), texts))

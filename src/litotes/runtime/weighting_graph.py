@@ -1,8 +1,8 @@
 """Affinities to weights, in the file: one writer per weighting, in WRITERS.
 
-    write(graph, weighting, affinity) → weights, both (attention_head, query, key)
+    write(graph, weighting, affinity) → weights, both (text, attention_head, query, key)
 
-A text is alone here, so every key is live.
+Texts that run together are equally long, so every key is live.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _block_top_k(graph: Graph, weighting: BlockTopK, affinity: str) -> str:
     of_keys = _membership(graph, n_keys, size, shift=0)  # (key, key_block)
     weights = graph.add("Softmax", affinity, axis=-1)
     by_queries = graph.add("MatMul", graph.add("Transpose", of_queries, perm=[1, 0]), weights)
-    mass = graph.add("MatMul", by_queries, of_keys)  # (attention_head, query_block, key_block)
+    mass = graph.add("MatMul", by_queries, of_keys)  # (text, attention_head, query_block, key_block)
     kept = _n_kept(graph, weighting, graph.add("Shape", of_keys, start=-1))
     _, places = graph.add_several("TopK", mass, kept, n_outputs=2, axis=-1)
     nothing = graph.add("Mul", mass, graph.number(0))

@@ -118,6 +118,8 @@ def _named(tensors: Tensors) -> dict[str, Tensor]:
 
 
 def _restore(named: dict[str, Tensor], tensors: Tensors) -> None:
+    # Adam's averages lie beside the parameter; its count of steps only in its fused form.
+    is_fused = any(group.get("fused") for group in tensors.optimizer.param_groups)
     for full_name, tensor in named.items():
         kind, _, name = full_name.partition("/")
         if kind == "best":
@@ -129,5 +131,4 @@ def _restore(named: dict[str, Tensor], tensors: Tensors) -> None:
         else:
             name, _, key = name.rpartition("/")
             parameter = tensors.parameters[name]
-            # Adam counts its steps on the CPU; its averages lie beside the parameter.
-            tensors.optimizer.state[parameter][key] = tensor if key == "step" else tensor.to(parameter.device)
+            tensors.optimizer.state[parameter][key] = tensor.to(parameter.device) if is_fused or key != "step" else tensor

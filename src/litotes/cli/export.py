@@ -1,0 +1,57 @@
+"""`litotes export --model M [--int8]`"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from litotes.cli.numbers import count, percent
+
+if TYPE_CHECKING:
+    from litotes.exporting import Exported
+
+
+def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
+    parser = commands.add_parser("export", parents=[common], help="an ONNX file with the pruning inside, fast on a CPU", allow_abbrev=False)
+    parser.add_argument("--model", required=True, metavar="M", help="a model folder; it gains model.onnx and export.json")
+    parser.add_argument("--int8", action="store_true", help="a quarter of the size, and faster; how many labels change is measured")
+    data = "texts to measure the export on (default: those the model was trained with, held out)"
+    parser.add_argument("--data", metavar="SOURCE", help=data)
+    parser.add_argument("--allow", type=percent, metavar="PERCENT", help="labels that may change (default: none, with --int8 1)")
+    parser.add_argument("--texts", type=count, default=500, metavar="N", help="texts to measure on, at most (default 500)")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, progress
+    from litotes.errors import UserError
+    from litotes.exporting import export_models
+
+    if options.out is not None:
+        raise UserError("An export belongs to its model: it is written into the folder of --model. Leave --out out.")
+    with progress() as watch:
+        exported = export_models(
+            Path(options.model),
+            precision="int8" if options.int8 else "float32",
+            source=options.data,
+            allowed=None if options.allow is None else options.allow / 100,
+            n_texts=options.texts,
+            watch=watch,
+        )
+    if options.json:
+        print_json([one.as_json() for one in exported])
+        return
+    for one in exported:
+        _print(one)
+
+
+def _print(exported: Exported) -> None:
+    from litotes.cli.display import print_table
+
+    rows = []
+    for loss in exported.losses:
+        f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
+        rows.append((loss.task, str(loss.n), f"{loss.n_changed} ({loss.changed:.1%})", f"{loss.largest_difference:.2g}", f1))
+    title = f"{exported.file}, {exported.precision}, {exported.n_bytes / 1e6:.1f} MB; against torch on {exported.measured_on}"
+    print_table(("task", "texts", "labels changed", "largest difference of a probability", "macro-F1"), rows, title=title)

@@ -1,0 +1,172 @@
+"""A model folder gains its ONNX file, and the loss against torch is measured before the file is left there.
+
+model folder → model.onnx, in float32 or int8 → the same held-out texts asked of both → accepted, with the loss beside it, or refused
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.answering import logits_of
+from litotes.calibration import Calibration
+from litotes.checkpoint import Model, load_model
+from litotes.counting import confusion, macro_f1
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.description import HASHED, folders_of
+from litotes.errors import UserError
+from litotes.flow import Example, Task
+from litotes.preparation import prepare
+from litotes.progress import Watch, prefixed, unwatched
+from litotes.recipe import recipe_of
+from litotes.runtime.contents import FILE
+from litotes.runtime.file_check import checked
+from litotes.runtime.onnx_export import put_down, written
+from litotes.runtime.onnx_session import OnnxSession
+from litotes.runtime.processor import n_cores
+from litotes.runtime.workers import Workers
+from litotes.storage import sha256_of
+
+ALLOWED = {"float32": 0.0, "int8": 0.01}
+"""Share of the labels that an export may change, by precision."""
+_N_SEEN = 256
+"""Training texts that int8 looks at; which of an encoder's channels are large, a few dozen show."""
+_CHUNK = 32
+
+
+@dataclass(frozen=True)
+class ExportLoss:
+    """What the export changed in a task. largest_difference: of a probability, or of the number. macro_f1: None without gold labels."""
+
+    task: str
+    n: int
+    n_changed: int
+    largest_difference: float
+    macro_f1: float | None
+    macro_f1_exported: float | None
+
+    @property
+    def changed(self) -> float:
+        return self.n_changed / self.n
+
+
+@dataclass(frozen=True)
+class Exported:
+    """An export that was accepted. measured_on: the texts of `losses`."""
+
+    file: Path
+    precision: str
+    n_bytes: int
+    measured_on: str
+    losses: tuple[ExportLoss, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"file": str(self.file)}
+
+
+def export_models(
+    folder: Path,
+    *,
+    precision: str = "float32",
+    source: str | None = None,
+    allowed: float | None = None,
+    n_texts: int = 500,
+    watch: Watch = unwatched,
+) -> list[Exported]:
+    """Exports the model of a folder, or all of its parts.
+
+    source: where texts come from, to look at (training split) and to measure on (test split); None: those of the model's own recipe, and
+    then its reserved or held-out texts. allowed: the share of labels that may change; None: that of ALLOWED.
+    """
+    return [_export(part, precision, source, allowed, n_texts, prefixed(watch, part.name)) for part in folders_of(folder)]
+
+
+def _export(folder: Path, precision: str, source: str | None, allowed: float | None, n_texts: int, watch: Watch) -> Exported:
+    model = load_model(folder)
+    seen, measured, name = _texts(model, source)
+    seen = seen[:_N_SEEN] if precision == "int8" else []
+    watch("writing the file", 0, 1, "")
+    hashes = {name: sha256_of(folder / name) for name in HASHED}
+    looked_at = model.tokenizer.encode([example.text for example in seen], [example.pair for example in seen])
+    content = written(model, precision=precision, texts=looked_at, made_from=hashes)
+    session = OnnxSession.of(checked(folder / FILE, content))
+    losses = _losses(model, session, measured[:n_texts], watch)
+    limit = ALLOWED[precision] if allowed is None else allowed
+    for loss in losses:
+        if loss.changed > limit:
+            raise UserError(
+                f"In {precision} {loss.n_changed} of {loss.n} labels of {loss.task} change ({loss.changed:.1%}), more than the "
+                f"{limit:.1%} allowed: nothing was exported. Export in float32, or allow it with --allow {loss.changed * 100:.2g}."
+            )
+    note = {"measured_on": name, "loss": {loss.task: asdict(loss) for loss in losses}}
+    put_down(folder, content, precision, note)
+    return Exported(folder / FILE, precision, len(content), name, tuple(losses))
+
+
+def _texts(model: Model, source: str | None) -> tuple[list[Example], list[Example], str]:
+    """Texts to look at, texts to measure on, in an order drawn at random, and where they come from."""
+    if source is not None:
+        corpus = load(source)
+        tasks = [name for name in model.classifier.tasks if name in corpus.tasks]
+        train, test = (list(corpus.where(split=split)) for split in ("train", corpus.test_split()))
+        name = f"the test split of {corpus.name}" if tasks else f"the test split of {corpus.name}, which has no gold labels for this model"
+    elif "recipe" in model.facts:
+        train, test, name = _of_recipe(model)
+    else:
+        raise UserError("The model does not say what it was trained on: give texts to measure the export on with --data SOURCE.")
+    if not train or not test:
+        raise UserError("An export needs training texts to look at and other texts to be measured on: choose another --data.")
+    return random.Random(0).sample(train, len(train)), random.Random(0).sample(test, len(test)), name
+
+
+def _of_recipe(model: Model) -> tuple[list[Example], list[Example], str]:
+    try:
+        prepared = prepare(recipe_of(dict(model.facts["recipe"]), "the model's recipe"))
+    except UserError as error:
+        raise UserError(
+            f"The texts the model was trained on are not there to measure the export on ({error}) Give others: --data SOURCE."
+        ) from error
+    parts: tuple[tuple[str, Corpus | None], ...] = (
+        ("reserved", prepared.reserved),
+        ("held-out", prepared.held_out),
+        ("test", prepared.test),
+    )
+    kind, chosen = next(((kind, part) for kind, part in parts if part is not None), ("", None))
+    return list(prepared.train), [] if chosen is None else list(chosen), f"{kind} texts of {prepared.whole.name}"
+
+
+def _losses(model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch) -> list[ExportLoss]:
+    pieces = model.tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
+    workers = Workers(session, n_cores())
+    parts: list[tuple[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]]] = []
+    for start in range(0, len(pieces), _CHUNK):
+        chunk = pieces[start : start + _CHUNK]
+        parts.append(({task: logits.numpy() for task, logits in logits_of(model, chunk).items()}, workers.logits(chunk)))
+        watch("measuring", min(start + _CHUNK, len(pieces)), len(pieces), "")
+    losses = []
+    for name, task in model.classifier.tasks.items():
+        ours, theirs = (np.concatenate([part[side][name] for part in parts]) for side in (0, 1))
+        losses.append(
+            _loss(task, model.calibration.get(name, Calibration()), ours, theirs, [example.labels.get(name) for example in examples])
+        )
+    return losses
+
+
+def _loss(task: Task, calibration: Calibration, torch_logits: NDArray[Any], logits: NDArray[Any], gold: Sequence[Any]) -> ExportLoss:
+    """logits: (text, class)"""
+    if task.is_regression:
+        return ExportLoss(task.name, len(gold), 0, float(np.abs(torch_logits - logits).max()), None, None)
+    (expected, before), (labels, after) = calibration.apply(torch_logits), calibration.apply(logits)
+    known = np.array([place for place, label in enumerate(gold) if label in task.labels], dtype=np.int64)
+    scores: tuple[float | None, float | None] = (None, None)
+    if len(known):
+        right = np.array([task.labels.index(gold[place]) for place in known])
+        scores = tuple(float(macro_f1(confusion(right, chosen[known], task.n_outputs))) for chosen in (expected, labels))  # type: ignore[assignment]
+    return ExportLoss(task.name, len(gold), int((expected != labels).sum()), float(np.abs(before - after).max()), *scores)

@@ -1,0 +1,64 @@
+"""A model computed by ONNX Runtime from the export in its folder. Nothing here imports torch, so the first answer is there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.calibration import Calibration
+from litotes.data.pieces import Pieces, PieceTokenizer
+from litotes.description import read_description
+from litotes.flow import Task
+from litotes.runtime.contents import FILE
+from litotes.runtime.onnx_session import OnnxSession
+from litotes.runtime.processor import n_cores, this_processor
+from litotes.runtime.runtime import Runtime
+from litotes.runtime.workers import Workers
+from litotes.storage import sha256_of
+
+if TYPE_CHECKING:
+    from litotes.checkpoint import Model
+
+
+class OnnxRuntime(Runtime):
+    """On the CPU. n_workers: texts computed at the same time; None: as many as this process has cores."""
+
+    def __init__(self, folder: Path, *, n_workers: int | None = None) -> None:
+        session = OnnxSession.of_folder(folder)  # checks that the folder's files belong together
+        description = read_description(folder)
+        self._folder, self._precision = folder, session.facts["precision"]
+        self._workers = Workers(session, n_workers or n_cores())
+        self.tasks = {name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()}
+        self.calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
+        self.tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+        self.facts = description["facts"]
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        return self._workers.logits(texts)
+
+    def model(self) -> Model:
+        from litotes.checkpoint import load_model
+
+        return load_model(self._folder)
+
+    def identity(self) -> str:
+        return f"onnx {sha256_of(self._folder / FILE)}"
+
+    def in_words(self) -> str:
+        import onnxruntime
+
+        workers = "1 worker" if self._workers.n == 1 else f"{self._workers.n} workers of one thread each"
+        return f"ONNX Runtime {onnxruntime.__version__}, {workers}; {this_processor().in_words(self._precision)}"
+
+
+def has_export(folder: Path) -> bool:
+    return (folder / FILE).exists()
+
+
+def is_installed() -> bool:
+    return find_spec("onnxruntime") is not None

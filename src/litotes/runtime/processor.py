@@ -1,0 +1,181 @@
+"""What this processor can do, what ONNX Runtime therefore multiplies with, and how many cores this process may use.
+
+ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so nothing here changes an answer: it
+tells a person why a file is fast or slow. Our int8 files multiply unsigned activations by signed weights. The best that is there wins:
+
+    x86       AMX int8, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, SSE        float32: AVX-512, AVX2, SSE
+    aarch64   i8mm (Linux), dot product, NEON                             float32: SME, NEON
+
+bf16 is never used: on aarch64 ONNX Runtime would round float32 products to it if asked (`mlas.enable_gemm_fastmath_arm64_bfloat16`, off
+by default), and eight bits of a number do not keep probabilities within 1e-4 of torch.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+X86: Mapping[str, frozenset[str]] = {
+    "AVX2": frozenset({"avx2", "fma"}),
+    "AVX-512": frozenset({"avx512f", "avx512bw", "avx512dq", "avx512vl"}),
+    "AVX-512 VNNI": frozenset({"avx512_vnni"}),
+    "AVX-VNNI": frozenset({"avx_vnni"}),
+    "AMX int8": frozenset({"amx_tile", "amx_int8"}),
+    "bf16": frozenset({"avx512_bf16"}),
+}
+ARM: Mapping[str, frozenset[str]] = {
+    "NEON": frozenset({"asimd"}),
+    "dot product": frozenset({"asimddp"}),
+    "i8mm": frozenset({"i8mm"}),
+    "bf16": frozenset({"bf16"}),
+    "SVE": frozenset({"sve"}),
+    "SME": frozenset({"sme"}),
+}
+"""Each feature, and the words for it in /proc/cpuinfo, all of which must be there."""
+
+_SYSCTL_ARM = {"AdvSIMD": "asimd", "FEAT_DotProd": "asimddp", "FEAT_I8MM": "i8mm", "FEAT_BF16": "bf16", "FEAT_SME": "sme"}
+_SYSCTL = "/usr/sbin/sysctl"
+
+_IN_PAIRS = "products are added in pairs in 16 bits, which exported weights are chosen to fit: three instructions for one of VNNI"
+_IN_32 = "products are added in 32 bits"
+_INT8 = {
+    "x86": {
+        "AMX int8": f"tiles of {_IN_32}",
+        "AVX-512 VNNI": f"four {_IN_32} at a time",
+        "AVX-512": _IN_PAIRS,
+        "AVX-VNNI": f"four {_IN_32} at a time",
+        "AVX2": _IN_PAIRS,
+        "SSE": "narrow and slow; float32 may be faster",
+    },
+    "aarch64": {
+        "i8mm": f"small matrices of {_IN_32} at a time",
+        "dot product": f"four {_IN_32} at a time",
+        "NEON": "no dot product; float32 may be faster",
+    },
+}
+_FLOAT32 = {
+    "x86": {"AVX-512": "sixteen numbers at a time", "AVX2": "eight numbers at a time", "SSE": "four numbers at a time"},
+    "aarch64": {"SME": "matrices at a time", "NEON": "four numbers at a time"},
+}
+"""By kind of processor, the best first."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """name: as its maker calls it. kind: x86, aarch64 or unknown. features: those of X86 or ARM that every core has."""
+
+    name: str
+    kind: str
+    features: frozenset[str]
+
+    def in_words(self, precision: str) -> str:
+        """What products of that precision are computed with, as one sentence."""
+        choices = (_INT8 if precision == "int8" else _FLOAT32).get(self.kind)
+        if choices is None:
+            return f"{precision} with what ONNX Runtime finds: this processor is unknown."
+        best = next((choice for choice in choices if choice in self.features), list(choices)[-1])
+        without = " without VNNI" if best == "AVX-512" and precision == "int8" else ""
+        unused = "; bf16 is there but left alone, for it is not exact enough" if precision == "float32" and "bf16" in self.features else ""
+        return f"{precision} with {best}{without}: {choices[best]}{unused}."
+
+
+def this_processor() -> Processor:
+    """Of the machine this runs on; what cannot be found out is unknown."""
+    try:
+        if sys.platform == "linux":
+            return from_cpuinfo(Path("/proc/cpuinfo").read_text("utf-8", errors="replace"))
+        if sys.platform == "darwin":
+            asked = subprocess.run([_SYSCTL, "machdep.cpu", "hw.optional"], capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+            return from_sysctl(asked.stdout)
+    except (OSError, subprocess.SubprocessError):
+        pass  # no /proc in this container, no sysctl in this sandbox
+    return Processor(platform.processor() or "unknown", "unknown", frozenset())
+
+
+def from_cpuinfo(text: str) -> Processor:
+    """From what Linux writes: a block of `name : value` lines for every core, x86 with `flags`, aarch64 with `Features`."""
+    blocks = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
+    first = next(iter(blocks), {})
+    name = first.get("model name") or _arm_name(first)
+    for kind, key, known in (("x86", "flags", X86), ("aarch64", "Features", ARM)):
+        cores = [set(block[key].split()) for block in blocks if key in block]
+        if cores:
+            return Processor(name, kind, _features(set.intersection(*cores), known))
+    return Processor(name, "unknown", frozenset())
+
+
+def from_sysctl(text: str) -> Processor:
+    """From what macOS writes, `name: value`: Apple's own processors have `hw.optional.arm.FEAT_…: 1`, Intel's a list of features."""
+    values = dict(_pairs(text))
+    name = values.get("machdep.cpu.brand_string") or "unknown"
+    arm = {word for feature, word in _SYSCTL_ARM.items() if values.get(f"hw.optional.arm.{feature}") == "1"}
+    if arm:
+        return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})  # ONNX Runtime uses it on Linux only
+    intel = f"{values.get('machdep.cpu.features', '')} {values.get('machdep.cpu.leaf7_features', '')}".lower().split()
+    if intel:
+        return Processor(name, "x86", _features({"avx512_vnni" if word == "avx512vnni" else word for word in intel}, X86))
+    return Processor(name, "unknown", frozenset())
+
+
+def n_cores(*, root: Path = Path("/")) -> int:
+    """How many cores this process may keep busy: those of its affinity mask, less what a control group allows (docker --cpus).
+
+    A quota of a core and a half is worth two threads. root: where /proc and /sys are found.
+    """
+    mask = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    return max(1, min([len(mask), *(ceil(quota) for quota in _quotas(root))]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """In cores, of this process's group and of all above it: version 2 of control groups (`cpu.max`) and version 1."""
+    base = root / "sys/fs/cgroup"
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "?", "")
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        for folder in _upwards(base / controllers, path):
+            if controllers:
+                quota, period = _read(folder / "cpu.cfs_quota_us").strip(), _read(folder / "cpu.cfs_period_us").strip()
+            else:
+                quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
+            if quota.isdecimal() and period.isdecimal() and int(period):  # "max" and -1: no limit
+                yield int(quota) / int(period)
+
+
+def _upwards(base: Path, path: str) -> Iterator[Path]:
+    """A group's folder and those above it. Inside a container the path is often one of the host's, of which only `base` is there."""
+    parts = [part for part in path.split("/") if part not in ("", "..")]
+    for depth in range(len(parts), -1, -1):
+        yield base.joinpath(*parts[:depth])
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+def _features(words: Iterable[str], known: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    return frozenset(feature for feature, needed in known.items() if needed <= set(words))
+
+
+def _arm_name(core: Mapping[str, str]) -> str:
+    """Linux knows processors of Arm's kind by numbers only."""
+    if "CPU part" not in core:
+        return "unknown"
+    return f"maker {core.get('CPU implementer', 'unknown')}, part {core['CPU part']}"

@@ -1,0 +1,42 @@
+"""What a predictor asks: pieces in, logits out, by torch or by ONNX Runtime."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.calibration import Calibration
+from litotes.data.pieces import Pieces, PieceTokenizer
+from litotes.flow import Task
+
+if TYPE_CHECKING:
+    from litotes.checkpoint import Model
+
+
+class Runtime(ABC):
+    """A model that is ready to compute. facts: what is known about it (data, recipe, scores)."""
+
+    tasks: Mapping[str, Task]
+    tokenizer: PieceTokenizer
+    calibration: Mapping[str, Calibration]
+    facts: Mapping[str, Any]
+
+    @abstractmethod
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """{task: (text, class)}, texts of any lengths, in the order they came; may be called from several threads."""
+
+    @abstractmethod
+    def model(self) -> Model:
+        """The model itself, in torch: explanations look inside."""
+
+    @abstractmethod
+    def identity(self) -> str:
+        """A name for what decides the answers: equal for equal models that are computed alike."""
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """What computes here, in a sentence."""

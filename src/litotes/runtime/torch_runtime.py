@@ -1,0 +1,45 @@
+"""A model computed by torch: texts packed without padding, on a CPU or a GPU."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from litotes.answering import logits_of
+from litotes.checkpoint import Model
+from litotes.data.pieces import Pieces
+from litotes.runtime.runtime import Runtime
+
+
+class TorchRuntime(Runtime):
+    """On the device given."""
+
+    def __init__(self, model: Model, device: torch.device) -> None:
+        self._model, self._device = model, device
+        model.classifier.to(device).eval()
+        self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
+        self.calibration, self.facts = model.calibration, model.facts
+        self._one_at_a_time = Lock()  # torch itself uses all cores; two batches at once would only share them
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        with self._one_at_a_time:
+            return {task: logits.numpy() for task, logits in logits_of(self._model, texts).items()}
+
+    def model(self) -> Model:
+        return self._model
+
+    def identity(self) -> str:
+        digest = hashlib.sha256(repr(sorted(self.calibration.items())).encode())
+        for name, tensor in self._model.classifier.state_dict().items():
+            digest.update(name.encode())
+            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+        return f"torch {digest.hexdigest()}"
+
+    def in_words(self) -> str:
+        n_threads = f", {torch.get_num_threads()} threads" if self._device.type == "cpu" else ""
+        return f"torch {torch.__version__}, float32 on {self._device}{n_threads}."

@@ -1,0 +1,130 @@
+"""A careful reader of protobuf's wire format, in which ONNX files are written, for files nobody should trust.
+
+    message = field*      field = varint(number · 8 + wire), then by wire: 0 a varint, 2 a varint length and that many bytes, 5 four bytes
+
+A message is read by its `Kind`: the fields that may be there. Everything else is refused, and so is a second value of a field that has
+one (protobuf would merge the two, and what was checked would not be what is used). Nothing is copied but short texts: a message inside
+another is a view of the same bytes. What is wrong is a `ValueError` that says what, for the caller to make a sentence of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+_VARINT, _BYTES, _FOUR_BYTES = 0, 2, 5
+MOST_FIELDS = 1_000_000
+"""Of a whole file, so that the time to read it is bounded: twelve layers take some ten thousand."""
+LONGEST_TEXT = 1 << 20
+"""Bytes of a name or a fact."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number, signed, 64 bits."""
+
+    name: str
+    repeats: bool = False
+    wire = _VARINT
+
+
+@dataclass(frozen=True)
+class Float:
+    """A float32, which nobody here needs to know."""
+
+    name: str
+    repeats: bool = False
+    wire = _FOUR_BYTES
+
+
+@dataclass(frozen=True)
+class Text:
+    """UTF-8."""
+
+    name: str
+    repeats: bool = False
+    wire = _BYTES
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """Another message, or raw numbers: a view."""
+
+    name: str
+    repeats: bool = False
+    wire = _BYTES
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of message: the fields that may be there, by number, and the names of some that may not."""
+
+    name: str
+    fields: Mapping[int, Number | Float | Text | Bytes]
+    refused: Mapping[int, str] = field(default_factory=dict)
+
+
+class WireReader:
+    """Reads the messages of one file and counts their fields."""
+
+    def __init__(self) -> None:
+        self._n_fields = 0
+
+    def read(self, message: memoryview, kind: Kind) -> dict[str, list[Any]]:
+        """The values of a message by the names of its fields; a name is always there, with no values if the message has none."""
+        values: dict[str, list[Any]] = {known.name: [] for known in kind.fields.values()}
+        place = 0
+        while place < len(message):
+            tag, place = _varint(message, place)
+            known = kind.fields.get(tag >> 3)
+            if known is None:
+                what = kind.refused.get(tag >> 3, f"a field with the number {tag >> 3}")
+                raise ValueError(f"{kind.name} has {what}, which litotes never writes")
+            if known.wire != tag & 7:
+                raise ValueError(f"the {known.name} of {kind.name} is of another type")
+            value, place = self._value(message, place, known)
+            if values[known.name] and not known.repeats:
+                raise ValueError(f"{kind.name} has two values for {known.name}")
+            values[known.name].append(value)
+        return values
+
+    def _value(self, message: memoryview, place: int, known: Number | Float | Text | Bytes) -> tuple[Any, int]:
+        self._n_fields += 1
+        if self._n_fields > MOST_FIELDS:
+            raise ValueError(f"it has more than {MOST_FIELDS} fields")
+        if isinstance(known, Number):
+            number, place = _varint(message, place)
+            return number - (1 << 64) * (number >> 63), place
+        length, place = (4, place) if isinstance(known, Float) else _varint(message, place)
+        if length > len(message) - place:
+            raise ValueError(f"{known.name} is said to have {length} bytes, of which {len(message) - place} are there")
+        value = message[place : place + length]
+        return _text(value, known.name) if isinstance(known, Text) else value, place + length
+
+
+def _varint(message: memoryview, place: int) -> tuple[int, int]:
+    """Seven bits a byte, the lowest first, at most 64 bits; and the place behind it."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if place >= len(message):
+            raise ValueError("it ends in the middle of a number")
+        byte = message[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+    else:
+        raise ValueError("it has a number of more than ten bytes")
+    if value >= 1 << 64:
+        raise ValueError("it has a number of more than 64 bits")
+    return value, place
+
+
+def _text(value: memoryview, name: str) -> str:
+    if len(value) > LONGEST_TEXT:
+        raise ValueError(f"{name} is a text of {len(value)} bytes")
+    try:
+        return str(value, "utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{name} is not in UTF-8") from error

@@ -1,0 +1,55 @@
+"""Texts on all cores: every worker computes one group of texts at a time, on one thread.
+
+    texts  →  groups of equal length, the longest first  →  workers  →  logits in the order the texts came
+
+A short text gives one core little to do and two cores less: two threads on one text were slower than one (docs/performance.md), so cores
+are given different texts instead. Texts of equal length share the reading of the weights. The longest groups go first, so that no core
+is left with a long one at the end. The workers share one session: ONNX Runtime computes a call on the thread that makes it, its weights
+are read by all, and a core more costs no memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.data.pieces import Pieces
+from litotes.runtime.onnx_session import OnnxSession
+
+MOST_PIECES = 512
+"""In a group: enough to spread the reading of the weights, few enough to stay in a core's own cache."""
+
+
+class Workers:
+    """n threads over one session."""
+
+    def __init__(self, session: OnnxSession, n: int) -> None:
+        self.session, self.n = session, n
+        self._pool = ThreadPoolExecutor(n, thread_name_prefix="litotes-worker")
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """{task: (text, class)}"""
+        groups = list(groups_of([len(text.ids) for text in texts]))
+        if len(groups) <= 1:  # nothing to share: no detour by another thread
+            computed = [self.session.logits([texts[place] for place in places]) for places in groups]
+        else:
+            computed = list(self._pool.map(lambda places: self.session.logits([texts[place] for place in places]), groups))
+        logits = {task: np.empty((len(texts), n_outputs), dtype=np.float32) for task, n_outputs in self.session.n_outputs.items()}
+        for places, parts in zip(groups, computed, strict=True):
+            for task, values in parts.items():
+                logits[task][places] = values
+        return logits
+
+
+def groups_of(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Places of texts of equal length, the longest first, at most MOST_PIECES in a group of more than one."""
+    by_length: dict[int, list[int]] = defaultdict(list)
+    for place, length in enumerate(lengths):
+        by_length[length].append(place)
+    for length in sorted(by_length, reverse=True):
+        places, size = by_length[length], max(MOST_PIECES // length, 1)
+        yield from (places[start : start + size] for start in range(0, len(places), size))

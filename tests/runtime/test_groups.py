@@ -1,0 +1,76 @@
+"""A text alone = the text in any group of texts of its length: to 1e-5 in float32, to the last bit in int8."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_onnx_equality import KINDS, PRUNED, WEIGHTED
+from tiny_exports import N_PIECES, encoder_of, model_of, session_of, text_of
+
+from litotes.data.pieces import Pieces
+from litotes.heads import HEADS
+from litotes.runtime.onnx_session import OnnxSession
+
+SEEN = [text_of(length) for length in (3, 9, 40, 70)]
+"""What int8 looks at."""
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{f"{head}, {pruning}": (head, PRUNED[pruning]) for head in HEADS for pruning in ("none", "fused and restored")},
+    **{pruning: ("linear", options) for pruning, options in PRUNED.items()},
+    **{f"{family}, pruned": ("linear", {"family": family, **kind, **PRUNED["value"]}) for family, kind in KINDS.items()},
+    "mpnet": ("mean", {"family": "mpnet", **KINDS["mpnet"]}),
+    **{
+        f"{name} {number}": ("mean", {"weighting": name, "weighting_options": options, **PRUNED["few"]})
+        for name, several in WEIGHTED.items()
+        for number, options in enumerate(several)
+    },
+}
+
+
+def group_of(length: int, n: int, seed: int = 0) -> list[Pieces]:
+    ids = np.random.default_rng((seed, length)).integers(0, N_PIECES, (n, length)).tolist()
+    return [Pieces(row, [int(place > length // 2) for place in range(length)], False) for row in ids]
+
+
+def difference(session: OnnxSession, group: list[Pieces]) -> float:
+    together = session.logits(group)
+    alone = [session.logits([text]) for text in group]
+    return max(float(np.abs(together[task] - np.concatenate([one[task] for one in alone])).max()) for task in session.tasks)
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_a_text_alone_is_the_text_in_a_group(case: str, tmp_path: Path) -> None:
+    head, choices = CASES[case]
+    model = model_of(encoder_of(**choices), head=head)
+    exact = session_of(model, tmp_path)
+    small = session_of(model, tmp_path, precision="int8", texts=SEEN)
+    for length, n in ((1, 2), (2, 3), (7, 5), (33, 2), (64, 4), (150, 3)):
+        group = group_of(length, n)
+        assert difference(exact, group) < 1e-5, (length, n)
+        assert difference(small, group) == 0, (length, n)
+
+
+@pytest.fixture(scope="module")
+def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[OnnxSession, OnnxSession]:
+    """In float32 and in int8, with everything that can happen to a piece and to an attention head."""
+    model = model_of(encoder_of(**PRUNED["fused"]), head="crosstalk")
+    folder = tmp_path_factory.mktemp("pruned")
+    return session_of(model, folder), session_of(model, folder, precision="int8", texts=SEEN)
+
+
+@given(length=st.integers(1, 90), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_neighbours_do_not_matter(pruned: tuple[OnnxSession, OnnxSession], length: int, n: int, seed: int, data: st.DataObject) -> None:
+    """Whoever they are, how many they are and in which order they stand."""
+    exact, small = pruned
+    group = group_of(length, n, seed)
+    order = data.draw(st.permutations(range(n)))
+    for session, most in ((exact, 1e-5), (small, 0)):
+        assert difference(session, group) <= most
+        here, there = session.logits(group), session.logits([group[place] for place in order])
+        for task in session.tasks:
+            assert np.abs(here[task][order] - there[task]).max() <= most
