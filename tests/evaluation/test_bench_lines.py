@@ -9,8 +9,9 @@ import pytest
 
 from litotes.evaluation.bench import machine as machine_module
 from litotes.evaluation.bench.lines import MOST_WRITTEN, Bench, Line, Way, take_turns
-from litotes.evaluation.bench.machine import machine, machine_now, n_cores
+from litotes.evaluation.bench.machine import machine, machine_now
 from litotes.progress import unwatched
+from litotes.runtime.processor import n_cores
 
 
 def line(name: str, *ms: float, **more: object) -> Line:
@@ -57,7 +58,7 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
 
 def test_a_machine_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = machine()
-    assert {"processor", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
+    assert {"processor", "model", "features", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
     assert found["n_cores"] == n_cores() >= 1
     assert found == machine(), "runs on one machine are known as such by it"
     assert machine_now().keys() - found.keys() <= {"load_average"}

@@ -1,8 +1,8 @@
 """classify: texts to logits of the same weights, tokenizing included, by everybody who can.
 
 Scheduling is never credited to a graph. `ort-…-1` is what people write: one session with a thread per core, one text at a time.
-`ort-…-1-workers` is the same file with our scheduling: a session of one thread per core, each taking the next text. Our lines are
-compared with both, and pruned lines with our own dense ones too.
+`ort-…-1-workers` is the same file with our scheduling (runtime/workers.py): a worker of one thread per core, texts of equal length
+together, still without padding. Our lines are compared with both, and pruned lines with our own dense ones too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from litotes.evaluation.bench.asking import Asked, Logits, by_length, in_batches, in_threads, longest_first
+from litotes.evaluation.bench.asking import Asked, Logits, by_length, in_batches, longest_first
 from litotes.evaluation.bench.contest import OWN, PACKED, SHORT, Contest
 from litotes.evaluation.bench.limits import OF, limits
 from litotes.evaluation.bench.lines import Bench, Way, take_turns
@@ -65,13 +65,11 @@ def _onnx_runtime(contest: Contest, precision: str, size: int) -> Way:
 
 
 def _onnx_runtime_workers(contest: Contest, precision: str) -> Way:
-    workers = [contest.onnx_runtime(precision, n_threads=1) for _ in range(contest.n_cores)]
-    return _padded(contest, in_threads(workers), 1, precision=precision)
+    return _padded(contest, contest.onnx_runtime_workers(precision, contest.n_cores), 1, precision=precision)
 
 
 def _own_workers(contest: Contest, name: str) -> Way:
-    workers = [contest.own(name, n_threads=1) for _ in range(contest.n_cores)]
-    return _own(contest, in_threads(workers), name, against=rivals(name))
+    return _own(contest, contest.own_workers(name, contest.n_cores), name, against=rivals(name))
 
 
 def rivals(name: str) -> tuple[str, ...]:

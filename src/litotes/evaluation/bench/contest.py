@@ -17,20 +17,22 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
-from litotes.answering import logits_of
 from litotes.data.pieces import Pieces
 from litotes.evaluation.bench import hugging_face, onnx_opponent
 from litotes.evaluation.bench.asking import Asked, Logits
 from litotes.evaluation.bench.lines import Way
-from litotes.evaluation.bench.machine import n_cores
+from litotes.evaluation.bench.onnx_opponent import OpponentSession
 from litotes.evaluation.bench.subject import Subject
 from litotes.runtime.onnx_export import written
 from litotes.runtime.onnx_session import OnnxSession
+from litotes.runtime.processor import n_cores
+from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.runtime.workers import Workers
 
 PACKED = "litotes-packed"
 SHORT = {"float32": "fp32", "int8": "int8"}
@@ -42,7 +44,7 @@ OWN = {
     "litotes-pruned-int8": ("pruned", "int8"),
 }
 """Our files: the names of their lines, and what is in them."""
-N_LOOKED_AT = 32
+N_LOOKED_AT = 64
 """Texts int8 looks at when a file is written."""
 
 
@@ -93,19 +95,24 @@ class Contest:
 
     def onnx_runtime(self, precision: str, *, n_threads: int) -> Asked:
         """The texts of one call are padded."""
-        tokenizer = self.subject.dense.tokenizer
-        session = onnx_opponent.session(self._opponent_files[precision], n_threads=n_threads, padding_piece=self._padding_piece)
-        return lambda texts: session(tokenizer.encode(texts))
+        return self._asking(self._opponent_session(precision, n_threads).logits)
+
+    def onnx_runtime_workers(self, precision: str, n_workers: int) -> Asked:
+        """The opponent's file with our scheduling: texts of equal length together, without padding, one thread a worker."""
+        session = cast("OnnxSession", self._opponent_session(precision, 1))  # is asked for nothing else than one of ours
+        return self._asking(Workers(session, n_workers).logits)
 
     def packed(self) -> Asked:
         """Our dense encoder in torch, as `Predictor` runs it."""
-        model = self.subject.dense
-        return lambda texts: np.concatenate(list(logits_of(model, model.tokenizer.encode(texts)).values()), axis=1)
+        return self._asking(TorchRuntime(self.subject.dense, torch.device("cpu")).logits)
 
     def own(self, name: str, *, n_threads: int) -> Asked:
-        """One of our files, by its name in OWN; one text after the other."""
-        session, tokenizer = OnnxSession.load(self.own_file(name), n_threads), self.subject.dense.tokenizer
-        return lambda texts: np.stack([own_logits(session, pieces) for pieces in tokenizer.encode(texts)])
+        """One of our files, by its name in OWN, for texts of one length."""
+        return self._asking(OnnxSession.load(self.own_file(name), n_threads).logits)
+
+    def own_workers(self, name: str, n_workers: int) -> Asked:
+        """The same for texts of any length, as `Predictor` runs it."""
+        return self._asking(Workers(OnnxSession.load(self.own_file(name)), n_workers).logits)
 
     def own_file(self, name: str) -> Path:
         kind, precision = OWN[name]
@@ -115,6 +122,14 @@ class Contest:
             looked_at = model.tokenizer.encode(self.texts[:N_LOOKED_AT])
             file.write_bytes(written(model, precision=precision, texts=looked_at, made_from={}))
         return file
+
+    def _asking(self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]) -> Asked:
+        """From pieces to texts: the tokenizer before, the tasks side by side after."""
+        tokenizer = self.subject.dense.tokenizer
+        return lambda texts: np.concatenate(list(logits(tokenizer.encode(texts)).values()), axis=1)
+
+    def _opponent_session(self, precision: str, n_threads: int) -> OpponentSession:
+        return OpponentSession(self._opponent_files[precision], n_threads=n_threads, padding_piece=self._padding_piece)
 
     @cached_property
     def _opponent(self) -> hugging_face.Opponent:
@@ -127,11 +142,6 @@ class Contest:
     @property
     def _padding_piece(self) -> int:
         return self.subject.dense.classifier.encoder.spec.padding_piece
-
-
-def own_logits(session: OnnxSession, text: Pieces) -> Logits:
-    """The logits of all tasks side by side. (class,)"""
-    return np.concatenate(list(session.logits(text).values()))
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """growth: how cost grows with the batch and with the cores, tokenizing included.
 
-`…-bN`: batches of N as texts come, each call with all cores. `…-cN`: N workers of one thread each, one text at a time.
+`…-bN`: batches of N as texts come, each call with all cores. `…-cN`: N workers of one thread each, as our files are always run.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from litotes.evaluation.bench.asking import Asked, in_batches, in_threads
+from litotes.evaluation.bench.asking import Asked, in_batches
 from litotes.evaluation.bench.contest import OWN, PACKED, SHORT, Contest
 from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.progress import Watch, unwatched
@@ -37,14 +37,13 @@ def _batches(make: Callable[[], Asked], size: int, texts: tuple[str, ...], alone
 
 
 def _by_cores(contest: Contest, texts: tuple[str, ...]) -> dict[str, Callable[[], Way]]:
-    who: dict[str, Callable[[], Asked]] = {
-        f"ort-{short}": partial(contest.onnx_runtime, precision, n_threads=1) for precision, short in SHORT.items()
-    }
-    who |= {name: partial(contest.own, name, n_threads=1) for name in OWN}
+    who: dict[str, Callable[[int], Asked]] = {}
+    who |= {f"ort-{short}": partial(contest.onnx_runtime_workers, precision) for precision, short in SHORT.items()}
+    who |= {name: partial(contest.own_workers, name) for name in OWN}
     counts = sorted({*(2**power for power in range(contest.n_cores.bit_length()) if 2**power <= contest.n_cores), contest.n_cores})
     return {f"{name}-c{n}": partial(_workers, make, n, texts, f"{name}-c1") for name, make in who.items() for n in counts}
 
 
-def _workers(make: Callable[[], Asked], n_workers: int, texts: tuple[str, ...], alone: str) -> Way:
-    ask = in_threads([make() for _ in range(n_workers)])
+def _workers(make: Callable[[int], Asked], n_workers: int, texts: tuple[str, ...], alone: str) -> Way:
+    ask = make(n_workers)
     return Way(lambda _: ask(texts), against=(alone,) if n_workers > 1 else ())

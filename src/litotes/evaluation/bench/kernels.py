@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from litotes.data.pieces import Pieces
-from litotes.evaluation.bench.contest import own_logits
 from litotes.runtime.onnx_session import OnnxSession
 
 _NODE = re.compile(r"^(?:layer\.\d+\.)?(\w*)/.*_kernel_time$")
@@ -33,7 +32,7 @@ def kernel_ms(file: Path, texts: Sequence[Pieces], *, n_runs: int) -> list[dict[
     session = OnnxSession(opened, opened.get_modelmeta().custom_metadata_map)
     for text in texts:
         for _ in range(n_runs + 1):
-            own_logits(session, text)
+            session.logits([text])
     profile = Path(opened.end_profiling())
     try:
         events = json.loads(profile.read_text("utf-8"))

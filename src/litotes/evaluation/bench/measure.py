@@ -12,9 +12,10 @@ import torch
 from litotes.evaluation.bench import BENCHES, CONTESTS
 from litotes.evaluation.bench.contest import contest
 from litotes.evaluation.bench.lines import Bench
-from litotes.evaluation.bench.machine import machine_now, n_cores
+from litotes.evaluation.bench.machine import machine_now
 from litotes.evaluation.bench.subject import Subject
 from litotes.progress import Watch, unwatched
+from litotes.runtime.processor import n_cores
 
 QUICK: dict[str, dict[str, Any]] = {
     "latency": {"n_runs": 10},

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from litotes.evaluation.bench.asking import Logits
 from litotes.evaluation.bench.hugging_face import Opponent
 
 INPUTS = ("input_ids", "attention_mask")
+ALL_TASKS = "all tasks"
 OPSET = 17
 
 
@@ -51,19 +52,21 @@ def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
     return files
 
 
-def session(file: Path, *, n_threads: int, padding_piece: int) -> Callable[[Sequence[Pieces]], Logits]:
-    """A session over one of the files, from pieces to the logits of all tasks, (text, class). n_threads: the cores one call may use."""
-    import onnxruntime
+class OpponentSession:
+    """A session over one of the files: what `runtime.workers` asks of a session, so that our scheduling can be given to it."""
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-    opened = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    def __init__(self, file: Path, *, n_threads: int, padding_piece: int) -> None:
+        import onnxruntime
 
-    def ask(texts: Sequence[Pieces]) -> Logits:
-        logits: Logits = opened.run(["logits"], _feeds(texts, padding_piece))[0]
-        return logits
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._padding_piece = padding_piece
+        self.n_outputs = {ALL_TASKS: self._session.get_outputs()[0].shape[1]}
 
-    return ask
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, Logits]:
+        """The logits of all tasks side by side, (text, class); texts of different lengths are padded."""
+        return {ALL_TASKS: self._session.run(["logits"], _feeds(texts, self._padding_piece))[0]}
 
 
 def _feeds(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Any]:
