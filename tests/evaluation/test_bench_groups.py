@@ -55,9 +55,8 @@ def test_a_length_that_cannot_be_had_is_told(tiny: pretrained.Pretrained) -> Non
         texts_of_length(["abcdefgh"], tiny.tokenizer, 4, n_texts=1)
 
 
-def test_latency_of_every_length_on_one_thread_and_on_all(everybody: Contest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["litotes.evaluation.bench.latency"], "LENGTHS", (5,))
-    bench = latency(everybody, n_runs=21, n_rounds=1)
+def test_latency_of_every_length_on_one_thread_and_on_all(everybody: Contest) -> None:
+    bench = latency(everybody, lengths=(5,), n_runs=21, n_rounds=1)
     lines = {line.name: line for line in bench.lines}
     who = ["ort-fp32", "ort-int8", *OWN]
     endings = ["", "-all-cores"] if everybody.n_cores > 1 else [""]

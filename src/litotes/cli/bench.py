@@ -17,7 +17,7 @@ CONTESTS = ("classify", "latency", "profile", "growth")
 WHAT = (*CONTESTS, "pcgrad", "entmax", "effective", "attention", "train")
 """The names in `evaluation.bench`, written out: importing those tables takes seconds."""
 N_TEXTS, N_ROUNDS = 256, 5
-N_QUICK_TEXTS, N_QUICK_ROUNDS = 16, 1
+N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:

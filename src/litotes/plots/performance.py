@@ -61,7 +61,7 @@ def parts_figure(lines: Sequence[Line]) -> Figure:
     lengths = sorted({length for found in by_length.values() for length in found})
     if not lengths:
         raise UserError("These lines have no parts to draw: measure them with `litotes bench profile`.")
-    shown = lengths if len(lengths) <= N_LENGTHS else [lengths[len(lengths) // 3], lengths[len(lengths) // 2 + 1], lengths[-1]]
+    shown = sorted({lengths[round(place * (len(lengths) - 1) / N_LENGTHS)] for place in range(1, N_LENGTHS + 1)})
     picture = _picture(4.0 * len(shown), 3.1)
     axes = picture.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for length, ax in zip(shown, axes, strict=True):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import cycle
 
@@ -23,11 +23,13 @@ N_RUNS = 40
 ALL_CORES = "-all-cores"
 
 
-def latency(contest: Contest, *, n_runs: int = N_RUNS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def latency(
+    contest: Contest, *, lengths: Sequence[int] = LENGTHS, n_runs: int = N_RUNS, n_rounds: int = 5, watch: Watch = unwatched
+) -> Bench:
     """n_runs: warm calls a round."""
     own, theirs = cache(contest.own), cache(contest.onnx_runtime)  # a session for all lengths of a file
     makers: dict[str, Callable[[], Way]] = {}
-    for length in LENGTHS:
+    for length in lengths:
         texts = texts_of_length(contest.texts, contest.subject.dense.tokenizer, length, n_texts=N_DIFFERENT)
         makers |= _in_torch(contest, texts, f"-n{length}{ALL_CORES}")
         for n_threads, ending in {contest.n_cores: f"-n{length}{ALL_CORES}", 1: f"-n{length}"}.items():

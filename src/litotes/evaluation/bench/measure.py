@@ -18,8 +18,8 @@ from litotes.progress import Watch, unwatched
 from litotes.runtime.processor import n_cores
 
 QUICK: dict[str, dict[str, Any]] = {
-    "latency": {"n_runs": 10},
-    "profile": {"lengths": (16, 64, 256)},
+    "latency": {"lengths": (12, 50), "n_runs": 10},
+    "profile": {"lengths": (16, 128)},
     "growth": {"sizes": (1, 8)},
     "entmax": {"most_texts": 1},
     "effective": {"most_texts": 1},
