@@ -23,11 +23,10 @@ def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
 
     from litotes.data.packing import by_budget, pack
 
-    device = model.classifier.encoder.embeddings.piece.weight.device
     parts = []
     with torch.inference_mode():
         for places in by_budget([len(text.ids) for text in texts]):
-            batch = pack([texts[place] for place in places], device=device)
+            batch = pack([texts[place] for place in places], device=model.classifier.device)
             parts.append({task: logits.float().cpu() for task, logits in model.classifier(batch).items()})
     tasks = model.classifier.tasks
     return {name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs) for name, task in tasks.items()}

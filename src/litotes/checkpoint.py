@@ -46,6 +46,10 @@ class Model:
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def calibration_of(self, task: str) -> Calibration:
+        """What is done to the logits of a task: nothing, where none was learned."""
+        return self.calibration.get(task, Calibration())
+
 
 def save_model(model: Model, folder: Path, *, card: str) -> None:
     """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from litotes.attention.scene import Look
@@ -30,6 +31,11 @@ class Classifier(nn.Module):
         kind = pick(HEADS, head, "head")
         self.heads = kind.for_tasks(encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout)
         self.firsts_only = kind.firsts_only
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.encoder.device
 
     def forward(self, batch: Batch, *, look: Look | None = None) -> dict[str, Tensor]:
         return self.read(self.encoder(batch, firsts_only=self.firsts_only, look=look))

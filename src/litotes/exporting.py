@@ -153,9 +153,7 @@ def _losses(model: Model, session: OnnxSession, examples: Sequence[Example], wat
     losses = []
     for name, task in model.classifier.tasks.items():
         ours, theirs = (np.concatenate([part[side][name] for part in parts]) for side in (0, 1))
-        losses.append(
-            _loss(task, model.calibration.get(name, Calibration()), ours, theirs, [example.labels.get(name) for example in examples])
-        )
+        losses.append(_loss(task, model.calibration_of(name), ours, theirs, [example.labels.get(name) for example in examples]))
     return losses
 
 

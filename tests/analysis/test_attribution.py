@@ -12,7 +12,7 @@ import torch
 from captum import attr
 from tiny_models import TEXTS, model_of, observations_of
 
-from litotes.analysis.attribution import METHODS, Question
+from litotes.analysis.attribution import METHODS, Question, by_weight
 from litotes.analysis.attribution.gradients import IntegratedGradients, blanked, embedded
 from litotes.analysis.attribution.rollout import rolled_out
 from litotes.analysis.observation import observe
@@ -43,7 +43,7 @@ def assert_sound(name: str, question: Question) -> None:
     weighed = METHODS[name]().weigh(question)
     assert len(weighed.weights) == len(question.read.words)
     assert all(math.isfinite(weight) for weight in (*weighed.weights, *weighed.error.values()))
-    assert sorted(weighed.order) == list(range(len(weighed.weights)))
+    assert sorted(by_weight(weighed.weights)) == list(range(len(weighed.weights)))
     assert METHODS[name].is_signed or min(weighed.weights) >= 0
 
 

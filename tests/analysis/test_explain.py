@@ -35,7 +35,7 @@ def test_the_answer_is_that_of_predict(model: Model, text: str) -> None:
     explanation = predictor.explain(text, **QUICK)
     (expected,) = predictor.predict([text])
     assert explanation.answers == expected.answers
-    assert explanation.answer.probability == explanation.probabilities[str(explanation.answer.label)]
+    assert explanation.answer.probability == pytest.approx(explanation.probabilities[str(explanation.answer.label)], abs=1e-6)
     assert sum(explanation.probabilities.values()) == pytest.approx(1)
     assert len(explanation.layers) == 2
     for layer, maps in enumerate(explanation.layers):

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_onnx_equality import KINDS, PRUNED, WEIGHTED
 from tiny_exports import N_PIECES, encoder_of, model_of, session_of, text_of
 
+from litotes.attention.entmax import Entmax
 from litotes.data.pieces import Pieces
 from litotes.heads import HEADS
+from litotes.runtime.entmax_graph import entmax
+from litotes.runtime.graph import Graph, Value, model_bytes
 from litotes.runtime.onnx_session import OnnxSession
 
 SEEN = [text_of(length) for length in (3, 9, 40, 70)]
@@ -74,3 +78,17 @@ def test_neighbours_do_not_matter(pruned: tuple[OnnxSession, OnnxSession], lengt
         here, there = session.logits(group), session.logits([group[place] for place in order])
         for task in session.tasks:
             assert np.abs(here[task][order] - there[task]).max() <= most
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.25])
+def test_rows_of_entmax_that_are_settled_do_not_wait_for_others(alpha: float) -> None:
+    """Neighbours that need more rounds, or fewer, change not one bit."""
+    graph = Graph()
+    graph.inputs = [Value("affinity", np.float32, ("text", 4, "query", "key"))]
+    graph.outputs = [Value(entmax(graph, Entmax(4, alpha=alpha), "affinity"), np.float32, ("text", 4, "query", "key"))]
+    session = onnxruntime.InferenceSession(model_bytes(graph, {}), providers=["CPUExecutionProvider"])
+    sizes = np.array([0, 1e-3, 0.1, 1, 10, 100])[:, None, None, None]
+    affinity = (np.random.default_rng(0).standard_normal((6, 4, 16, 16)) * sizes).astype(np.float32)
+    (together,) = session.run(None, {"affinity": affinity})
+    for text, weights in zip(affinity, together, strict=True):
+        np.testing.assert_array_equal(session.run(None, {"affinity": text[None]})[0][0], weights)

@@ -194,7 +194,9 @@ HOSTILE: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "remarks": (lambda m: setattr(m, "doc_string", "x"), "number 6"),
     "a long name": (lambda m: setattr(m.graph.node[0], "name", "x" * (1 << 21)), "text of"),
     "names without end": (lambda m: [setattr(n, "name", "x" * (1 << 20)) for n in m.graph.node[:20]], "are tensors"),
-    "a name a terminal obeys": (node("\x1b[31mEvil\n"), "Evil"),
+    "a name of many words": (node("Evil " * 1000), "'Evil Evil"),
+    "a node's name a terminal obeys": (lambda m: setattr(m.graph.node[0], "name", "\x1b]0;evil\x07"), "name has letters"),
+    "a name a terminal obeys": (node("\x1b[31mEvil\n"), "op_type has letters that cannot"),
 }
 
 
@@ -294,6 +296,22 @@ def test_the_whole_file_is_checked_and_is_what_is_run(tmp_path: Path) -> None:
     file.write_bytes(b"exchanged")  # between the check and the use
     before = OnnxSession.of(checked(PATH, WHOLE)).logits([text_of(7)])["sarcasm"]
     np.testing.assert_array_equal(OnnxSession.of(read).logits([text_of(7)])["sarcasm"], before)
+
+
+def test_what_does_not_fit_together_is_one_sentence_and_no_log(capfd: pytest.CaptureFixture[str]) -> None:
+    """Found by ONNX Runtime: when the file is loaded, and when a text is read."""
+    model = proto()
+    model.graph.node[-1].input[0] = "nobody"
+    with pytest.raises(UserError, match=r"no file that litotes exported .*Export the model again"):
+        OnnxSession.of(checked(PATH, model.SerializeToString()))
+    model = proto()
+    looked_up = next(node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == "pieces")
+    model.graph.initializer.append(tensor(np.zeros((3, 32), dtype=np.float32)))
+    looked_up.input[0] = "more"  # a table of three pieces
+    session = OnnxSession.of(checked(PATH, model.SerializeToString()))
+    with pytest.raises(UserError, match=r"cannot read this text .*Export the model again"):
+        session.logits([text_of(9)])
+    assert capfd.readouterr() == ("", "")
 
 
 def written_operators() -> set[str]:

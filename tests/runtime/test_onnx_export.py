@@ -60,7 +60,7 @@ def test_a_folder_gains_a_file_that_belongs_to_it(tiny: pretrained.Pretrained, t
     session = OnnxSession.of_folder(tmp_path, n_threads=2)
     for name in ("model.safetensors", "tokenizer.json"):
         assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
-    assert tuple(session.n_outputs) == ("sarcasm",)
+    assert session.tasks == ("sarcasm",)
     assert session.facts["precision"] == "float32"
     model = load_model(tmp_path)
     (pieces,) = model.tokenizer.encode(["the tea is great"])

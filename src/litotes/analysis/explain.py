@@ -10,8 +10,6 @@ from litotes.analysis.explanation import Explanation, Faithfulness, LayerMaps, S
 from litotes.analysis.observation import Observation, observe
 from litotes.analysis.trace import trace_of
 from litotes.analysis.word_removal import faithfulness, order_of
-from litotes.answering import logits_of
-from litotes.calibration import Calibration
 from litotes.checkpoint import Model
 from litotes.data.pieces import ReadText
 from litotes.errors import UserError
@@ -43,7 +41,7 @@ def explain(
     chosen = chosen_methods(method, methods)
     if not read.words:
         raise UserError("The model's tokenizer finds no word in this text: there is nothing to explain.")
-    observation = observe(model, [read], device=model.classifier.encoder.embeddings.piece.weight.device)[0]
+    observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
     question = Question(model, observation, task, label)
     weighed = {}
@@ -57,7 +55,7 @@ def explain(
         read=read,
         task=task.name,
         answers=answers,
-        probabilities=_probabilities(model, read, task),
+        probabilities=_probabilities(question),
         method=method,
         shadings={name: _shading(name, one, tested.get(name)) for name, one in weighed.items()},
         trace=trace_of(observation),
@@ -77,11 +75,12 @@ def _shading(name: str, weighed: Weighed, tested: Faithfulness | None) -> Shadin
     return Shading(name, METHODS[name].is_signed, weighed.weights, weighed.error, tested)
 
 
-def _probabilities(model: Model, read: ReadText, task: Task) -> dict[str, float]:
+def _probabilities(question: Question) -> dict[str, float]:
+    task = question.task
     if task.is_regression:
         return {}
-    logits = logits_of(model, [read.pieces])[task.name]
-    _, probabilities = model.calibration.get(task.name, Calibration()).apply(logits.numpy())
+    logits = question.observation.logits[task.name][None]  # (1, class)
+    _, probabilities = question.model.calibration_of(task.name).apply(logits.numpy())
     return dict(zip(task.labels, probabilities[0].tolist(), strict=True))
 
 

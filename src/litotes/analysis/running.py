@@ -67,7 +67,11 @@ def table(values: Tensor) -> Table:
     return tuple(numbers(row) for row in values)
 
 
-def with_interval(value: Number, half_width: Number) -> str:
-    """As people read it; one text has no interval."""
-    shown = "unknown" if value is None else f"{value:.3f}"
-    return shown if half_width is None else f"{shown} ± {half_width:.3f}"
+def shown(value: Number, digits: int = 3) -> str:
+    """As people read it."""
+    return "–" if value is None else f"{value:.{digits}f}"
+
+
+def with_interval(value: Number, half_width: Number, digits: int = 3) -> str:
+    """`0.612 ± 0.014`; what was measured on one text has no interval."""
+    return shown(value, digits) if value is None or half_width is None else f"{value:.{digits}f} ± {half_width:.{digits}f}"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import compress
 
 import torch
 
@@ -31,9 +33,14 @@ class Trace:
     left_after: tuple[int | None, ...]
     heads: tuple[tuple[int, ...], ...]
 
+    @cached_property
+    def seen(self) -> tuple[tuple[bool, ...], ...]:
+        """Whether a layer sees the keys and values of a piece. (layer, piece)"""
+        return tuple(tuple(left is None or left >= layer for left in self.left_after) for layer in range(len(self.heads)))
+
     def there(self, layer: int) -> tuple[str, ...]:
-        """The pieces whose keys and values `layer` sees, in writing."""
-        return tuple(piece for piece, left in zip(self.written, self.left_after, strict=True) if left is None or left >= layer)
+        """The pieces `layer` sees, in writing."""
+        return tuple(compress(self.written, self.seen[layer]))
 
 
 def trace_of(observation: Observation) -> Trace:
@@ -93,7 +100,7 @@ class TraceAnalysis(Analysis):
         self.n_texts += 1
         trace = trace_of(observation)
         n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]  # that see each piece
-        self.kept.add(torch.tensor([sum(n > layer for n in n_layers) / len(n_layers) for layer in range(self.n_layers)]))
+        self.kept.add(torch.tensor([sum(row) / len(row) for row in trace.seen]))
         used = torch.zeros(self.n_layers, self.n_attention_heads)
         for layer, heads in enumerate(trace.heads):
             used[layer, list(heads)] = 1.0

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from litotes.analysis.attribution import Question, Weighed
+from litotes.analysis.attribution import Question, Weighed, by_weight
 from litotes.analysis.explanation import Curve, Faithfulness
 from litotes.data.pieces import Pieces
 
@@ -57,9 +57,7 @@ def _answered(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
 
 def order_of(question: Question, weighed: Weighed) -> tuple[int, ...]:
     """The words, the most important one first. A number has no side to speak for: there the size of a weight counts."""
-    if not question.task.is_regression:
-        return weighed.order
-    return Weighed(tuple(abs(weight) for weight in weighed.weights)).order
+    return by_weight([abs(weight) for weight in weighed.weights] if question.task.is_regression else weighed.weights)
 
 
 def _faithfulness(deleted: Sequence[float], kept: Sequence[float]) -> Faithfulness:

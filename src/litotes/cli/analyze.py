@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.numbers import count
-from litotes.cli.selection import add_where, parse_where
+from litotes.cli.selection import add_where, chosen_texts, parse_where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> None:
     tuned_from = options.tuned_from or (model.base if model.base in pretrained.BUNDLED else None)
     needs_base = any(analysis.needs_base for analysis in analyses.values())
     base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
-    corpus = load(options.data)
-    corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
+    corpus = chosen_texts(load(options.data), where)
     with progress() as watch:
         analysed = analyze(
             Subject(Path(options.model).resolve().name, model, base),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.runtimes import add_runtime, load_predictor
-from litotes.cli.selection import add_where, parse_where
+from litotes.cli.selection import add_where, chosen_texts, parse_where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,8 +34,7 @@ def run(options: argparse.Namespace) -> None:
 
     where = parse_where(options.where)
     models = [load_predictor(options, folder) for folder in filter(None, (options.model, options.against))]
-    corpus = load(options.data)
-    corpus = corpus.where(**(where if "split" in where else where | {"split": corpus.test_split()}))
+    corpus = chosen_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:
         judged, *others = [judge(model, corpus, watch=watch) for model in models]

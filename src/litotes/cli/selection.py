@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from litotes.errors import UserError
 from litotes.registry import unknown
+
+if TYPE_CHECKING:
+    from litotes.data.corpus import Corpus
 
 _KEYS = ("variety", "source", "task", "split")
 
@@ -27,3 +31,8 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
             raise UserError(f"--where {part}: {unknown(key, _KEYS, 'key')}")
         chosen.setdefault(key, []).extend(words.split(","))
     return chosen
+
+
+def chosen_texts(corpus: Corpus, where: Mapping[str, Sequence[str]]) -> Corpus:
+    """Those asked for, of the test split unless they name another one."""
+    return corpus.where(**(where if "split" in where else {**where, "split": corpus.test_split()}))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from litotes.analysis.attribution import by_weight
+from litotes.analysis.why.words import segments, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -58,16 +61,11 @@ def shaded_texts(explanation: Explanation) -> Iterator[Text]:
 
     read, shading = explanation.read, explanation.shadings[explanation.method]
     most = max(map(abs, shading.weights)) or 1.0
-    for is_pair, written in ((False, read.text), (True, read.pair)):
-        if written is None:
-            continue
-        shown, end = Text(), 0
-        for word, weight in zip(read.words, shading.weights, strict=True):
-            if word.is_pair == is_pair and word.start >= end:
-                shown.append(visible(written[end : word.start]))
-                shown.append(*_marked(visible(word.written), weight / most, shading))
-                end = word.end
-        yield shown + Text(visible(written[end:]))
+    for is_pair in [False, True] if read.pair is not None else [False]:
+        shown = Text()
+        for part, word in segments(read, is_pair=is_pair):
+            shown.append(visible(part)) if word is None else shown.append(*_marked(visible(part), shading.weights[word] / most, shading))
+        yield shown + Text(visible(unread(read, is_pair=is_pair)))
 
 
 def _marked(word: str, strength: float, shading: Shading) -> tuple[str, str]:
@@ -82,8 +80,8 @@ def _marked(word: str, strength: float, shading: Shading) -> tuple[str, str]:
 
 
 def _word_lines(explanation: Explanation) -> Iterator[str]:
-    shading, words = explanation.shadings[explanation.method], explanation.read.words
-    order = sorted(range(len(words)), key=lambda word: -shading.weights[word])
+    shading = explanation.shadings[explanation.method]
+    order = by_weight(shading.weights)
     if not shading.is_signed:
         yield f"{shading.method}: [*word] counts, [**word] counts most"
         yield f"most: {_told(explanation, order[:N_TOLD])}"
@@ -94,7 +92,7 @@ def _word_lines(explanation: Explanation) -> Iterator[str]:
         yield f"{what}: {_told(explanation, side[:N_TOLD]) or 'no word'}"
 
 
-def _told(explanation: Explanation, words: list[int]) -> str:
+def _told(explanation: Explanation, words: Sequence[int]) -> str:
     shading = explanation.shadings[explanation.method]
     form = "+.3f" if shading.is_signed else ".3f"
     return ", ".join(f"{visible(explanation.read.words[word].written)} {shading.weights[word]:{form}}" for word in words)
@@ -119,8 +117,7 @@ def _faithfulness(shading: Shading) -> tuple[str, str]:
 
 
 def _first_words(explanation: Explanation, shading: Shading) -> list[str]:
-    order = sorted(range(len(shading.weights)), key=lambda word: -shading.weights[word])
-    return [visible(explanation.read.words[word].written) for word in order[:N_TOLD]]
+    return [visible(explanation.read.words[word].written) for word in by_weight(shading.weights)[:N_TOLD]]
 
 
 def visible(text: str) -> str:

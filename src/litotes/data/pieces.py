@@ -81,9 +81,7 @@ class PieceTokenizer:
 
     def encode(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> list[Pieces]:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
-        inputs = [text if pair is None else (text, pair) for text, pair in zip(texts, pairs or [None] * len(texts), strict=True)]
-        encodings = self._tokenizer.encode_batch(inputs)
-        return [Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing)) for encoding in encodings]
+        return [_pieces(encoding) for _, _, encoding in self._encoded(texts, pairs)]
 
     def written(self, texts: Sequence[str]) -> list[list[str]]:
         """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special pieces are left out."""
@@ -95,9 +93,16 @@ class PieceTokenizer:
 
     def read(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> list[ReadText]:
         """The same as `encode`, with the pieces in writing and the words they belong to."""
-        both = list(zip(texts, pairs or [None] * len(texts), strict=True))
-        encodings = self._tokenizer.encode_batch([text if pair is None else (text, pair) for text, pair in both])
-        return [_read(text, pair, encoding) for (text, pair), encoding in zip(both, encodings, strict=True)]
+        return [_read(*encoded) for encoded in self._encoded(texts, pairs)]
+
+    def _encoded(self, texts: Sequence[str], pairs: Sequence[str | None] | None) -> list[tuple[str, str | None, Encoding]]:
+        pairs = pairs or [None] * len(texts)
+        inputs = [text if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)]
+        return list(zip(texts, pairs, self._tokenizer.encode_batch(inputs), strict=True))
+
+
+def _pieces(encoding: Encoding) -> Pieces:
+    return Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing))
 
 
 def _read(text: str, pair: str | None, encoding: Encoding) -> ReadText:
@@ -113,5 +118,4 @@ def _read(text: str, pair: str | None, encoding: Encoding) -> ReadText:
         start += len(written) - len(written.lstrip())  # RoBERTa counts the blank before a word as its beginning
         if written.strip():
             words.append(Word(written.strip(), start, start + len(written.strip()), sequence == 1, tuple(pieces)))
-    pieces_read = Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing))
-    return ReadText(text, pair, pieces_read, tuple(encoding.tokens), tuple(words))
+    return ReadText(text, pair, _pieces(encoding), tuple(encoding.tokens), tuple(words))

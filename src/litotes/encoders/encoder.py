@@ -288,6 +288,11 @@ class Encoder(nn.Module):
             attention.weighting.progress = progress
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.embeddings.piece.weight.device
+
+    @property
     def attentions(self) -> list[Attention]:
         """The attention of every block."""
         return [self._block(number).attention for number in range(self.spec.n_blocks)]

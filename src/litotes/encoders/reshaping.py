@@ -15,7 +15,7 @@ from litotes.errors import UserError
 
 def rebuilt(encoder: Encoder, **choices: Any) -> Encoder:
     """A copy with other choices for the seams (as `EncoderSpec` names them); what a new seam learns starts afresh."""
-    fresh = Encoder(replace(encoder.spec, **choices)).to(next(encoder.parameters()).device)
+    fresh = Encoder(replace(encoder.spec, **choices)).to(encoder.device)
     known = {name: tensor for name, tensor in encoder.state_dict().items() if name in fresh.state_dict()}
     fresh.load_state_dict(known, strict=False)
     return fresh.train(encoder.training)
@@ -32,11 +32,11 @@ def compacted(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder:
     if len(heads_kept) != encoder.spec.n_blocks:
         raise UserError(f"heads_kept names the heads of {len(heads_kept)} blocks, the encoder has {encoder.spec.n_blocks}.")
     kept_lists = tuple(tuple(sorted(kept)) for kept in heads_kept)
-    small = Encoder(replace(encoder.spec, heads_kept=kept_lists)).to(next(encoder.parameters()).device)
+    small = Encoder(replace(encoder.spec, heads_kept=kept_lists)).to(encoder.device)
     state = encoder.state_dict()
     for block, kept in enumerate(kept_lists):
         before = list(encoder.spec.heads_of(block))
-        places = torch.tensor([before.index(head) for head in kept], device=state["embeddings.piece.weight"].device)
+        places = torch.tensor([before.index(head) for head in kept], device=encoder.device)
         for name in [name for name in state if name.startswith(f"blocks.{block}.attention.")]:
             state[name] = _of_heads(name.rpartition("attention.")[2], state[name], places, len(before))
     small.load_state_dict(state)

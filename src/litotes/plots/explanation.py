@@ -136,10 +136,9 @@ def _write_pieces(explanation: Explanation, layer: LayerMaps, ax: Axes) -> None:
 
 def _draw_fading(explanation: Explanation, into: Any) -> None:
     """Layers × words: the share of a word's pieces that a layer sees."""
-    lefts = [[explanation.trace.left_after[piece] for piece in word.pieces] for word in explanation.read.words]
-    n_layers = len(explanation.layers)
-    seen = [[sum(left is None or left >= layer for left in word) / len(word) for word in lefts] for layer in range(n_layers)]
-    bands = draw_bands(seen, [word.written for word in explanation.read.words], into)
+    words = explanation.read.words
+    seen = [[sum(row[piece] for piece in word.pieces) / len(word.pieces) for word in words] for row in explanation.trace.seen]
+    bands = draw_bands(seen, [word.written for word in words], into)
     bands[0].set_title("what each layer still sees of the words", fontsize=10, loc="left")
 
 

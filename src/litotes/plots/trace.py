@@ -37,20 +37,16 @@ def figure(trace: Trace) -> Figure:
     for layer, ax in zip(chosen, squares, strict=True):
         _draw_active(trace, layer, ax)
     _draw_heads(trace, heads_ax)
-    seen = [[float(is_there) for is_there in _there(trace, layer)] for layer in range(n_layers)]
+    seen = [[float(is_there) for is_there in row] for row in trace.seen]
     draw_bands(seen, trace.written, below)[0].set_title("the pieces each layer sees", fontsize=10, loc="left")
     return picture
-
-
-def _there(trace: Trace, layer: int) -> list[bool]:
-    return [left is None or left >= layer for left in trace.left_after]
 
 
 def _draw_active(trace: Trace, layer: int, ax: Axes) -> None:
     """What is gone is neither asked nor looked at: its rows and columns are empty."""
     from matplotlib.colors import ListedColormap
 
-    there = np.array(_there(trace, layer))
+    there = np.array(trace.seen[layer])
     ax.imshow(np.outer(there, there), cmap=ListedColormap([GONE, FOR_LINE]), vmin=0, vmax=1, interpolation="nearest")
     ax.set_title(f"layer {layer + 1}: {there.sum()} of {len(there)} pieces", fontsize=10)
     ax.set_xlabel("key", fontsize=8)

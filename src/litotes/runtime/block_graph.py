@@ -16,7 +16,6 @@ from litotes.errors import UserError
 from litotes.runtime.embedding_graph import normed
 from litotes.runtime.graph import Graph
 from litotes.runtime.products import Products
-from litotes.runtime.texts_graph import Texts
 from litotes.runtime.weighting_graph import weights_of
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
@@ -36,16 +35,15 @@ class Asked:
     value: str
 
     @classmethod
-    def of(cls, products: Products, attention: Attention, texts: Texts, hidden: str, *, firsts_only: bool = False) -> Asked:
-        """hidden: (text × piece, width). firsts_only: the queries of first pieces alone, with the keys and values of all."""
+    def of(cls, products: Products, attention: Attention, hidden: str, *, first: str | None = None) -> Asked:
+        """hidden: rows. first: the rows of first pieces, where they alone have queries; keys and values are those of all."""
         inner, qkv = attention.inner, attention.qkv
         query, key, value = (slice(start, start + inner) for start in (0, inner, 2 * inner))
-        if firsts_only:
-            first = texts.first(hidden, qkv.in_features)
-            rows = [*products.of(first, qkv, query), *products.of(hidden, qkv, key, value)]
-        else:
+        if first is None:
             rows = products.of(hidden, qkv, query, key, value)
-        return cls(*(texts.apart(some, inner) for some in rows))
+        else:
+            rows = [*products.of(first, qkv, query), *products.of(hidden, qkv, key, value)]
+        return cls(*(products.apart(some, inner) for some in rows))
 
 
 @dataclass(frozen=True)
@@ -99,14 +97,14 @@ def _by_hand(graph: Graph, attention: Attention, asked: Asked, bias: str | None,
 
 
 def with_gathered(products: Products, block: Block, hidden: str, mixed: str) -> str:
-    """What each piece was and what its attention gathered, together. (text × piece, width)"""
+    """What each piece was and what its attention gathered, together, as rows. mixed: (text, piece, attention_head × head_width)"""
     graph = products.graph
-    mixed = graph.reshape(mixed, -1, block.attention.inner)
+    mixed = products.joined(mixed, block.attention.inner)
     return normed(graph, graph.add("Add", hidden, products.one(mixed, block.attention.output)), block.attention_norm)
 
 
 def fed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
-    """What each piece makes of that by itself. (text × piece, width)"""
+    """What each piece makes of that by itself. Rows → rows"""
     graph = products.graph
     inner = _activated(graph, activation, products.one(hidden, block.inner))
     return normed(graph, graph.add("Add", hidden, products.one(inner, block.outer)), block.outer_norm)

@@ -12,7 +12,7 @@ from litotes.runtime.texts_graph import Texts
 
 
 def embedded(products: Products, embeddings: Embeddings, texts: Texts, pieces: str, segments: str) -> str:
-    """norm(piece + position + segment), and the projection of families that have one. (text, piece) → (text × piece, width)"""
+    """norm(piece + position + segment), and the projection of families that have one. (text, piece) → rows of width"""
     graph = products.graph
     positions = as_array(embeddings.position.weight)[embeddings.first_position :]
     hidden = products.looked_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
@@ -24,7 +24,7 @@ def embedded(products: Products, embeddings: Embeddings, texts: Texts, pieces: s
             known = graph.add("Min", segments, graph.ints(len(table) - 1))
             hidden = graph.add("Add", hidden, graph.pick(graph.constant(table), known))
     hidden = graph.add("Add", hidden, graph.between(graph.constant(positions), graph.ints(0), texts.n_pieces))
-    hidden = graph.reshape(normed(graph, hidden, embeddings.norm), -1, positions.shape[1])  # (text × piece, embedding_width)
+    hidden = products.joined(normed(graph, hidden, embeddings.norm), positions.shape[1])
     return hidden if embeddings.projection is None else products.one(hidden, embeddings.projection)
 
 

@@ -17,7 +17,7 @@ from litotes.runtime.texts_graph import Texts
 
 
 def encoded(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
-    """Hidden states of every piece the heads read, (text × piece, width); of the first alone where they read nothing else."""
+    """Hidden states of every piece the heads read, as rows; of the first alone where they read nothing else."""
     return _Walk(products, encoder, texts, firsts_only=firsts_only).hidden()
 
 
@@ -28,7 +28,7 @@ class _Walk:
         self.products, self.graph, self.encoder, self.texts, self.firsts_only = products, products.graph, encoder, texts, firsts_only
         plan = encoder.pruning.plan()
         self.plan = plan.to_firsts() if firsts_only else plan
-        self.pruning = PruningGraph(texts, encoder.pruning, self.plan, encoder.spec)
+        self.pruning = PruningGraph(products, texts, encoder.pruning, self.plan, encoder.spec)
         self.biases: dict[str, str] = {}
 
     def hidden(self) -> str:
@@ -45,11 +45,11 @@ class _Walk:
         return self.pruning.restored(there) if there.left else there.hidden
 
     def _layer(self, layer: int, block: Block, there: There) -> There:
-        """(text × piece, width) → (text × piece that stays, width)"""
+        """Rows of all pieces → rows of those that stay"""
         graph = self.graph
         prunes = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
         with graph.part(f"layer.{layer}.projections"):
-            asked = Asked.of(self.products, block.attention, self.texts, there.hidden)
+            asked = Asked.of(self.products, block.attention, there.hidden)
         with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, there)
             if not prunes and _is_plain(block, there):
@@ -62,11 +62,11 @@ class _Walk:
         return self._completed(layer, block, there, mixed)
 
     def _first(self, layer: int, block: Block, there: There) -> str:
-        """The last layer for the first piece alone: exact, for nobody reads the others. (text, width)"""
+        """The last layer for the first piece alone: exact, for nobody reads the others. Rows, one a text"""
         graph = self.graph
         with graph.part(f"layer.{layer}.projections"):
-            asked = Asked.of(self.products, block.attention, self.texts, there.hidden, firsts_only=True)
-            first = replace(there, hidden=self.texts.first(there.hidden, self.encoder.spec.width))
+            first = self._first_rows(there.hidden)
+            asked = Asked.of(self.products, block.attention, there.hidden, first=first)
         with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, there)
             first_bias = None if bias is None else graph.between(bias, graph.ints(0), graph.ints(1), axis=2)
@@ -74,7 +74,11 @@ class _Walk:
                 mixed = attend(graph, block.attention, asked, first_bias)
             else:
                 mixed = observe(graph, block.attention, asked, bias=first_bias, heads=there.heads).mixed
-        return self._completed(layer, block, first, mixed).hidden
+        return self._completed(layer, block, replace(there, hidden=first), mixed).hidden
+
+    def _first_rows(self, hidden: str) -> str:
+        width = self.encoder.spec.width
+        return self.products.joined(self.texts.first(self.products.apart(hidden, width)), width)
 
     def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
         with self.graph.part(f"layer.{layer}.projections"):

@@ -34,6 +34,8 @@ MOST_BYTES = (1 << 31) - 1
 """Of a file: protobuf's own bound."""
 MOST_BESIDE_TENSORS = 1 << 24
 """Bytes of everything but weights; ours have some hundred kilobytes."""
+MOST_LETTERS = 300
+"""Of what is wrong with a file: names in it may be long."""
 _LARGEST_SIDE, _MOST_SIDES = (1 << 31) - 1, 8
 _FLOAT32, _INT64, _FLOAT64 = 1, 7, 11
 _ITEM_BYTES = {_FLOAT32: 4, 2: 1, 3: 1, 6: 4, _INT64: 8, 9: 1, _FLOAT64: 8}
@@ -112,7 +114,7 @@ def checked(path: Path, content: bytes) -> CheckedFile:
     try:
         return CheckedFile(path, content, _FileCheck().facts_of(memoryview(content)))
     except (ValueError, RecursionError) as error:
-        reason = _printable(str(error))
+        reason = str(error)[:MOST_LETTERS]
         raise UserError(f"{path} is no file that litotes exported, or not a whole one: {reason}. Export the model again.") from error
 
 
@@ -291,8 +293,3 @@ def _compare(what: str, values: list[_Value], promised: Mapping[str, tuple[int, 
 
 def _one(message: Message, name: str, default: Any) -> Any:
     return message[name][0] if message[name] else default
-
-
-def _printable(reason: str) -> str:
-    """Names in a hostile file may be long and may hold what a terminal obeys."""
-    return "".join(letter if letter.isprintable() else "�" for letter in reason[:300])

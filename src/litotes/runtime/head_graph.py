@@ -1,6 +1,6 @@
 """Classification heads and calibration in the file: one writer per head, in WRITERS.
 
-    read(products, texts, head, hidden) → one vector for every text, (text, width)
+    read(products, texts, head, hidden) → one vector for every text, (text, width) or (text, 1, width)
 
 What comes after that is float32: it is tiny, and what it loses nobody makes good again. Every text is multiplied by itself there, for
 float32 products of several rows add in another order than those of one.
@@ -30,7 +30,7 @@ from litotes.runtime.texts_graph import Texts
 
 
 def logits_of(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
-    """The logits of every task, (text, class, 1). hidden: (text × piece, width)"""
+    """The logits of every task, (text, class, 1). hidden: rows"""
     if isinstance(heads, CrossTalk):
         return _crosstalk(products, texts, heads, hidden)
     assert isinstance(heads, HeadPerTask)
@@ -51,26 +51,26 @@ def _applied(graph: Graph, layer: nn.Module, column: str) -> str:
 
 
 def _column(texts: Texts, vectors: str) -> str:
-    """(text, width) → (text, width, 1)"""
+    """(text, width) or (text, 1, width) → (text, width, 1)"""
     return texts.shaped(vectors, -1, 1)
 
 
-def _linear(_: Products, texts: Texts, head: Linear, hidden: str) -> str:
-    return texts.first(hidden, head.output.in_features)
+def _linear(products: Products, texts: Texts, head: Linear, hidden: str) -> str:
+    return texts.first(products.apart(hidden, head.output.in_features))
 
 
-def _mean(_: Products, texts: Texts, head: Mean, hidden: str) -> str:
-    return _mean_piece(texts, texts.apart(hidden, head.output.in_features))
+def _mean(products: Products, texts: Texts, head: Mean, hidden: str) -> str:
+    return _mean_piece(texts, products.apart(hidden, head.output.in_features))
 
 
 def _convolution(products: Products, texts: Texts, head: Convolution, hidden: str) -> str:
     return _convolved(products, texts, head.filters, hidden)
 
 
-def _bilstm(products: Products, texts: Texts, head: BiLSTM, hidden: str) -> str:
+def _bilstm(products: Products, _: Texts, head: BiLSTM, hidden: str) -> str:
     """The first piece read forwards, which is one step, and the whole text read backwards."""
     graph, width = products.graph, head.lstm.hidden_size
-    steps = graph.add("Transpose", texts.apart(hidden, head.lstm.input_size), perm=[1, 0, 2])  # (piece, text, width)
+    steps = graph.add("Transpose", products.apart(hidden, head.lstm.input_size), perm=[1, 0, 2])  # (piece, text, width)
     ways = []
     for suffix, direction, read in (("", "forward", graph.between(steps, graph.ints(0), graph.ints(1))), ("_reverse", "reverse", steps)):
         inputs, states = (_gates(as_array(getattr(head.lstm, f"weight_{kind}_l0{suffix}"))) for kind in ("ih", "hh"))
@@ -101,19 +101,20 @@ def _crosstalk(products: Products, texts: Texts, heads: CrossTalk, hidden: str) 
 def _convolved(products: Products, texts: Texts, filters: nn.Linear, hidden: str) -> str:
     """1/n Σ_t ReLU(W [h_{t-1}; h_t; h_{t+1}] + b); beyond the ends stand zeros. (text, width)"""
     graph, width = products.graph, filters.in_features // 3
-    pieces = texts.apart(hidden, width)
+    pieces = products.apart(hidden, width)
     padded = graph.add("Pad", pieces, graph.ints(1, 1), "", graph.ints(1))  # (text, 1 + piece + 1, width)
     before = graph.between(padded, graph.ints(0), graph.ints(-2), axis=1)
     after = graph.between(padded, graph.ints(2), graph.ints(np.iinfo(np.int64).max), axis=1)
-    neighbours = graph.reshape(graph.add("Concat", before, pieces, after, axis=2), -1, 3 * width)  # (text × piece, 3 × width)
-    features = graph.add("Relu", products.one(neighbours, filters))
-    return _mean_piece(texts, texts.apart(features, filters.out_features))
+    neighbours = graph.add("Concat", before, pieces, after, axis=2)  # (text, piece, 3 × width)
+    features = graph.add("Relu", products.one(products.joined(neighbours, 3 * width), filters))
+    return _mean_piece(texts, products.apart(features, filters.out_features))
 
 
 def _mean_piece(texts: Texts, pieces: str) -> str:
     """(text, piece, width) → (text, width)"""
     graph = texts.graph
-    return graph.add("Div", texts.total(pieces), graph.cast(graph.add("Shape", pieces, start=1, end=2), np.float32))
+    n = graph.add("Shape", pieces, start=1, end=2)
+    return graph.add("Div", texts.total(pieces, n), graph.cast(n, np.float32))
 
 
 WRITERS: dict[type[nn.Module], Callable[[Products, Texts, Any, str], str]] = {

@@ -82,7 +82,10 @@ class Inputs:
 
 
 class Int8(Products):
-    """Every layer's weights in int8 with a scale per output; tables in int8 with a scale per row. known: the inputs of every layer."""
+    """Every layer's weights in int8 with a scale per output; tables in int8 with a scale per row. Rows stay (text, piece, width).
+
+    known: the inputs of every layer.
+    """
 
     def __init__(self, graph: Graph, known: Mapping[nn.Linear, Inputs]) -> None:
         super().__init__(graph)
@@ -103,6 +106,12 @@ class Int8(Products):
             rest = (scale, graph.constant(scales[:, 0]), zero, "", graph.constant(corrected))
             products.append(graph.add("MatMulIntegerToFloat", quantised, graph.constant(steps.T), *rest))
         return products
+
+    def joined(self, values: str, width: int) -> str:
+        return values
+
+    def apart(self, rows: str, width: int) -> str:
+        return rows
 
     def looked_up(self, table: Tensor, places: str) -> str:
         graph, rows = self.graph, as_array(table)

@@ -20,7 +20,6 @@ import numpy as np
 import torch
 
 from litotes import __version__
-from litotes.calibration import Calibration
 from litotes.checkpoint import Model, load_model
 from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
@@ -56,19 +55,18 @@ def put_down(folder: Path, content: bytes, precision: str, more: Mapping[str, An
 
 def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces] = (), made_from: Mapping[str, str]) -> bytes:
     """The file's content. made_from: the sha256 of the files the model came from, by name."""
-    graph = Graph()
-    products = _products(graph, model.classifier, precision, texts)
-    classifier = model.classifier.eval()
+    graph, classifier = Graph(), model.classifier.eval()
     spec = classifier.encoder.spec
     graph.inputs = [Value(name, np.int64, ("text", "piece")) for name in (PIECES, SEGMENTS)]
+    with graph.part("embeddings"):
+        group = Texts(graph, PIECES, most_pieces=spec.max_pieces)
+    products = _products(group, classifier, precision, texts)
     with torch.no_grad():
-        with graph.part("embeddings"):
-            several = Texts(graph, PIECES, most_pieces=spec.max_pieces, n_heads=spec.n_attention_heads)
-        hidden = encoded(products, classifier.encoder, several, firsts_only=classifier.firsts_only)
+        hidden = encoded(products, classifier.encoder, group, firsts_only=classifier.firsts_only)
         with graph.part("head"):
-            logits = logits_of(products, several, classifier.heads, hidden)
+            logits = logits_of(products, group, classifier.heads, hidden)
             for name, task in classifier.tasks.items():
-                graph.outputs += answer(graph, task, model.calibration.get(name, Calibration()), logits[name])
+                graph.outputs += answer(graph, task, model.calibration_of(name), logits[name])
     facts = {
         "litotes": __version__,
         "precision": precision,
@@ -80,11 +78,11 @@ def written(model: Model, *, precision: str = "float32", texts: Sequence[Pieces]
     return model_bytes(graph, facts)
 
 
-def _products(graph: Graph, classifier: Classifier, precision: str, texts: Sequence[Pieces]) -> Products:
+def _products(group: Texts, classifier: Classifier, precision: str, texts: Sequence[Pieces]) -> Products:
     if precision not in PRECISIONS:
         raise UserError(unknown(precision, PRECISIONS, "precision"))
     if precision == "float32":
-        return Float32(graph)
+        return Float32(group)
     if not texts:
         raise UserError("int8 has to see how large activations get before it can write them in steps: give it a few dozen texts.")
-    return Int8(graph, inputs_of_layers(classifier.eval(), texts))
+    return Int8(group.graph, inputs_of_layers(classifier, texts))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
 from litotes.runtime.contents import PIECES, SEGMENTS
-from litotes.runtime.file_check import CheckedFile, checked_file, tasks_of
+from litotes.runtime.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
 from litotes.runtime.folder_check import checked_folder
 
 
@@ -23,6 +23,7 @@ class OnnxSession:
         self._session, self.facts = session, facts
         self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(facts).items()}
         """By task: its labels, or one number."""
+        self.tasks = tuple(self.n_outputs)
         self.max_pieces = int(facts["max_pieces"])
 
     @classmethod
@@ -41,6 +42,7 @@ class OnnxSession:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.log_severity_level = 4  # its errors become our sentence; nobody wants them on the terminal as well
         options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
         try:
             return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file.facts)
@@ -58,15 +60,15 @@ class OnnxSession:
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
         }
-        names = [f"{task}.logits" for task in self.n_outputs]
+        names = [f"{task}.logits" for task in self.tasks]
         try:
-            return dict(zip(self.n_outputs, self._session.run(names, feeds), strict=True))
+            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
         except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
             raise UserError(f"The exported model cannot read this text ({_first_line(error)}). Export the model again.") from error
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    return str(error).strip().splitlines()[0][:MOST_LETTERS] if str(error).strip() else type(error).__name__
 
 
 def _onnxruntime() -> Any:

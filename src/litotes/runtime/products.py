@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from litotes.runtime.graph import Graph
+from litotes.runtime.texts_graph import Texts
 
 
 class Products(ABC):
@@ -23,11 +24,19 @@ class Products(ABC):
 
     @abstractmethod
     def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        """X Wᵀ + b, for some of the layer's outputs at a time, (row, output) each: the rows are made ready once for all of them."""
+        """X Wᵀ + b, for some of the layer's outputs at a time: the rows are made ready once for all of them."""
 
     @abstractmethod
     def looked_up(self, table: Tensor, places: str) -> str:
-        """Rows of a large table. (place, width)"""
+        """Entries of a large table. (text, piece) → (text, piece, width)"""
+
+    @abstractmethod
+    def joined(self, values: str, width: int) -> str:
+        """(text, piece, width) as rows: the shape in which `of` takes and gives them."""
+
+    @abstractmethod
+    def apart(self, rows: str, width: int) -> str:
+        """Rows as (text, piece, width)."""
 
     def one(self, rows: str, layer: nn.Linear) -> str:
         """All outputs."""
@@ -36,11 +45,21 @@ class Products(ABC):
 
 
 class Float32(Products):
-    """As torch computes it."""
+    """As torch computes it. Rows are (text × piece, width): only so does ONNX add an offset without another pass."""
+
+    def __init__(self, texts: Texts) -> None:
+        super().__init__(texts.graph)
+        self.texts = texts
 
     def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
         graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
         return [graph.add("Gemm", rows, graph.constant(weight[some].T), graph.constant(offset[some])) for some in outputs]
+
+    def joined(self, values: str, width: int) -> str:
+        return self.graph.reshape(values, -1, width)
+
+    def apart(self, rows: str, width: int) -> str:
+        return self.texts.shaped(rows, -1, width)
 
     def looked_up(self, table: Tensor, places: str) -> str:
         return self.graph.pick(self.graph.constant(as_array(table)), places)

@@ -1,6 +1,4 @@
-"""Texts of equal length in one run of the file: end to end for products, side by side for attention.
-
-    rows (text × piece, width)   ⇄   (text, piece, width)
+"""Texts of equal length in one run of the file, side by side: (text, piece, width).
 
 No padding: every text has as many pieces as every other, and as how many of them stay follows from the length alone, this is still so
 after any pruning. What a text gets must not depend on the others, in int8 not even in the last bit. So sums over pieces are products with
@@ -17,16 +15,11 @@ from litotes.runtime.graph import Graph
 class Texts:
     """n: how many texts there are, n_pieces: how many pieces each of them came with, both (1,), by name."""
 
-    def __init__(self, graph: Graph, pieces: str, *, most_pieces: int, n_heads: int) -> None:
+    def __init__(self, graph: Graph, pieces: str, *, most_pieces: int) -> None:
         """pieces: (text, piece)"""
         self.graph, self.most_pieces = graph, most_pieces
         self.n, self.n_pieces = (graph.add("Shape", pieces, start=axis, end=axis + 1) for axis in (0, 1))
-        self._ones = graph.constant(np.ones(most_pieces * n_heads, dtype=np.float32))
         self._shapes: dict[tuple[int, ...], str] = {}
-
-    def apart(self, rows: str, *shape: int) -> str:
-        """(text × piece, …) → (text, piece, *shape)"""
-        return self.shaped(rows, -1, *shape)
 
     def shaped(self, values: str, *shape: int) -> str:
         """(text × …, …) → (text, *shape), with -1 for what is left."""
@@ -34,17 +27,17 @@ class Texts:
             self._shapes[shape] = self.graph.add("Concat", self.n, self.graph.ints(*shape), axis=0)
         return self.graph.add("Reshape", values, self._shapes[shape])
 
-    def first(self, rows: str, width: int) -> str:
-        """(text × piece, width) → (text, width)"""
-        return self.graph.pick(self.apart(rows, width), self.graph.constant(np.int64(0)), axis=1)
+    def first(self, values: str) -> str:
+        """(text, piece, width) → (text, 1, width)"""
+        return self.graph.between(values, self.graph.ints(0), self.graph.ints(1), axis=1)
 
     def pick(self, values: str, places: str) -> str:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
         graph = self.graph
         return graph.add("GatherND", values, graph.add("Unsqueeze", places, graph.ints(2)), batch_dims=1)
 
-    def total(self, values: str) -> str:
-        """The sum over the pieces, or whatever stands second. (text, piece, width) → (text, width)"""
+    def total(self, values: str, n: str) -> str:
+        """The sum over n pieces, n (1,) by name. (text, …, piece, width) → (text, …, width)"""
         graph = self.graph
-        n = graph.add("Shape", values, start=1, end=2)
-        return graph.add("MatMul", graph.between(self._ones, graph.ints(0), n), values)
+        ones = graph.constant(np.ones(self.most_pieces, dtype=np.float32))
+        return graph.add("MatMul", graph.between(ones, graph.ints(0), n), values)

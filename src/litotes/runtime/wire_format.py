@@ -40,7 +40,7 @@ class Float:
 
 @dataclass(frozen=True)
 class Text:
-    """UTF-8."""
+    """UTF-8 that can be printed."""
 
     name: str
     repeats: bool = False
@@ -125,6 +125,9 @@ def _text(value: memoryview, name: str) -> str:
     if len(value) > LONGEST_TEXT:
         raise ValueError(f"{name} is a text of {len(value)} bytes")
     try:
-        return str(value, "utf-8")
+        text = str(value, "utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{name} is not in UTF-8") from error
+    if not text.isprintable():  # it may end up in a message, and a terminal would obey it
+        raise ValueError(f"{name} has letters that cannot be printed")
+    return text

@@ -25,8 +25,7 @@ def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 5
     """
     classifier.eval()
     attentions = classifier.encoder.attentions
-    device = next(classifier.parameters()).device
-    gates = [torch.ones(attention.n_heads, device=device, requires_grad=True) for attention in attentions]
+    gates = [torch.ones(attention.n_heads, device=classifier.device, requires_grad=True) for attention in attentions]
     hooks = [attention.output.register_forward_pre_hook(_gated(gate)) for attention, gate in zip(attentions, gates, strict=True)]
     total = [torch.zeros_like(gate) for gate in gates]
     n_texts = min(n_texts, len(source.texts))

@@ -4,7 +4,7 @@ from typing import cast
 
 from litotes.analysis.attribution.attention import Effective, Standard, ValueNorm
 from litotes.analysis.attribution.gradients import GradientInput, IntegratedGradients
-from litotes.analysis.attribution.method import Method, Weighed
+from litotes.analysis.attribution.method import Method, Weighed, by_weight
 from litotes.analysis.attribution.question import Question
 from litotes.analysis.attribution.removal import Occlusion, Random
 from litotes.analysis.attribution.rollout import Rollout
@@ -23,7 +23,7 @@ METHODS: dict[str, type[Method]] = {
 CONTROL = "random"
 """What every other method has to beat."""
 
-__all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed", "weighed_by"]
+__all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed", "by_weight", "weighed_by"]
 
 
 def weighed_by(name: str, question: Question) -> Weighed:

@@ -86,10 +86,10 @@ def blanked(question: Question) -> Pieces:
 
 def embedded(question: Question, pieces: Pieces) -> tuple[Tensor, Layout]:
     """h₀, (piece, width), and its layout."""
-    embeddings = question.model.classifier.encoder.embeddings
-    batch = pack([pieces], device=embeddings.piece.weight.device)
+    encoder = question.model.classifier.encoder
+    batch = pack([pieces], device=encoder.device)
     with torch.no_grad():
-        return embeddings(batch), batch.layout
+        return encoder.embeddings(batch), batch.layout
 
 
 def gradient_of(question: Question, hidden: Tensor, layout: Layout) -> Tensor:

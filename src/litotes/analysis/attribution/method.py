@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -20,11 +20,6 @@ class Weighed:
     weights: tuple[float, ...]
     error: Mapping[str, float] = field(default_factory=dict)
 
-    @property
-    def order(self) -> tuple[int, ...]:
-        """The numbers of the words, the one that speaks most for the answer first; of two that are alike, the earlier one."""
-        return tuple(sorted(range(len(self.weights)), key=lambda word: -self.weights[word]))
-
 
 class Method(ABC):
     """Says how much each word counts for an answer. The docstring's first line is what `litotes list methods` shows.
@@ -38,6 +33,11 @@ class Method(ABC):
     @abstractmethod
     def weigh(self, question: Question) -> Weighed:
         """A weight for every word of the text, in order."""
+
+
+def by_weight(weights: Sequence[float]) -> tuple[int, ...]:
+    """The numbers of the words, the one that speaks most for the answer first; of two that are alike, the earlier one."""
+    return tuple(sorted(range(len(weights)), key=lambda word: -weights[word]))
 
 
 def by_word(read: ReadText, by_piece: Tensor) -> tuple[float, ...]:

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from litotes.analysis.observation import Observation
 from litotes.answering import logits_of
-from litotes.calibration import Calibration
 from litotes.checkpoint import Model
 from litotes.data.pieces import Pieces, ReadText
 from litotes.flow import Task
@@ -37,7 +36,7 @@ class Question:
         """The answer the model gives."""
         if task.is_regression:
             return cls(model, observation, task, 0)
-        labels, _ = _calibration(model, task).apply(observation.logits[task.name][None].numpy())
+        labels, _ = model.calibration_of(task.name).apply(observation.logits[task.name][None].numpy())
         return cls(model, observation, task, int(labels[0]))
 
     @property
@@ -48,7 +47,7 @@ class Question:
         """F of every text, from logits (text, class). (text,)"""
         if self.task.is_regression:
             return logits[:, 0]
-        logits = logits / _calibration(self.model, self.task).temperature
+        logits = logits / self.model.calibration_of(self.task.name).temperature
         others = [label for label in range(len(self.task.labels)) if label != self.label]
         return logits[:, self.label] - logits[:, others].logsumexp(-1)
 
@@ -62,7 +61,3 @@ class Question:
         gone = {place for word in words for place in self.read.words[word].pieces}
         stay = [place for place in range(len(pieces.ids)) if place not in gone]
         return Pieces([pieces.ids[place] for place in stay], [pieces.segments[place] for place in stay], pieces.truncated)
-
-
-def _calibration(model: Model, task: Task) -> Calibration:
-    return model.calibration.get(task.name, Calibration())

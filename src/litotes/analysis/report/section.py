@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litotes.analysis.running import Number, Table
+from litotes.analysis.running import Number, Table, shown, with_interval
 from litotes.article.pieces import row, table
 
 
@@ -27,15 +27,6 @@ class Section:
     believed: tuple[str, ...]
     tables: str
     first: tuple[str, ...]
-
-
-def shown(value: Number, digits: int = 3) -> str:
-    return "–" if value is None else f"{value:.{digits}f}"
-
-
-def with_interval(value: Number, half_width: Number, digits: int = 3) -> str:
-    """`0.612 ± 0.014`; what was measured on one text has no interval."""
-    return shown(value, digits) if value is None or half_width is None else f"{value:.{digits}f} ± {half_width:.{digits}f}"
 
 
 def percent(value: Number) -> str:

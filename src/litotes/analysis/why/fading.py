@@ -74,12 +74,11 @@ def _grid_table(rows: Sequence[str], n_layers: int) -> str:
 
 
 def _grid_row(explanation: Explanation, number: int) -> str:
-    word, trace = explanation.read.words[number], explanation.trace
-    lefts = [trace.left_after[piece] for piece in word.pieces]
+    word = explanation.read.words[number]
     cells = ""
-    for layer in range(len(trace.heads)):
-        n_seen = sum(left is None or left >= layer for left in lefts)
-        look, sign = ("all", "■") if n_seen == len(lefts) else ("some", "◧") if n_seen else ("none", "·")
+    for row in explanation.trace.seen:
+        n_seen = sum(row[piece] for piece in word.pieces)
+        look, sign = ("all", "■") if n_seen == len(word.pieces) else ("some", "◧") if n_seen else ("none", "·")
         cells += f'<td class="{look}">{sign}</td>'
     left = explanation.left_at_layer[number]
     return f'<tr><th scope="row" dir="auto">{markup(word.written)}</th>{cells}<td>{"" if left is None else left + 1}</td></tr>'

@@ -75,8 +75,7 @@ def loss_of(classifier: Classifier, texts: TextSet, dense: Mapping[str, Tensor],
 
 def speed_ratios(dense: Classifier, pruned: Sequence[Classifier], texts: TextSet, *, n_rounds: int, watch: Watch) -> list[float]:
     """How many times as fast as the dense classifier each of the others answers the texts, in turns, pieces to logits."""
-    device = next(dense.parameters()).device
-    batches = [texts.batch(places, device) for places in by_budget(texts.lengths, max_texts=32)]
+    batches = [texts.batch(places, dense.device) for places in by_budget(texts.lengths, max_texts=32)]
 
     def all_batches(classifier: Classifier) -> None:
         for batch in batches:

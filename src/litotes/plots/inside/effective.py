@@ -1,4 +1,4 @@
-"""effective: for every attention head, how much of its map does nothing, and how far what is left looks like the whole."""
+"""effective: for every attention head, how long the part of its map is that does nothing, and how far what is left looks like the whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNLIKE = 0.5  # dimensions: below that, a map of null spaces would show one col
 
 
 def figure(result: Effective) -> Figure:
-    share = HeadMap("Share of the map that does nothing", result.null_share)
+    share = HeadMap("Length of what does nothing", result.null_share)
     alike = HeadMap("Likeness of both maps", result.cosine)
     negative = HeadMap("Share of the effective map below 0", result.negative)
     hidden = HeadMap("Dimension of what can hide", result.n_null)

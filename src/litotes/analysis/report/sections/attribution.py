@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from litotes.analysis.report.section import Section, with_interval
+from litotes.analysis.report.section import Section
+from litotes.analysis.running import with_interval
 from litotes.analysis.words import FEWEST, N_WORDS, Pushes
 from litotes.article.pieces import row, table
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from litotes.analysis.observation import KINDS
-from litotes.analysis.report.section import Section, heads_table, size_of, with_interval
+from litotes.analysis.report.section import Section, heads_table, size_of
+from litotes.analysis.running import with_interval
 from litotes.analysis.token_types import FIRST, SEPARATOR, SPECIAL, TokenTypes
 from litotes.article.pieces import row, table
 
