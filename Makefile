@@ -36,8 +36,8 @@ format: $(INSTALLED)  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(INSTALLED)  ## measured side by side: Hugging Face padded against litotes packed
-	$(BIN)/litotes bench classify
+bench: $(INSTALLED)  ## every ratio, measured side by side in one run (add ARGS=--quick for two minutes)
+	$(BIN)/litotes bench $(ARGS) --out runs/bench
 
 clean:  ## remove runs, caches and .venv
 	rm -rf runs $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

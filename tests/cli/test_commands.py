@@ -12,9 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.cli.bench import WHAT
 from litotes.cli.main import main
-from litotes.evaluation.bench import BENCHES
 
 
 @pytest.fixture(scope="module")
@@ -140,35 +138,6 @@ def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture
     assert content
     assert all(content.values())
     assert next(iter(content)) in output_of(capsys, "list", kind)
-
-
-def test_bench_prints_lines_and_machine(capsys: pytest.CaptureFixture[str]) -> None:
-    content = json.loads(output_of(capsys, "bench", "classify", "--texts", "3", "--rounds", "1", "--json"))
-    assert {line["name"] for line in content["lines"]} == {"hf-padded-32", "hf-1", "litotes-dense"}
-    assert all(line["group"] == "classify" and line["ms"] > 0 and line["per_second"] > 0 for line in content["lines"])
-    assert content["machine"]["torch"]
-
-
-def test_every_bench_can_be_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    assert tuple(BENCHES) == WHAT
-    content = json.loads(output_of(capsys, "bench", "pcgrad", "--texts", "3", "--rounds", "1", "--json"))
-    assert {line["name"] for line in content["lines"]} == {"two-backwards", "torchjd", "litotes"}
-
-
-def test_bench_of_entmax_compares_each_length_with_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = ("bench", "entmax", "--texts", "1", "--rounds", "1")
-    names = {line["name"]: line["against"] for line in json.loads(output_of(capsys, *ran, "--json"))["lines"]}
-    for length in ("n128", "n512"):
-        assert names[f"litotes-1.5-{length}"] == [f"package-1.5-{length}", f"package-bisect-{length}"]
-        assert names[f"litotes-1.5-backward-{length}"] == [f"package-1.5-backward-{length}"]
-
-
-def test_bench_leaves_out_what_is_not_installed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    assert main(["bench", "--texts", "2", "--rounds", "1"]) == 0
-    captured = capsys.readouterr()
-    assert "litotes-dense" in captured.out
-    assert "hf-padded-32: left out" in captured.err
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,14 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from litotes.analysis.effective_attention import effective_attention
-from litotes.cli.bench import _table
+from litotes.cli.bench import table
 from litotes.encoders import pretrained
 from litotes.errors import UserError
 from litotes.evaluation.bench.attention import attention
 from litotes.evaluation.bench.effective import by_svd, effective
+from litotes.evaluation.bench.entmax import entmax
 from litotes.evaluation.bench.lines import Bench, Way, take_turns
+from litotes.evaluation.bench.pcgrad import pcgrad
 from litotes.evaluation.bench.train import PASSES, table_of_heads, train
 from litotes.evaluation.cost import flops
 from litotes.heads import HEADS
@@ -93,6 +95,21 @@ def test_effective_compares_each_length_with_its_own(tiny_folder: Path, monkeypa
     }
 
 
+def test_entmax_compares_each_length_with_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["litotes.evaluation.bench.entmax"], "LENGTHS", (8, 16))
+    against = {line.name: line.against for line in entmax(TEXTS[:1], n_rounds=1).lines}
+    for length in ("n8", "n16"):
+        assert against[f"litotes-1.5-{length}"] == (f"package-1.5-{length}", f"package-bisect-{length}")
+        assert against[f"litotes-1.5-backward-{length}"] == (f"package-1.5-backward-{length}",)
+
+
+def test_gradient_surgery_is_compared_with_two_backward_passes(tiny_folder: Path) -> None:
+    bench = pcgrad(TEXTS[:3], encoder=str(tiny_folder), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    assert set(lines) == {"two-backwards", "torchjd", "litotes"}
+    assert set(bench.ratios(lines["litotes"])) == {"two-backwards"}
+
+
 @pytest.mark.parametrize("n_pieces", [30, 70])
 def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -> None:
     torch.manual_seed(0)
@@ -111,11 +128,11 @@ def test_milliseconds_of_a_batch_and_texts_per_second() -> None:
 
 def test_each_comparison_has_a_column_of_its_own(tiny_folder: Path) -> None:
     whole = attention(TEXTS[:4], encoder=str(tiny_folder), n_rounds=1)
-    head, rows = _table(whole)
+    head, rows = table(whole)
     assert head[-2:] == ["as fast as", "as fast as"]
     assert head[3] == "GFLOP"
     by_name = {row[0]: row for row in rows}
     assert by_name["litotes-cascade"][-2].endswith("× hf-padded-32")
     assert by_name["litotes-cascade"][-1].endswith("× litotes-dense")
-    without = Bench(whole.machine, whole.baseline, whole.lines[1:], {})  # transformers absent: columns keep their meaning
-    assert {row[0]: row for row in _table(without)[1]}["litotes-cascade"][-2] == ""
+    without = Bench(whole.baseline, whole.lines[1:], {})  # transformers absent: columns keep their meaning
+    assert {row[0]: row for row in table(without)[1]}["litotes-cascade"][-2] == ""

@@ -10,47 +10,67 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.evaluation.bench.lines import Bench
+    from litotes.evaluation.bench.lines import Bench, Line
+    from litotes.evaluation.bench.subject import Subject
 
-WHAT = ("classify", "pcgrad", "entmax", "effective", "attention", "train")
-"""The names in `evaluation.bench.BENCHES`, written out: importing that table takes seconds."""
+CONTESTS = ("classify", "latency", "profile", "growth")
+WHAT = (*CONTESTS, "pcgrad", "entmax", "effective", "attention", "train")
+"""The names in `evaluation.bench`, written out: importing those tables takes seconds."""
+N_TEXTS, N_ROUNDS = 256, 5
+N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False)
-    parser.add_argument("what", nargs="?", choices=WHAT, default=WHAT[0], metavar="WHAT", help=", ".join(WHAT))
+    parser.add_argument("what", nargs="?", choices=WHAT, metavar="WHAT", help=f"{', '.join(WHAT)} (default: all of them)")
     parser.add_argument("--data", default="sampler", metavar="SOURCE", help="where the texts come from (default: sampler)")
-    parser.add_argument("--texts", type=count, default=256, metavar="N", help="how many, drawn at random (default 256)")
-    parser.add_argument("--rounds", type=count, default=5, metavar="N", help="measured rounds (default 5)")
+    parser.add_argument("--texts", type=count, metavar="N", help=f"how many, drawn at random (default {N_TEXTS})")
+    parser.add_argument("--rounds", type=count, metavar="N", help=f"measured rounds (default {N_ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="few texts, one round: all groups in two minutes")
+    parser.add_argument("--model", metavar="FOLDER", help="a dense model (default: the bundled encoder with a fresh head)")
+    parser.add_argument("--pruned", metavar="FOLDER", help="the model that was pruned from it")
     parser.add_argument("--heads", metavar="NAMES", help="train: heads with commas between, or all (default: linear)")
     parser.add_argument("--batch", type=count, metavar="N", help="train: texts a batch (default 8)")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_table, progress, say
+    from litotes.cli.display import print_json, progress, say
     from litotes.data.sources import load
-    from litotes.evaluation.bench import BENCHES
+    from litotes.evaluation.bench.measure import QUICK, measure
     from litotes.storage import write_json
 
-    more = _of_train(options)
+    what = WHAT if options.what is None else (options.what,)
+    more, subject = (QUICK if options.quick else {}) | {"train": _of_train(options)}, _subject(options)
+    n_texts, n_rounds = (N_QUICK_TEXTS, N_QUICK_ROUNDS) if options.quick else (N_TEXTS, N_ROUNDS)
     corpus = load(options.data)
     chosen = [example.text for example in corpus.where(split=corpus.test_split())]
-    texts = random.Random(options.seed or 0).sample(chosen, min(options.texts, len(chosen)))
+    texts = random.Random(options.seed or 0).sample(chosen, min(options.texts or n_texts, len(chosen)))
     with progress() as watch:
-        result = BENCHES[options.what](texts, n_rounds=options.rounds, watch=watch, **more)
+        result = measure(what, texts, subject=subject, options=more, n_rounds=options.rounds or n_rounds, watch=watch)
     say(f"{name}: left out, `{library}` is not installed." for name, library in result.left_out.items())
+    content = {"data": options.data.partition(":")[0], **result.as_json()}  # where the files lie is nobody's business
     if options.out:
-        write_json(Path(options.out) / "bench.json", result.as_json())
+        write_json(Path(options.out) / "bench.json", content)
     if options.json:
-        print_json(result.as_json())
+        print_json(content)
         return
-    print_table(*_table(result), title=f"{options.what}: texts of {options.data}, {result.machine}")
-    if options.what == "train":
-        from litotes.evaluation.bench.train import table_of_heads
+    print(", ".join(f"{name} {value}" for name, value in result.machine.items()))
+    for name, bench in result.groups.items():
+        _show(name, bench, options.data)
 
-        rows = [(head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}") for head, dense, cascade in table_of_heads(result)]
-        print_table(("head", "dense", "cascade", "cascade / dense"), rows, title=f"seconds for {result.ms_of}")
+
+def _subject(options: argparse.Namespace) -> Subject | None:
+    """Whom contests are about."""
+    from litotes.errors import UserError
+
+    if options.what is not None and options.what not in CONTESTS:
+        if options.model or options.pruned:
+            raise UserError(f"--model and --pruned belong to {', '.join(CONTESTS)}; bench {options.what} has no such choice.")
+        return None
+    from litotes.evaluation.bench.subject import subject_of
+
+    return subject_of(*(Path(folder) if folder else None for folder in (options.model, options.pruned)))
 
 
 def _of_train(options: argparse.Namespace) -> dict[str, Any]:
@@ -60,20 +80,73 @@ def _of_train(options: argparse.Namespace) -> dict[str, Any]:
 
     heads = None if options.heads is None else list(HEADS) if options.heads == "all" else options.heads.split(",")
     given = {name: value for name, value in (("heads", heads), ("batch_texts", options.batch)) if value is not None}
-    if given and options.what != "train":
+    if given and options.what not in (None, "train"):
         raise UserError(f"--heads and --batch belong to `litotes bench train`; bench {options.what} has no such choice.")
     return given
 
 
-def _table(result: Bench) -> tuple[list[str], list[list[str]]]:
-    """Each comparison has a column of its own, by its place among those of a line: what packing gains is never mixed with pruning."""
-    n_columns = max(len(result.against(line)) for line in result.lines)
-    knows_flops = any(line.flops is not None for line in result.lines)
-    head = [result.lines[0].group, f"ms ({result.ms_of})", "texts/s", *(["GFLOP"] if knows_flops else []), *["as fast as"] * n_columns]
-    rows = []
-    for line in result.lines:
-        ratios = result.ratios(line)
-        cells = [f"{ratios[name]:.2f} × {name}" if name in ratios else "" for name in result.against(line)]
-        work = ["" if line.flops is None else f"{line.flops / 1e9:.1f}"] if knows_flops else []
-        rows.append([line.name, f"{line.ms:.0f}", f"{line.per_second:.1f}", *work, *cells, *[""] * (n_columns - len(cells))])
-    return head, rows
+def _show(name: str, bench: Bench, data: str) -> None:
+    from litotes.cli.display import print_table
+
+    print_table(*table(bench), title=f"{name}: texts of {data}; quartiles of the rounds in brackets")
+    for note in bench.notes:
+        print(note)
+    if name == "train":
+        from litotes.evaluation.bench.train import table_of_heads
+
+        rows = [(head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}") for head, dense, cascade in table_of_heads(bench)]
+        print_table(("head", "dense", "cascade", "cascade / dense"), rows, title=f"seconds for {bench.ms_of}")
+
+
+def table(bench: Bench) -> tuple[list[str], list[list[str]]]:
+    """Each comparison has a column of its own, by its place among those of a line: what packing gains is never mixed with pruning.
+
+    What no line has a number for is left out.
+    """
+    columns = {
+        f"ms ({bench.ms_of})": _milliseconds,
+        "texts/s": _per_second,
+        "GFLOP": _work,
+        "of the limit": _share,
+        "same labels": _agreement,
+    }
+    cells = {head: [show(bench, line) for line in bench.lines] for head, show in columns.items()}
+    shown = {head: column for head, column in cells.items() if any(column)}
+    n_comparisons = max(len(bench.against(line)) for line in bench.lines)
+    rows = [
+        [line.name, *(column[place] for column in shown.values()), *_comparisons(bench, line, n_comparisons)]
+        for place, line in enumerate(bench.lines)
+    ]
+    return [bench.lines[0].group, *shown, *["as fast as"] * n_comparisons], rows
+
+
+def _milliseconds(bench: Bench, line: Line) -> str:
+    return f"{_short(line.ms)} ({_short(line.spread.low)}–{_short(line.spread.high)})"
+
+
+def _short(number: float) -> str:
+    """Three digits, or all before the point."""
+    return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _per_second(bench: Bench, line: Line) -> str:
+    return f"{line.per_second:.1f}"
+
+
+def _work(bench: Bench, line: Line) -> str:
+    return "" if line.flops is None else f"{line.flops / 1e9:.1f}"
+
+
+def _share(bench: Bench, line: Line) -> str:
+    share = bench.share_of_limit(line)
+    return "" if share is None else f"{share:.0%}"
+
+
+def _agreement(bench: Bench, line: Line) -> str:
+    return "" if line.agreement is None else f"{line.agreement:.1%}"
+
+
+def _comparisons(bench: Bench, line: Line, n_columns: int) -> list[str]:
+    ratios = bench.ratios(line)
+    names = [*bench.against(line), *[""] * n_columns][:n_columns]
+    return [f"{ratios[name].middle:.2f} × {name}" if name in ratios else "" for name in names]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.checkpoint import Model
-from litotes.evaluation.bench.lines import machine
+from litotes.evaluation.bench.machine import machine
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.frontier.points import Point
 

@@ -15,7 +15,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import rebuilt
 from litotes.evaluation.bench import hugging_face
-from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.evaluation.cost import flops
 from litotes.flow import Batch
 from litotes.progress import Watch, unwatched
@@ -42,7 +42,7 @@ def attention(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 
     ways |= _packed(loaded.encoder, parts)
     with torch.inference_mode():
         lines = take_turns("attention", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), PADDED, lines, left_out)
+    return Bench(PADDED, lines, left_out)
 
 
 def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Way:

@@ -15,7 +15,7 @@ from litotes.attention.scene import Scene
 from litotes.data.packing import pack
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.flow import Batch
 from litotes.progress import Watch, unwatched
 
@@ -27,20 +27,22 @@ MOST_TEXTS = 4
 BATCH = 32
 
 
-def effective(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def effective(
+    texts: Sequence[str], *, encoder: str = "minilm", most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched
+) -> Bench:
     """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces long, normal values.
 
     `maps-standard` and `maps-effective`: the encoder over all texts in batches of 32 with the maps of every layer; tokenizing and packing
     are not timed.
     """
-    n_texts = min(len(texts), MOST_TEXTS)
+    n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
     for length in LENGTHS:
         ways |= _layer(length, n_texts)
     with torch.inference_mode():
         lines = take_turns("effective", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
         lines += take_turns("effective", _walks(texts, encoder), n_texts=len(texts), n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), f"svd-n{LENGTHS[0]}", lines, {})
+    return Bench(f"svd-n{LENGTHS[0]}", lines, {})
 
 
 def by_svd(weights: Tensor, value: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from litotes.attention.simplex import entmax as ours
-from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.progress import Watch, unwatched
 
 LENGTHS = (128, 512)
@@ -18,9 +18,9 @@ SPREAD = 2.0
 """The affinities' standard deviation; those of fine-tuned encoders lie between 1 and 3."""
 
 
-def entmax(texts: Sequence[str], *, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def entmax(texts: Sequence[str], *, most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
     """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the texts say does not matter here."""
-    n_texts = min(len(texts), MOST_TEXTS)
+    n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
     left_out: dict[str, str] = {}
     for length in LENGTHS:
@@ -31,7 +31,7 @@ def entmax(texts: Sequence[str], *, n_rounds: int = 5, watch: Watch = unwatched)
         except ImportError:
             left_out |= dict.fromkeys(_rivals(length), "entmax")
     lines = take_turns("entmax", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), _rivals(LENGTHS[0])[0], lines, left_out)
+    return Bench(_rivals(LENGTHS[0])[0], lines, left_out)
 
 
 def _ours(affinity: Tensor) -> dict[str, Way]:

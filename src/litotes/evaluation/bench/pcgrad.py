@@ -11,7 +11,7 @@ from litotes.classifier import Classifier
 from litotes.data.packing import pack
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
-from litotes.evaluation.bench.lines import Bench, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Way, take_turns
 from litotes.flow import Encoding
 from litotes.heads import HeadPerTask
 from litotes.progress import Watch, unwatched
@@ -64,4 +64,4 @@ def pcgrad(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, 
 
         ways["torchjd"] = Way(theirs, forward)
     lines = take_turns("pcgrad", ways, n_texts=batch.layout.n_texts, n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), "two-backwards", lines, left_out)
+    return Bench("two-backwards", lines, left_out)

@@ -22,7 +22,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import rebuilt
 from litotes.evaluation.bench import hugging_face
-from litotes.evaluation.bench.lines import Bench, Line, Way, machine, take_turns
+from litotes.evaluation.bench.lines import Bench, Line, Way, take_turns
 from litotes.evaluation.cost import flops
 from litotes.heads import HEADS
 from litotes.progress import Watch, unwatched
@@ -67,7 +67,7 @@ def train(
             except ImportError:
                 left_out[PADDED] = "transformers"
         lines += take_turns("train", ways, n_texts=len(pieces), n_batches=len(parts), n_rounds=n_rounds, watch=watch)
-    return Bench(machine(), PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
+    return Bench(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
 
 
 def name_of(kind: str, head: str) -> str:

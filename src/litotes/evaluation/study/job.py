@@ -23,7 +23,7 @@ from litotes.data.corpus import Axis, Corpus, example_key, name_along
 from litotes.data.sources import load
 from litotes.device import choose_device
 from litotes.errors import UserError
-from litotes.evaluation.bench.lines import machine
+from litotes.evaluation.bench.machine import machine
 from litotes.evaluation.evaluate import Judged, check_labels, judge
 from litotes.evaluation.study.plan import Study, TestedOn, hashed, shown
 from litotes.predictor import Predictor

@@ -1,0 +1,89 @@
+"""profile: where the time of one text goes, by its length, on one thread: tokenizing, the parts of the graph, and what is around them.
+
+`around` is what is left: Python, the handing over of numbers, and ONNX Runtime between its operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from litotes.evaluation.bench.asking import Asked
+from litotes.evaluation.bench.contest import OWN, SHORT, Contest
+from litotes.evaluation.bench.kernels import kernel_ms
+from litotes.evaluation.bench.limits import OF, limits
+from litotes.evaluation.bench.lines import N_COLD, Bench, Line, Way, take_turns
+from litotes.evaluation.bench.sized_texts import texts_of_length
+from litotes.evaluation.cost import flops
+from litotes.progress import Watch, unwatched
+
+LENGTHS = (8, 16, 32, 64, 128, 256, 512)
+PARTS = ("tokenizing", "embeddings", "projections", "attention", "feed_forward", "selection", "head", "other", "around")
+"""In the order a text meets them; a file need not have all."""
+TOKENIZING = "tokenizing"
+RUNS_A_ROUND = 8 + N_COLD
+N_PROFILED = 10
+
+
+def profile(contest: Contest, *, lengths: Sequence[int] = LENGTHS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+    """A text of each length: whole calls by our files and by ONNX Runtime's of the Hugging Face model, and the parts of ours."""
+    tokenizer = contest.subject.dense.tokenizer
+    texts = {
+        length: texts_of_length(contest.texts, tokenizer, length, n_texts=1)[0] for length in lengths if length <= tokenizer.max_pieces
+    }
+    ways, left_out = contest.present(_makers(contest, texts))
+    ways |= {f"{TOKENIZING}-n{length}": Way(_encoding(contest, text), against=()) for length, text in texts.items()}
+    lines = take_turns("profile", ways, n_texts=1, n_rounds=n_rounds, n_runs=RUNS_A_ROUND, watch=watch)
+    if contest.missing_for("litotes-dense") is None:
+        lines = _with_parts(contest, lines, texts, watch) + limits("profile", n_threads=1, watch=watch)
+    return Bench(lines[0].name, lines, left_out, ms_of="one text", notes=contest.subject.notes)
+
+
+def _makers(contest: Contest, texts: Mapping[int, str]) -> dict[str, Callable[[], Way]]:
+    """A session for all lengths of a file."""
+    own, theirs = cache(partial(contest.own, n_threads=1)), cache(partial(contest.onnx_runtime, n_threads=1))
+    makers: dict[str, Callable[[], Way]] = {}
+    for length, text in texts.items():
+        for precision, short in SHORT.items():
+            makers[f"ort-{short}-n{length}"] = partial(_their_way, contest, theirs, precision, text, length)
+        for name in OWN:
+            makers[f"{name}-n{length}"] = partial(_own_way, contest, own, name, text, length)
+    return makers
+
+
+def _their_way(contest: Contest, session: Callable[[str], Asked], precision: str, text: str, length: int) -> Way:
+    ask, cost = session(precision), flops(contest.subject.dense.classifier.encoder, [length]).total
+    return Way(lambda _: ask([text]), against=(), flops=cost, limit=OF[precision])
+
+
+def _own_way(contest: Contest, session: Callable[[str], Asked], name: str, text: str, length: int) -> Way:
+    kind, precision = OWN[name]
+    ask, classifier = session(name), contest.subject.of(kind).classifier
+    cost = flops(classifier.encoder, [length], firsts_only=classifier.firsts_only).total
+    return Way(lambda _: ask([text]), against=(f"ort-{SHORT[precision]}-n{length}",), flops=cost, limit=OF[precision])
+
+
+def _encoding(contest: Contest, text: str) -> Callable[[object], object]:
+    return lambda _: contest.subject.dense.tokenizer.encode([text])
+
+
+def _with_parts(contest: Contest, lines: Sequence[Line], texts: Mapping[int, str], watch: Watch) -> tuple[Line, ...]:
+    """Our lines with their parts. They are those of the quickest runs, for they are measured one after the other: what a busy moment
+    added to one of them would be taken from another.
+    """
+    pieces = contest.subject.dense.tokenizer.encode(list(texts.values()))
+    tokenizing = {line.name: min(line.ms_all_rounds) for line in lines if line.name.startswith(TOKENIZING)}
+    parts: dict[str, dict[str, float]] = {}
+    for number, name in enumerate(OWN):
+        watch("profile: files", number, len(OWN), name)
+        for length, kernels in zip(texts, kernel_ms(contest.own_file(name), pieces, n_runs=N_PROFILED), strict=True):
+            parts[f"{name}-n{length}"] = {TOKENIZING: tokenizing[f"{TOKENIZING}-n{length}"], **kernels}
+    return tuple(replace(line, parts=_whole(line, parts[line.name])) if line.name in parts else line for line in lines)
+
+
+def _whole(line: Line, parts: Mapping[str, float]) -> dict[str, float]:
+    """In order, with what is left of the quickest call; nothing is left where even the quickest profiled runs met a busy moment."""
+    known = {name: parts[name] for name in PARTS if name in parts}
+    known["around"] = max(min(line.ms_all_rounds) - sum(known.values()), 0.0)
+    return {name: round(ms, 4) for name, ms in known.items()}
