@@ -30,12 +30,12 @@ def folder(tiny_recipe: Recipe, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
-    (exported,) = export_models(folder, precision=precision, n_texts=40, allowed=0.1)
+    (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
     note = json.loads((folder / "export.json").read_text())
     assert note["precision"] == precision
     assert note["measured_on"] == "held-out texts of sampler"
     for loss in exported.losses:
-        assert note["loss"][loss.task]["n"] == loss.n == 40
+        assert note["loss"][loss.task]["n"] == loss.n == 30
         assert loss.largest_difference <= (1e-4 if precision == "float32" else 0.1)
         assert loss.macro_f1 is not None
         assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)

@@ -148,7 +148,7 @@ def _made_from(predictor: Predictor, table: Table, format: str) -> dict[str, Any
         "file": [table.file.name, stat.st_size, stat.st_mtime_ns],
         "columns": [table.column, table.pair],
         "format": format,
-        "models": [runtime.identity() for runtime in predictor.runtimes],
+        "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
 
