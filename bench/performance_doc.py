@@ -34,7 +34,7 @@ def about(content: Content) -> str:
     load = " ".join(f"{number:.1f}" for number in machine.get("load_average", []))
     notes = dict.fromkeys(note for group in content["groups"].values() for note in group["notes"])
     return (
-        f"{machine['model']} ({machine['processor']}: {', '.join(machine['features']) or 'features unknown'}), {machine['n_cores']} cores, "
+        f"{machine['model']} ({machine['processor']}: {machine.get('features', 'features unknown')}), {machine['n_cores']} cores, "
         f"{machine.get('memory_gb', '?')} GB; Python {machine['python']}, {versions}. "
         f"Load before the run (1, 5, 15 minutes): {load or 'unknown'}.\n"
         f"{content['n_texts']} texts of {content['data']}, {subject['mean_pieces']:g} pieces on average, {subject['most_pieces']} at most. "

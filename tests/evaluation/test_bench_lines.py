@@ -58,7 +58,7 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
 
 def test_a_machine_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = machine()
-    assert {"processor", "model", "features", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
+    assert {"processor", "model", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
     assert found["n_cores"] == n_cores() >= 1
     assert found == machine(), "runs on one machine are known as such by it"
     assert machine_now().keys() - found.keys() <= {"load_average"}

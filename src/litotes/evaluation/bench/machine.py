@@ -21,7 +21,7 @@ def machine() -> dict[str, Any]:
     found = {
         "processor": platform.machine(),
         "model": known.name,
-        "features": sorted(known.features),
+        "features": ", ".join(sorted(known.features)) or None,
         "n_cores": n_cores(),
         "n_threads": torch.get_num_threads(),
         "memory_gb": _memory_gb(),

@@ -11,7 +11,7 @@ from functools import cache, partial
 
 from litotes.evaluation.bench.asking import Asked
 from litotes.evaluation.bench.contest import OWN, SHORT, Contest
-from litotes.evaluation.bench.kernels import kernel_ms
+from litotes.evaluation.bench.kernels import call_ms, kernel_ms
 from litotes.evaluation.bench.limits import OF, limits
 from litotes.evaluation.bench.lines import N_COLD, Bench, Line, Way, take_turns
 from litotes.evaluation.bench.sized_texts import texts_of_length
@@ -73,17 +73,18 @@ def _with_parts(contest: Contest, lines: Sequence[Line], texts: Mapping[int, str
     added to one of them would be taken from another.
     """
     pieces = contest.subject.dense.tokenizer.encode(list(texts.values()))
-    tokenizing = {line.name: min(line.ms_all_rounds) for line in lines if line.name.startswith(TOKENIZING)}
+    quickest = {line.name: min(line.ms_all_rounds) for line in lines}
     parts: dict[str, dict[str, float]] = {}
     for number, name in enumerate(OWN):
         watch("profile: files", number, len(OWN), name)
-        for length, kernels in zip(texts, kernel_ms(contest.own_file(name), pieces, n_runs=N_PROFILED), strict=True):
-            parts[f"{name}-n{length}"] = {TOKENIZING: tokenizing[f"{TOKENIZING}-n{length}"], **kernels}
-    return tuple(replace(line, parts=_whole(line, parts[line.name])) if line.name in parts else line for line in lines)
+        file = contest.own_file(name)
+        measured = zip(texts, kernel_ms(file, pieces, n_runs=N_PROFILED), call_ms(file, pieces, n_runs=N_PROFILED), strict=True)
+        for length, kernels, call in measured:
+            parts[f"{name}-n{length}"] = whole(quickest[f"{TOKENIZING}-n{length}"], kernels, call)
+    return tuple(replace(line, parts=parts.get(line.name)) for line in lines)
 
 
-def _whole(line: Line, parts: Mapping[str, float]) -> dict[str, float]:
-    """In order, with what is left of the quickest call; nothing is left where even the quickest profiled runs met a busy moment."""
-    known = {name: parts[name] for name in PARTS if name in parts}
-    known["around"] = max(min(line.ms_all_rounds) - sum(known.values()), 0.0)
-    return {name: round(ms, 4) for name, ms in known.items()}
+def whole(tokenizing: float, kernels: Mapping[str, float], call: float) -> dict[str, float]:
+    """All parts in order; what is left of the call stands around the kernels, and is nothing where they met a busier moment than it."""
+    known = {TOKENIZING: tokenizing, **kernels, "around": max(call - sum(kernels.values()), 0.0)}
+    return {name: round(known[name], 4) for name in PARTS if name in known}
