@@ -22,7 +22,7 @@ from litotes.data.pieces import Pieces
 from litotes.runtime.onnx_session import OnnxSession
 
 MOST_TEXTS, MOST_PIECES = 16, 256
-"""In a group of several: enough to share the reading of the weights. Beyond it products run no faster, and rows leave a core's own cache."""
+"""In a group of several: enough to share the reading of the weights. Beyond it products run no faster and rows leave the cache."""
 
 
 class Workers:
