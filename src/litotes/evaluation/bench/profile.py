@@ -11,7 +11,7 @@ from functools import cache, partial
 
 from litotes.evaluation.bench.asking import Asked
 from litotes.evaluation.bench.contest import OWN, SHORT, Contest
-from litotes.evaluation.bench.kernels import call_ms, kernel_ms
+from litotes.evaluation.bench.kernels import Call, calls
 from litotes.evaluation.bench.limits import OF, limits
 from litotes.evaluation.bench.lines import N_COLD, Bench, Line, Way, take_turns
 from litotes.evaluation.bench.sized_texts import texts_of_length
@@ -23,7 +23,6 @@ PARTS = ("tokenizing", "embeddings", "projections", "attention", "feed_forward",
 """In the order a text meets them; a file need not have all."""
 TOKENIZING = "tokenizing"
 RUNS_A_ROUND = 8 + N_COLD
-N_PROFILED = 10
 
 
 def profile(contest: Contest, *, lengths: Sequence[int] = LENGTHS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
@@ -77,14 +76,12 @@ def _with_parts(contest: Contest, lines: Sequence[Line], texts: Mapping[int, str
     parts: dict[str, dict[str, float]] = {}
     for number, name in enumerate(OWN):
         watch("profile: files", number, len(OWN), name)
-        file = contest.own_file(name)
-        measured = zip(texts, kernel_ms(file, pieces, n_runs=N_PROFILED), call_ms(file, pieces, n_runs=N_PROFILED), strict=True)
-        for length, kernels, call in measured:
-            parts[f"{name}-n{length}"] = whole(quickest[f"{TOKENIZING}-n{length}"], kernels, call)
+        for length, call in zip(texts, calls(contest.own_file(name), pieces), strict=True):
+            parts[f"{name}-n{length}"] = whole(quickest[f"{TOKENIZING}-n{length}"], call)
     return tuple(replace(line, parts=parts.get(line.name)) for line in lines)
 
 
-def whole(tokenizing: float, kernels: Mapping[str, float], call: float) -> dict[str, float]:
+def whole(tokenizing: float, call: Call) -> dict[str, float]:
     """All parts in order; what is left of the call stands around the kernels, and is nothing where they met a busier moment than it."""
-    known = {TOKENIZING: tokenizing, **kernels, "around": max(call - sum(kernels.values()), 0.0)}
+    known = {TOKENIZING: tokenizing, **call.parts, "around": max(call.ms - sum(call.parts.values()), 0.0)}
     return {name: round(known[name], 4) for name in PARTS if name in known}
