@@ -141,7 +141,7 @@ def test_answers_of_other_runs_are_not_joined(predictor: Predictor, table: Table
     with pytest.raises(UserError, match="another file"):
         score_table(predictor, table, out)
     os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-    head = predictor.runtimes[0].in_torch().model.classifier.heads["sarcasm"].output
+    head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
     before = head.bias.data.clone()  # type: ignore[union-attr,operator]
     head.bias.data += 1  # type: ignore[union-attr,operator]
     with pytest.raises(UserError, match="another model"):

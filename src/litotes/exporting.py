@@ -37,7 +37,7 @@ from litotes.storage import sha256_of
 
 ALLOWED = {"float32": 0.0, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
-_N_SEEN = 256
+_N_SEEN = 64
 """Training texts that int8 looks at; which of an encoder's channels are large, a few dozen show."""
 _CHUNK = 32
 

@@ -120,7 +120,7 @@ class Predictor:
             raise UserError("The pair is empty: leave it out, or give its text.")
         in_torch = [runtime.in_torch() for runtime in self.runtimes]
         answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers  # of the very model that is looked into
-        model = next(runtime.model for runtime in in_torch if asked.name in runtime.tasks)
+        model = next(runtime.model() for runtime in in_torch if asked.name in runtime.tasks)
         (read,) = model.tokenizer.read([text], [pair])
         return explain(model, read, answers, asked, method=method or METHOD, methods=methods, is_tested=faithfulness, watch=watch)
 

@@ -302,7 +302,7 @@ def test_what_does_not_fit_together_is_one_sentence_and_no_log(capfd: pytest.Cap
     """Found by ONNX Runtime: when the file is loaded, and when a text is read."""
     model = proto()
     model.graph.node[-1].input[0] = "nobody"
-    with pytest.raises(UserError, match=r"no file that litotes exported .*Export the model again"):
+    with pytest.raises(UserError, match=r"cannot run .*Export the model again"):
         OnnxSession.of(checked(PATH, model.SerializeToString()))
     model = proto()
     looked_up = next(node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == "pieces")

@@ -23,7 +23,7 @@ from litotes.runtime.runtime import Runtime
 from litotes.runtime.workers import Workers
 
 if TYPE_CHECKING:
-    from litotes.runtime.torch_runtime import TorchRuntime
+    from litotes.checkpoint import Model
 
 
 class OnnxRuntime(Runtime):
@@ -34,7 +34,7 @@ class OnnxRuntime(Runtime):
         description = read_description(folder)
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
-        self._in_torch: TorchRuntime | None = None
+        self._in_torch: Runtime | None = None
         try:
             self.tasks = {name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()}
             self.calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
@@ -48,7 +48,7 @@ class OnnxRuntime(Runtime):
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
 
-    def in_torch(self) -> TorchRuntime:
+    def in_torch(self) -> Runtime:
         import torch
 
         from litotes.checkpoint import load_model
@@ -57,6 +57,9 @@ class OnnxRuntime(Runtime):
         if self._in_torch is None:
             self._in_torch = TorchRuntime(load_model(self._folder), torch.device("cpu"))
         return self._in_torch
+
+    def model(self) -> Model:
+        return self.in_torch().model()
 
     def identity(self) -> str:
         return self._identity

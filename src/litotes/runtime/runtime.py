@@ -14,7 +14,7 @@ from litotes.data.pieces import Pieces, PieceTokenizer
 from litotes.flow import Task
 
 if TYPE_CHECKING:
-    from litotes.runtime.torch_runtime import TorchRuntime
+    from litotes.checkpoint import Model
 
 
 class Runtime(ABC):
@@ -30,8 +30,12 @@ class Runtime(ABC):
         """{task: (text, class)}, texts of any lengths, in the order they came; may be called from several threads."""
 
     @abstractmethod
-    def in_torch(self) -> TorchRuntime:
-        """The same model computed by torch, into which explanations look."""
+    def in_torch(self) -> Runtime:
+        """The same model computed by torch."""
+
+    @abstractmethod
+    def model(self) -> Model:
+        """What torch computes, into which explanations look."""
 
     @abstractmethod
     def identity(self) -> str:

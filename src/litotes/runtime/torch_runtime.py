@@ -20,7 +20,7 @@ class TorchRuntime(Runtime):
     """On the device given."""
 
     def __init__(self, model: Model, device: torch.device) -> None:
-        self.model, self._device = model, device
+        self._model, self._device = model, device
         model.classifier.to(device).eval()
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
@@ -28,13 +28,16 @@ class TorchRuntime(Runtime):
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._one_at_a_time:
-            return {task: logits.numpy() for task, logits in logits_of(self.model, texts).items()}
+            return {task: logits.numpy() for task, logits in logits_of(self._model, texts).items()}
 
-    def in_torch(self) -> TorchRuntime:
+    def in_torch(self) -> Runtime:
         return self
 
+    def model(self) -> Model:
+        return self._model
+
     def identity(self) -> str:
-        classifier = self.model.classifier
+        classifier = self._model.classifier
         parts = (self._device.type, classifier.encoder.spec, classifier.head_name, classifier.tasks, sorted(self.calibration.items()))
         digest = hashlib.sha256(repr((*parts, self.tokenizer.max_pieces)).encode())
         digest.update(self.tokenizer.to_json().encode())
