@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -118,9 +118,9 @@ def test_threshold_is_quick_and_the_same_twice() -> None:
     probabilities, gold = two_class(2000, shift=-1.0, rate=0.3, seed=4)
     found, seconds = set(), []
     for _ in range(4):
-        start = perf_counter()
+        start = process_time()
         found.add(threshold(probabilities, gold))
-        seconds.append(perf_counter() - start)
+        seconds.append(process_time() - start)
     assert len(found) == 1
     assert min(seconds) < 0.3
 

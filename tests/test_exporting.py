@@ -30,12 +30,12 @@ def folder(tiny_recipe: Recipe, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
-    (exported,) = export_models(folder, precision=precision, n_texts=40, allowed=0.1)
+    (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
     note = json.loads((folder / "export.json").read_text())
     assert note["precision"] == precision
     assert note["measured_on"] == "held-out texts of sampler"
     for loss in exported.losses:
-        assert note["loss"][loss.task]["n"] == loss.n == 40
+        assert note["loss"][loss.task]["n"] == loss.n == 30
         assert loss.largest_difference <= (1e-4 if precision == "float32" else 0.1)
         assert loss.macro_f1 is not None
         assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)
@@ -53,7 +53,7 @@ def test_both_runtimes_agree(folder: Path) -> None:
             assert theirs.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
     assert list(onnx.stream(TEXTS * 30)) == onnx.predict(TEXTS) * 30
     explained = onnx.explain(TEXTS[0], task="sarcasm", methods=["random"], faithfulness=False)
-    assert explained.answer == onnx.predict(TEXTS[:1])[0].answers["sarcasm"]
+    assert explained.answer == torch.predict(TEXTS[:1])[0].answers["sarcasm"]
     assert onnx.runtimes[0].identity() != torch.runtimes[0].identity()
 
 
@@ -70,6 +70,10 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert chosen(runtime="torch") is TorchRuntime
     with pytest.raises(UserError, match="on the CPU"):
         chosen(runtime="onnx", device="cuda")
+    monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
+    assert chosen(runtime="onnx") is OnnxRuntime
+    assert chosen(device="cpu") is OnnxRuntime
+    assert predictor.chosen_runtime([folder, folder / "none"], "cpu", None)[1][0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
     monkeypatch.setattr(predictor, "is_installed", lambda: False)
@@ -92,7 +96,7 @@ def test_more_changed_labels_than_allowed_leave_nothing(folder: Path, monkeypatc
         return [exporting.ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in measured(*arguments)]  # type: ignore[arg-type]
 
     monkeypatch.setattr(exporting, "_losses", one_changed)
-    with pytest.raises(UserError, match=r"1 of 20 labels.*nothing was exported.*--allow 5"):
+    with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
         export_models(folder, n_texts=20)
     assert not (folder / "model.onnx").exists()
     assert export_models(folder, n_texts=20, allowed=0.05)
@@ -109,7 +113,9 @@ def test_losses_count_what_changed() -> None:
     assert loss.largest_difference == pytest.approx(1 / (1 + np.exp(-1)) - 1 / (1 + np.exp(1)))
     assert (loss.macro_f1, loss.macro_f1_exported) == (1.0, pytest.approx(2 / 3))
     number = exporting._loss(Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4)
-    assert (number.n_changed, number.largest_difference) == (0, 1.0)
+    assert (number.n_changed, number.largest_difference) == (1, 1.0)
+    with pytest.raises(UserError, match="no numbers"):
+        exporting._loss(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
 
 
 def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
@@ -135,3 +141,27 @@ def test_the_command_and_a_start_without_torch(folder: Path, capsys: pytest.Capt
     assert done.returncode == 0, done.stderr
     assert "ONNX Runtime" in done.stderr
     assert "sarcasm" in done.stdout
+
+
+@pytest.mark.parametrize("n", [20, 480, 500])
+def test_the_share_advised_is_accepted(n: int) -> None:
+    for n_changed in range(1, n + 1):
+        loss = exporting.ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
+        with pytest.raises(UserError) as error:
+            exporting._check([loss], "float32", 0.0)
+        advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
+        exporting._check([loss], "float32", advised / 100)
+        assert advised <= 100 * loss.changed + 0.1
+
+
+def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
+    from litotes.checkpoint import load_model
+    from litotes.preparation import prepare
+    from litotes.recipe import recipe_of
+
+    model = load_model(folder)
+    seen, measured, _ = exporting._texts(model, None)
+    prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
+    assert {example.text for example in seen} == {example.text for example in prepared.train}
+    assert not {example.text for example in measured} & {example.text for example in prepared.train}
+    assert [example.text for example in seen] != [example.text for example in prepared.train]  # an order drawn at random

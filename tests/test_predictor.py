@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from litotes.calibration import Calibration
 from litotes.errors import UserError
 from litotes.predictor import Predictor
 from litotes.recipe import Recipe
@@ -33,7 +35,12 @@ def test_truncation_is_reported(predictor: Predictor) -> None:
 
 def test_a_stream_equals_a_list(predictor: Predictor) -> None:
     many = [f"{text} {n}" for n in range(200) for text in TEXTS[:3]]
-    assert list(predictor.stream(iter(many)))[::100] == predictor.predict(many)[::100]
+    streamed = list(predictor.stream(iter(many)))
+    assert [prediction.text for prediction in streamed] == many
+    for one, expected in zip(streamed[::100], predictor.predict(many)[::100], strict=True):
+        for task, answer in expected.answers.items():
+            assert one.answers[task].label == answer.label
+            assert one.answers[task].probability == pytest.approx(answer.probability, abs=1e-5)
     assert list(predictor.stream([])) == []
 
 
@@ -58,3 +65,45 @@ def test_not_a_model_folder(tmp_path: Path) -> None:
     (tmp_path / "litotes.json").write_text('{"format": 99}')
     with pytest.raises(UserError, match="format 99"):
         Predictor.load(tmp_path)
+
+
+def test_a_stream_reads_no_further_than_it_must(predictor: Predictor) -> None:
+    read: list[int] = []
+
+    def source() -> Iterator[str]:
+        for n in range(100_000):
+            read.append(n)
+            yield f"tea {n}"
+
+    stream = predictor.stream(source())
+    first = [next(stream).text for _ in range(10)]
+    assert first == [f"tea {n}" for n in range(10)]
+    assert len(read) < 100
+    stream.close()
+
+
+def test_texts_before_one_that_cannot_be_read_are_answered(predictor: Predictor) -> None:
+    def source() -> Iterator[str]:
+        yield from TEXTS * 5
+        raise OSError("the disk is gone")
+
+    seen: list[str] = []
+    with pytest.raises(OSError, match="gone"):
+        seen.extend(prediction.text for prediction in predictor.stream(source()))
+    assert seen == TEXTS * 5
+
+
+def test_an_empty_text_in_a_stream_has_its_own_number(predictor: Predictor) -> None:
+    with pytest.raises(UserError, match="Text 21 is empty"):
+        list(predictor.stream(["tea"] * 20 + [" "]))
+
+
+def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
+    runtime = predictor.runtimes[0].in_torch()
+    before = runtime.identity()
+    assert Predictor(runtime.model, device="cpu").runtimes[0].identity() == before
+    runtime.tokenizer.max_pieces -= 1
+    assert runtime.identity() != before
+    runtime.tokenizer.max_pieces += 1
+    runtime.calibration = {"sarcasm": Calibration(temperature=2.0)}
+    assert runtime.identity() != before

@@ -16,18 +16,31 @@ HASHED = ("model.safetensors", "tokenizer.json")
 """The files whose sha256 stands in it."""
 
 
+_MOST_BYTES = 1 << 26
+
+
 def read_description(folder: Path) -> dict[str, Any]:
     file = folder / DESCRIPTION
     if not file.is_file():
         raise UserError(f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes train RECIPE --out {folder}`.")
     try:
+        if file.stat().st_size > _MOST_BYTES:
+            raise ValueError(f"{file.stat().st_size} bytes")
         description = json.loads(file.read_text("utf-8"))
         version = description["format"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        _check_words(description.get("tasks", {}))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
     if version != FORMAT:
         raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
     return dict(description)
+
+
+def _check_words(tasks: dict[str, list[str]]) -> None:
+    """Labels are printed; a terminal obeys some characters."""
+    for labels in tasks.values():
+        if not all(label.isprintable() for label in labels):
+            raise ValueError("a label holds characters that cannot be printed")
 
 
 def folders_of(folder: Path) -> tuple[Path, ...]:
@@ -35,6 +48,10 @@ def folders_of(folder: Path) -> tuple[Path, ...]:
     parts = read_description(folder).get("parts")
     if parts is None:
         return (folder,)
-    if not isinstance(parts, list) or not all(isinstance(part, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part) for part in parts):
+    if (
+        not isinstance(parts, list)
+        or not parts
+        or not all(isinstance(part, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part) for part in parts)
+    ):
         raise UserError(f"{folder / DESCRIPTION}: damaged (its parts are no names). Copy the model folder again, or train anew.")
     return tuple(folder / part for part in parts)

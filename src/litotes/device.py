@@ -12,8 +12,8 @@ from litotes.errors import UserError
 if TYPE_CHECKING:
     import torch
 
-_NVIDIA = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")
-"""What Linux calls such a device, and Windows' own Linux."""
+_GPUS = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
+"""What Linux calls whatever torch might call cuda: NVIDIA's cards and small boards, AMD's, those of Windows' own Linux."""
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -36,6 +36,8 @@ def choose_device(name: str | None) -> torch.device:
 
 def is_cpu(name: str | None) -> bool:
     """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked only where there might be another."""
-    if name is None and sys.platform == "linux" and not any(Path(file).exists() for file in _NVIDIA):
+    if name is not None:
+        return name == "cpu"
+    if sys.platform == "darwin" or (sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS)):
         return True
-    return choose_device(name).type == "cpu" if name is None else name == "cpu"
+    return choose_device(None).type == "cpu"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from litotes.checkpoint import Model
 
 RUNTIMES = ("torch", "onnx")
-_FIRST_CHUNK, _LARGEST_CHUNK = 16, 1024
+_FIRST_CHUNK, _LARGEST_CHUNK = 4, 1024
 """Texts of a stream that are answered together: few at first, so that the first answer comes soon, then many."""
 
 
@@ -50,7 +49,7 @@ class Predictor:
     def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None) -> Predictor:
         """runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch."""
         parts = [part for folder in folders for part in folders_of(Path(folder))]
-        chosen, notes = _chosen(parts, device, runtime)
+        chosen, notes = chosen_runtime(parts, device, runtime)
         if chosen == "onnx":
             return cls(*(OnnxRuntime(part) for part in parts), notes=notes)
         from litotes.checkpoint import load_model
@@ -59,11 +58,15 @@ class Predictor:
 
     def predict(self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None) -> list[Prediction]:
         """A prediction per text, in order."""
-        for place, (text, pair) in enumerate(zip(texts, pairs or [None] * len(texts), strict=True)):
+        return self._predict(texts, pairs or [None] * len(texts), first=1)
+
+    def _predict(self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> list[Prediction]:
+        """first: the number of the first text, for whoever reads an error."""
+        for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
             if not text.strip():
-                raise UserError(f"Text {place + 1} is empty; there is nothing to label.")
+                raise UserError(f"Text {number} is empty; there is nothing to label.")
             if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
-                raise UserError(f"Text {place + 1} holds bytes that are not UTF-8. Save or type it as UTF-8.")
+                raise UserError(f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8.")
         answers: dict[str, list[Answer]] = {}
         truncated = [False] * len(texts)
         for runtime in self.runtimes:
@@ -76,19 +79,23 @@ class Predictor:
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
         """Predictions for any number of texts, or of texts with their pairs, in order and in constant memory.
 
-        While some are computed, the next ones are read and cut into pieces, so that no core waits.
+        While some are computed, the next ones are read and cut into pieces, so that no core waits. Texts that came before one that
+        cannot be read are answered first.
         """
-        source = ((text, None) if isinstance(text, str) else text for text in texts)
         under_way: deque[Future[list[Prediction]]] = deque()
-        size = _FIRST_CHUNK
-        with ThreadPoolExecutor(2, thread_name_prefix="litotes-stream") as pool:
-            while chunk := list(islice(source, size)):
-                under_way.append(pool.submit(self.predict, [text for text, _ in chunk], pairs=[pair for _, pair in chunk]))
-                size = min(2 * size, _LARGEST_CHUNK)
-                if len(under_way) == 2:
+        pool = ThreadPoolExecutor(2, thread_name_prefix="litotes-stream")
+        try:
+            for first, chunk, failure in _chunks(texts):
+                if chunk:
+                    under_way.append(pool.submit(self._predict, [text for text, _ in chunk], [pair for _, pair in chunk], first=first))
+                while under_way and (len(under_way) > 1 or failure is not None or under_way[0].done()):
                     yield from under_way.popleft().result()
+                if failure is not None:
+                    raise failure
             while under_way:
                 yield from under_way.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def explain(
         self,
@@ -101,7 +108,7 @@ class Predictor:
         faithfulness: bool = True,
         watch: Watch = unwatched,
     ) -> Explanation:
-        """Why `predict` answers as it does. One task at a time: the one named, or the first of `tasks`.
+        """Why the model answers as it does, in torch and float32. One task at a time: the one named, or the first of `tasks`.
 
         method: the one to show first; None: occlusion. methods: those to ask beside it; None: all of `METHODS`.
         faithfulness: measures each by taking words away, which takes most of the time. A text that is too long is explained as it was read.
@@ -111,21 +118,22 @@ class Predictor:
         asked = pick(self.tasks, next(iter(self.tasks)) if task is None else task, "task")
         if pair is not None and not pair.strip():
             raise UserError("The pair is empty: leave it out, or give its text.")
-        answers = self.predict([text], pairs=[pair])[0].answers
-        runtime = next(runtime for runtime in self.runtimes if asked.name in runtime.tasks)
-        (read,) = runtime.tokenizer.read([text], [pair])
-        return explain(runtime.model(), read, answers, asked, method=method or METHOD, methods=methods, is_tested=faithfulness, watch=watch)
+        in_torch = [runtime.in_torch() for runtime in self.runtimes]
+        answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers  # of the very model that is looked into
+        model = next(runtime.model for runtime in in_torch if asked.name in runtime.tasks)
+        (read,) = model.tokenizer.read([text], [pair])
+        return explain(model, read, answers, asked, method=method or METHOD, methods=methods, is_tested=faithfulness, watch=watch)
 
     def in_words(self) -> list[str]:
         """What computes, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.in_words()}" for runtime in self.runtimes]
 
 
-def _chosen(folders: Sequence[Path], device: str | None, runtime: str | None) -> tuple[str, list[str]]:
-    """The runtime, and what the user should know about the choice."""
+def chosen_runtime(folders: Sequence[Path], device: str | None, runtime: str | None) -> tuple[str, list[str]]:
+    """One runtime for all of these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:
         raise UserError(unknown(runtime, RUNTIMES, "runtime"))
-    if runtime == "onnx" and not is_cpu(device):
+    if runtime == "onnx" and device not in (None, "cpu"):
         raise UserError("The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch.")
     if runtime is not None:
         return runtime, []
@@ -138,6 +146,31 @@ def _chosen(folders: Sequence[Path], device: str | None, runtime: str | None) ->
     if not is_installed():
         return "torch", ["Run by torch, although there is an export: `pip install litotes[onnx]` makes it faster."]
     return "onnx", []
+
+
+def _chunks(texts: Iterable[str | tuple[str, str]]) -> Iterator[tuple[int, list[tuple[str, str | None]], Exception | None]]:
+    """Texts with their pairs in chunks that grow, the number of the first in each, and why there are no more if the source failed.
+
+    Between two texts an empty chunk is given: whoever reads can then hand on what is ready while the source is slow.
+    """
+    size, first = _FIRST_CHUNK, 1
+    chunk: list[tuple[str, str | None]] = []
+    source = iter(texts)
+    while True:
+        try:
+            text = next(source)
+        except StopIteration:
+            yield first, chunk, None
+            return
+        except Exception as error:
+            yield first, chunk, error
+            return
+        chunk.append((text, None) if isinstance(text, str) else text)
+        if len(chunk) == size:
+            yield first, chunk, None
+            first, size, chunk = first + len(chunk), min(2 * size, _LARGEST_CHUNK), []
+        else:
+            yield first, [], None
 
 
 def _runtime(model: Model | Runtime, device: str | None) -> Runtime:

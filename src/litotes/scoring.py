@@ -13,22 +13,22 @@ from __future__ import annotations
 import csv
 import json
 import os
-import shutil
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from io import StringIO
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from litotes.data.rows import Row, last_number, read_rows
+from litotes.data.files import require_file
+from litotes.data.rows import Row, read_rows
 from litotes.errors import Stopped, UserError
 from litotes.flow import Prediction
 from litotes.predictor import Predictor
 from litotes.progress import Watch, unwatched
 from litotes.registry import pick
-from litotes.storage import locked, write_json
+from litotes.storage import LOCK, is_staged, locked, write_json
 
 ROWS, STATE = "rows", "state.json"
 _ROWS_BETWEEN_STATES = 1024
@@ -88,22 +88,46 @@ class Table:
 def score_table(predictor: Predictor, table: Table, out: Path, *, format: str = "csv", watch: Watch = unwatched) -> int:
     """Writes an answer for every row of the table to `out`, and says how many there are."""
     kind = pick(FORMATS, format, "format")
+    _check_target(table, out)
+    total = sum(1 for _ in map(table.asked, table.rows()))  # a bad row is told now, not after hours
     part = out.with_name(f"{out.name}.part")
     with locked(part):
+        _check_part(part)
         made_from = _made_from(predictor, table, format)
         n_rows, n_bytes = _kept(part, made_from)
+        if not n_bytes:
+            (part / STATE).unlink(missing_ok=True)  # of a run that had finished: it must not speak for new rows
         with (part / ROWS).open("ab") as stream:
             stream.truncate(n_bytes)
+            stream.seek(0, os.SEEK_END)
             if not n_bytes:
                 stream.write(kind.header(list(predictor.tasks)).encode())
             keeper = _Keeper(part, stream, made_from, n_rows)
             try:
-                _answer(predictor, table, kind, keeper, watch)
+                _answer(predictor, table, kind, keeper, total, watch)
             except KeyboardInterrupt as error:
                 raise Stopped(f"Stopped; {keeper.n_safe} rows are kept in {part}. Start the same command again to go on.") from error
         (part / ROWS).replace(out)
-    shutil.rmtree(part, ignore_errors=True)
+        (part / STATE).unlink()
+    with suppress(OSError):  # another process may be about to use it
+        part.rmdir()
     return keeper.n_rows
+
+
+def _check_target(table: Table, out: Path) -> None:
+    if not out.name or out.is_dir():
+        raise UserError(f"--out needs the name of a file; {out} is a folder.")
+    if not table.file.is_file():
+        require_file(table.file)
+        raise UserError(f"{table.file} is no ordinary file, which could be read again from its start: save it to one.")
+    if out.exists() and out.samefile(table.file):
+        raise UserError(f"{out} is the table itself: choose another --out.")
+
+
+def _check_part(part: Path) -> None:
+    for path in part.iterdir():
+        if path.name not in (ROWS, STATE, LOCK) and not is_staged(path):
+            raise UserError(f"{part} is where answers are kept until they are whole, but it holds {path.name}. Move it away.")
 
 
 class _Keeper:
@@ -126,18 +150,11 @@ class _Keeper:
         self.n_safe = self.n_rows
 
 
-def _answer(predictor: Predictor, table: Table, kind: Format, keeper: _Keeper, watch: Watch) -> None:
-    last = last_number(table.file)
-    numbers: deque[int] = deque()  # of the rows that are being answered
-
-    def asked() -> Iterator[str | tuple[str, str]]:
-        for row in islice(table.rows(), keeper.n_rows, None):
-            numbers.append(row.number)
-            yield table.asked(row)
-
-    for prediction in predictor.stream(asked()):
+def _answer(predictor: Predictor, table: Table, kind: Format, keeper: _Keeper, total: int, watch: Watch) -> None:
+    rows = islice(table.rows(), keeper.n_rows, None)
+    for prediction in predictor.stream(map(table.asked, rows)):
         keeper.add(kind.line(prediction))
-        watch("answering", numbers.popleft(), last, f"{keeper.n_rows} texts")
+        watch("answering", keeper.n_rows, total, "")
     keeper.make_safe()
 
 
@@ -148,7 +165,7 @@ def _made_from(predictor: Predictor, table: Table, format: str) -> dict[str, Any
         "file": [table.file.name, stat.st_size, stat.st_mtime_ns],
         "columns": [table.column, table.pair],
         "format": format,
-        "models": [runtime.identity() for runtime in predictor.runtimes],
+        "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
 

@@ -166,7 +166,7 @@ def _flush(path: Path) -> None:
     """Asks the system to put a file (or a folder's list of names) onto the disk."""
     if path.is_dir() and os.name == "nt":
         return  # Windows cannot flush folders
-    descriptor = os.open(path, os.O_RDONLY)
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes only what may be written
     try:
         os.fsync(descriptor)
     finally:

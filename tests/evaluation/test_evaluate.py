@@ -38,7 +38,7 @@ def test_scores_of_an_older_version_are_still_read(predictor: Predictor) -> None
 
 
 def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
-    head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
+    head = predictor.runtimes[0].in_torch().model.classifier.heads["sarcasm"].output
     head.weight.data.zero_()
     head.bias.data.copy_(head.bias.data.new_tensor([1.0, 0.0]))
     rows = evaluate(predictor, load("sampler").where(split="test", task="sarcasm"))

@@ -15,7 +15,7 @@ from litotes.data.packing import pack
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.runtime.graph import Graph, Value, model_bytes
-from litotes.runtime.int8 import HIGHEST_SUM, Inputs, Int8, inputs_of_layers
+from litotes.runtime.int8 import HIGHEST_SUM, REACHES, Inputs, Int8, _errors, inputs_of_layers
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
 
@@ -108,6 +108,18 @@ def test_inputs_beyond_those_seen_are_cut_off_and_do_not_wrap() -> None:
     found = product(layer, rows, replace(seen, mean=np.zeros(8, dtype=np.float32)))
     np.testing.assert_allclose(found, np.repeat([[16.0], [-8.0], [0.0]], 4, axis=1), rtol=0.02)
     np.testing.assert_array_equal(found[2], 0)
+
+
+def test_steps_reach_as_far_as_makes_the_error_smallest() -> None:
+    """A row far beyond all others is cut off where that costs less than coarse steps for the rest, and not where all are alike."""
+    generator = np.random.default_rng(3)
+    layer = layer_of(generator.standard_normal((16, 64)).astype(np.float32))
+    rows = generator.standard_normal((4000, 64)).astype(np.float32)
+    rows[0] *= 2  # reaches twice as far, once in 4,000
+    wide = _errors(layer, inputs_of(rows), torch.from_numpy(rows))
+    assert REACHES[int(wide.argmin())] < 1
+    even = np.repeat(np.array([[-1.0], [1.0]], dtype=np.float32), 64, axis=1)
+    assert REACHES[int(_errors(layer, inputs_of(even), torch.from_numpy(even)).argmin())] == 1
 
 
 def test_layers_that_see_nothing_but_zeros() -> None:

@@ -11,7 +11,7 @@ from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.data.pieces import Pieces
 from litotes.errors import UserError
-from litotes.runtime.workers import MOST_PIECES, Workers, groups_of
+from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, groups_of
 
 
 @given(st.lists(st.integers(1, 700), max_size=60))
@@ -21,7 +21,7 @@ def test_groups_hold_every_text_once_equal_in_length_and_the_longest_first(lengt
     heads = []
     for places in groups:
         (length,) = {lengths[place] for place in places}
-        assert len(places) == 1 or len(places) * length <= MOST_PIECES
+        assert len(places) == 1 or (len(places) * length <= MOST_PIECES and len(places) <= MOST_TEXTS)
         heads.append(length)
     assert heads == sorted(heads, reverse=True)
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.cli.runtimes import add_runtime, load_predictor
+from litotes.cli.runtimes import add_runtime, load_predictors
 from litotes.cli.selection import add_where, chosen_texts, parse_where
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.paired import paired
 
     where = parse_where(options.where)
-    models = [load_predictor(options, folder) for folder in filter(None, (options.model, options.against))]
+    models = load_predictors(options, [folder for folder in (options.model, options.against) if folder])
     corpus = chosen_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:

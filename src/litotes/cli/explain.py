@@ -31,7 +31,7 @@ def run(options: argparse.Namespace) -> None:
 
     write = None if options.out is None else writer_of(Path(options.out))  # a wrong name is told before anything is computed
     chosen_methods(options.method or METHOD)
-    predictor = Predictor.load(options.model, device=options.device)
+    predictor = Predictor.load(options.model, device=options.device, runtime="torch")
     with progress() as watch:
         explanation = predictor.explain(options.text, pair=options.pair, task=options.task, method=options.method, watch=watch)
     if options.task is None and len(predictor.tasks) > 1:

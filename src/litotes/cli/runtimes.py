@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,13 +17,21 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="say what computes, with what the processor can do")
 
 
-def load_predictor(options: argparse.Namespace, *folders: str) -> Predictor:
-    """The predictor of these folders; what the user should know about it is said."""
-    from litotes.cli.display import say
-    from litotes.predictor import Predictor
-
-    predictor = Predictor.load(*folders, device=options.device, runtime=options.runtime)
-    say(predictor.notes)
-    if options.verbose:
-        say(predictor.in_words())
+def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
+    (predictor,) = load_predictors(options, [folder])
     return predictor
+
+
+def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list[Predictor]:
+    """A predictor for each folder, all run alike, so that they can be compared; what the user should know is said."""
+    from litotes.cli.display import say
+    from litotes.description import folders_of
+    from litotes.predictor import Predictor, chosen_runtime
+
+    parts = [part for folder in folders for part in folders_of(Path(folder))]
+    runtime, notes = chosen_runtime(parts, options.device, options.runtime)
+    predictors = [Predictor.load(folder, device=options.device, runtime=runtime) for folder in folders]
+    say(notes)
+    if options.verbose:
+        say(sentence for predictor in predictors for sentence in predictor.in_words())
+    return predictors

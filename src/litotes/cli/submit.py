@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from litotes.cli.runtimes import add_runtime, load_predictors
+
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("submit", parents=[common], help="a checked entry to the shared task", allow_abbrev=False)
@@ -13,6 +15,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data", required=True, type=Path, metavar="FILE.csv", help="source,variety,text (.csv, .csv.gz); labels are not read"
     )
+    add_runtime(parser)
     parser.set_defaults(run=run)
 
 
@@ -20,10 +23,9 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.evaluation.shared_task import TASKS
     from litotes.evaluation.submission import ANSWER, answer, write_submission
-    from litotes.predictor import Predictor
 
     out = _target(options)
-    predictors = [Predictor.load(folder, device=options.device) for folder in options.model]
+    predictors = load_predictors(options, options.model)
     with progress() as watch:
         submission = answer(options.data, predictors, watch=watch)
     write_submission(submission, out)

@@ -41,12 +41,6 @@ def file_or_only(path: Path, name: str) -> Path:
     return path
 
 
-def n_lines(path: Path) -> int:
-    """How many line ends a file has, gzipped or not: a guess at its rows that takes little time."""
-    with _open(path) as stream:
-        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
-
-
 def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, gzipped or not, with their numbers and line ends; holds one line in memory at a time."""
     require_file(path)

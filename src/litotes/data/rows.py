@@ -10,7 +10,7 @@ from itertools import chain
 from math import inf, isfinite
 from pathlib import Path
 
-from litotes.data.files import MAX_CHARS, n_lines, read_lines, require_file, too_long
+from litotes.data.files import MAX_CHARS, read_lines, require_file, too_long
 from litotes.errors import UserError
 from litotes.registry import unknown
 
@@ -93,16 +93,6 @@ def read_rows(path: Path, *, needs: Collection[str], quotes: bool = True) -> Ite
         raise UserError(f"{path} has no rows: give a file with at least one text in it.")
     yield first
     yield from rows
-
-
-def last_number(path: Path) -> int:
-    """The highest number that a row of the table can have: its last line, or its last row in a Parquet file. Quick beside reading it."""
-    if path.suffix.lower() == ".parquet":
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(path) as file:
-            return int(file.metadata.num_rows)
-    return n_lines(path)
 
 
 def read_records(path: Path, *, delimiter: str = ",", quotes: bool = True) -> Iterator[Record]:

@@ -156,7 +156,11 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
     """What the user should know about the texts the choice was made by, and about what could not be reached."""
     notes = []
     trained = recipe_of(dict(work.dense.facts["recipe"]), "the model's recipe")
-    if not trained.training.held_out and work.dense.facts["data"]["sha256"] == work.prepared.whole.fingerprint():
+    if (
+        work.prepared.reserved is None
+        and not trained.training.held_out
+        and work.dense.facts["data"]["sha256"] == work.prepared.whole.fingerprint()
+    ):
         notes.append(
             "The dense model was trained with held_out = 0, so it has learned the very texts that are chosen by, and losses on them come "
             "out too large. Train it with --set training.held_out=0.1."

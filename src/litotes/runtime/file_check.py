@@ -98,11 +98,12 @@ SIDE = Kind("a side of a shape", {1: Number("dim_value"), 2: Text("dim_param")})
 
 @dataclass(frozen=True)
 class CheckedFile:
-    """A file that may be run. content: its bytes. facts: what it says about itself."""
+    """A file that may be run. content: its bytes. facts: what it says about itself. sha256: of the bytes, where somebody asked."""
 
     path: Path
     content: bytes
     facts: Mapping[str, str]
+    sha256: str = ""
 
 
 def checked_file(path: Path) -> CheckedFile:

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,10 @@ def checked_folder(folder: Path) -> CheckedFile:
     present = [folder / name for name in HASHED if (folder / name).is_file()]
     with ThreadPoolExecutor(len(HASHED)) as pool:  # hashing needs no interpreter, so that two large files take the time of one
         hashes = pool.map(sha256_of, present)
-        if hashlib.sha256(content).hexdigest() != _read_json(folder / NOTE).get("sha256"):
+        sha256 = hashlib.sha256(content).hexdigest()
+        if sha256 != _read_json(folder / NOTE).get("sha256"):
             raise UserError(f"{path} is not the file that was exported: {NOTE} has another sha256. Export the model again.")
-        file = checked(path, content)
+        file = replace(checked(path, content), sha256=sha256)
         _check_description(file, _read_json(folder / DESCRIPTION))
         _check_origin(file, dict(zip((beside.name for beside in present), hashes, strict=True)))
     return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,17 +13,17 @@ from numpy.typing import NDArray
 
 from litotes.calibration import Calibration
 from litotes.data.pieces import Pieces, PieceTokenizer
-from litotes.description import read_description
+from litotes.description import DESCRIPTION, read_description
+from litotes.errors import UserError
 from litotes.flow import Task
 from litotes.runtime.contents import FILE
 from litotes.runtime.onnx_session import OnnxSession
 from litotes.runtime.processor import n_cores, this_processor
 from litotes.runtime.runtime import Runtime
 from litotes.runtime.workers import Workers
-from litotes.storage import sha256_of
 
 if TYPE_CHECKING:
-    from litotes.checkpoint import Model
+    from litotes.runtime.torch_runtime import TorchRuntime
 
 
 class OnnxRuntime(Runtime):
@@ -33,21 +34,32 @@ class OnnxRuntime(Runtime):
         description = read_description(folder)
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
-        self.tasks = {name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()}
-        self.calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
-        self.tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
-        self.facts = description["facts"]
+        self._in_torch: TorchRuntime | None = None
+        try:
+            self.tasks = {name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()}
+            self.calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
+            self.tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+            self.facts = dict(description["facts"])
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UserError(f"{folder / DESCRIPTION}: damaged ({error}). Copy the model folder again, or train anew.") from error
+        decides = (self.tasks, sorted(self.calibration.items()), self.tokenizer.max_pieces, self.tokenizer.to_json())
+        self._identity = f"onnx {session.sha256} {hashlib.sha256(repr(decides).encode()).hexdigest()}"
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
 
-    def model(self) -> Model:
-        from litotes.checkpoint import load_model
+    def in_torch(self) -> TorchRuntime:
+        import torch
 
-        return load_model(self._folder)
+        from litotes.checkpoint import load_model
+        from litotes.runtime.torch_runtime import TorchRuntime
+
+        if self._in_torch is None:
+            self._in_torch = TorchRuntime(load_model(self._folder), torch.device("cpu"))
+        return self._in_torch
 
     def identity(self) -> str:
-        return f"onnx {sha256_of(self._folder / FILE)}"
+        return self._identity
 
     def in_words(self) -> str:
         import onnxruntime

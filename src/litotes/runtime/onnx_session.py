@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ from litotes.runtime.folder_check import checked_folder
 class OnnxSession:
     """An ONNX Runtime session over one file. facts: what the file says about itself."""
 
-    def __init__(self, session: Any, facts: Mapping[str, str]) -> None:
-        self._session, self.facts = session, facts
-        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(facts).items()}
+    def __init__(self, session: Any, file: CheckedFile) -> None:
+        self._session, self.facts, self.sha256 = session, file.facts, file.sha256
+        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(file.facts).items()}
         """By task: its labels, or one number."""
         self.tasks = tuple(self.n_outputs)
-        self.max_pieces = int(facts["max_pieces"])
+        self.max_pieces = int(file.facts["max_pieces"])
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
@@ -45,9 +45,12 @@ class OnnxSession:
         options.log_severity_level = 4  # its errors become our sentence; nobody wants them on the terminal as well
         options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
         try:
-            return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file.facts)
+            return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file)
         except Exception as error:  # the library's errors have no common class
-            raise UserError(f"{file.path} is no file that litotes exported ({_first_line(error)}). Export the model again.") from error
+            raise UserError(
+                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_first_line(error)}). Export the model again, or install "
+                "the newest: `pip install -U litotes[onnx]`."
+            ) from error
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """The logits of every task for one text, or for several of equal length, (text, class): each as if it were alone."""

@@ -73,7 +73,7 @@ class PruningGraph:
         texts, pruning, plan = self.texts, self.pruning, self.plan
         hidden = self.products.apart(there.hidden, self.spec.width)  # (text, piece, width)
         n_now = texts.graph.add("Shape", hidden, start=1, end=2) if pruning.fuse else there.n_real
-        there = replace(there, importance=_importance(texts, pruning, layer, there, seen, hidden, n_now))
+        there = replace(there, importance=self._importance(layer, there, seen, hidden, n_now))
         if plan.weighs_heads(layer, pruning.n_attention_heads):
             there = self._with_fewer_heads(layer, there, seen, n_now)
         if plan.pieces[layer] == (plan.pieces[layer - 1] if layer else 1.0):
@@ -99,6 +99,29 @@ class PruningGraph:
         _, order = graph.add_several("TopK", places, texts.n_pieces, n_outputs=2, largest=0)  # who stands at 0, 1, 2, …
         return self.products.joined(texts.pick(states, order), self.spec.width)
 
+    def _importance(self, layer: int, there: There, seen: Attended, hidden: str, n: str) -> str:
+        """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t], each weight by the length of its value where the pruning says so. (text, piece)
+
+        The first piece is given infinity once, which it keeps. hidden: (text, piece, width). n: how many pieces there are, (1,)
+        """
+        graph, texts, pruning = self.texts.graph, self.texts, self.pruning
+        received = texts.total(seen.weights, n)  # (text, attention_head, piece)
+        if isinstance(pruning, Cascade | Learned) and pruning.by_value:
+            value = graph.reshape(seen.value, 0, 0, seen.n_heads, -1)
+            lengths = graph.add("ReduceL2", value, graph.ints(3), keepdims=0)  # (text, piece, attention_head)
+            received = graph.add("Mul", received, graph.add("Transpose", lengths, perm=[0, 2, 1]))
+        total = texts.total(received, graph.ints(seen.n_heads))  # (text, piece)
+        before = there.importance
+        if before is None:
+            first = np.array([np.inf] + [0] * (texts.most_pieces - 1), dtype=np.float32)
+            before = graph.between(graph.constant(first), graph.ints(0), n)  # (piece,)
+        total = graph.add("Add", total, before)
+        if isinstance(pruning, Learned) and pruning.scorers is not None:
+            direction = as_array(pruning.scorers.weight)[layer] / np.float32(LOG_RANGE)
+            score = graph.add("Tanh", graph.add("MatMul", hidden, graph.constant(direction)))  # (text, piece)
+            total = graph.add("Mul", total, graph.add("Exp", graph.add("Mul", score, graph.number(LOG_RANGE))))
+        return total
+
     def _with_fewer_heads(self, layer: int, there: There, seen: Attended, n: str) -> There:
         """The attention heads with the largest outputs, Σ_t Σ_d |E_{h,t,d}| over all layers so far, go on. n: how many pieces, (1,)"""
         graph, texts, plan, n_heads = self.texts.graph, self.texts, self.plan, self.pruning.n_attention_heads
@@ -119,30 +142,6 @@ class PruningGraph:
     def _counts(self, layer: int) -> str:
         """How many pieces stay of texts of 0, 1, 2, … pieces."""
         return self.texts.graph.ints(0, *self.plan.counts(layer, range(1, self.spec.max_pieces + 1)))
-
-
-def _importance(texts: Texts, pruning: Pruning, layer: int, there: There, seen: Attended, hidden: str, n: str) -> str:
-    """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t], each weight by the length of its value where the pruning says so. (text, piece)
-
-    The first piece is given infinity once, which it keeps. hidden: (text, piece, width). n: how many pieces there are, (1,)
-    """
-    graph = texts.graph
-    received = texts.total(seen.weights, n)  # (text, attention_head, piece)
-    if isinstance(pruning, Cascade | Learned) and pruning.by_value:
-        value = graph.reshape(seen.value, 0, 0, seen.n_heads, -1)
-        lengths = graph.add("ReduceL2", value, graph.ints(3), keepdims=0)  # (text, piece, attention_head)
-        received = graph.add("Mul", received, graph.add("Transpose", lengths, perm=[0, 2, 1]))
-    total = texts.total(received, graph.ints(seen.n_heads))  # (text, piece)
-    before = there.importance
-    if before is None:
-        first = np.array([np.inf] + [0] * (texts.most_pieces - 1), dtype=np.float32)
-        before = graph.between(graph.constant(first), graph.ints(0), n)  # (piece,)
-    total = graph.add("Add", total, before)
-    if isinstance(pruning, Learned) and pruning.scorers is not None:
-        direction = as_array(pruning.scorers.weight)[layer] / np.float32(LOG_RANGE)
-        score = graph.add("Tanh", graph.add("MatMul", hidden, graph.constant(direction)))  # (text, piece)
-        total = graph.add("Mul", total, graph.add("Exp", graph.add("Mul", score, graph.number(LOG_RANGE))))
-    return total
 
 
 def _choose_who_stays(texts: Texts, there: There, n_stay: str) -> Leaving:

@@ -14,7 +14,7 @@ from litotes.data.pieces import Pieces, PieceTokenizer
 from litotes.flow import Task
 
 if TYPE_CHECKING:
-    from litotes.checkpoint import Model
+    from litotes.runtime.torch_runtime import TorchRuntime
 
 
 class Runtime(ABC):
@@ -30,8 +30,8 @@ class Runtime(ABC):
         """{task: (text, class)}, texts of any lengths, in the order they came; may be called from several threads."""
 
     @abstractmethod
-    def model(self) -> Model:
-        """The model itself, in torch: explanations look inside."""
+    def in_torch(self) -> TorchRuntime:
+        """The same model computed by torch, into which explanations look."""
 
     @abstractmethod
     def identity(self) -> str:

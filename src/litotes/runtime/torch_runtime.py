@@ -20,7 +20,7 @@ class TorchRuntime(Runtime):
     """On the device given."""
 
     def __init__(self, model: Model, device: torch.device) -> None:
-        self._model, self._device = model, device
+        self.model, self._device = model, device
         model.classifier.to(device).eval()
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
@@ -28,14 +28,17 @@ class TorchRuntime(Runtime):
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._one_at_a_time:
-            return {task: logits.numpy() for task, logits in logits_of(self._model, texts).items()}
+            return {task: logits.numpy() for task, logits in logits_of(self.model, texts).items()}
 
-    def model(self) -> Model:
-        return self._model
+    def in_torch(self) -> TorchRuntime:
+        return self
 
     def identity(self) -> str:
-        digest = hashlib.sha256(repr(sorted(self.calibration.items())).encode())
-        for name, tensor in self._model.classifier.state_dict().items():
+        classifier = self.model.classifier
+        parts = (self._device.type, classifier.encoder.spec, classifier.head_name, classifier.tasks, sorted(self.calibration.items()))
+        digest = hashlib.sha256(repr((*parts, self.tokenizer.max_pieces)).encode())
+        digest.update(self.tokenizer.to_json().encode())
+        for name, tensor in classifier.state_dict().items():
             digest.update(name.encode())
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
         return f"torch {digest.hexdigest()}"

@@ -10,6 +10,7 @@ are read by all, and a core more costs no memory.
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +21,8 @@ from numpy.typing import NDArray
 from litotes.data.pieces import Pieces
 from litotes.runtime.onnx_session import OnnxSession
 
-MOST_PIECES = 512
-"""In a group: enough to spread the reading of the weights, few enough to stay in a core's own cache."""
+MOST_TEXTS, MOST_PIECES = 16, 256
+"""In a group of several: enough to share the reading of the weights. Beyond it products run no faster and rows leave the cache."""
 
 
 class Workers:
@@ -29,7 +30,10 @@ class Workers:
 
     def __init__(self, session: OnnxSession, n: int) -> None:
         self.session, self.n = session, n
-        self._pool = ThreadPoolExecutor(n, thread_name_prefix="litotes-worker")
+        self._pool, self._process = self._new_pool(), os.getpid()
+
+    def _new_pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.n, thread_name_prefix="litotes-worker")
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
@@ -37,6 +41,8 @@ class Workers:
         if len(groups) <= 1:  # nothing to share: no detour by another thread
             computed = [self.session.logits([texts[place] for place in places]) for places in groups]
         else:
+            if self._process != os.getpid():  # threads do not survive a fork
+                self._pool, self._process = self._new_pool(), os.getpid()
             computed = list(self._pool.map(lambda places: self.session.logits([texts[place] for place in places]), groups))
         logits = {task: np.empty((len(texts), n_outputs), dtype=np.float32) for task, n_outputs in self.session.n_outputs.items()}
         for places, parts in zip(groups, computed, strict=True):
@@ -46,10 +52,10 @@ class Workers:
 
 
 def groups_of(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of texts of equal length, the longest first, at most MOST_PIECES in a group of more than one."""
+    """Places of texts of equal length, the longest first, at most MOST_TEXTS and MOST_PIECES in a group of several."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, length in enumerate(lengths):
         by_length[length].append(place)
     for length in sorted(by_length, reverse=True):
-        places, size = by_length[length], max(MOST_PIECES // length, 1)
+        places, size = by_length[length], min(max(MOST_PIECES // length, 1), MOST_TEXTS)
         yield from (places[start : start + size] for start in range(0, len(places), size))

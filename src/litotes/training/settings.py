@@ -29,7 +29,7 @@ class TrainingSettings(BaseModel):
     group_by: Axis = Field("variety", description="what a group is, for group_dro and worst_group")
     group_rate: float = Field(0.01, gt=0, description="how fast group_dro moves its weights")
     held_out: float = Field(0.1, ge=0, lt=0.9, description="share of train kept apart to choose the best epoch; 0: the last epoch is taken")
-    reserved: float = Field(0.0, ge=0, lt=0.9, description="share of train that training never sees: `litotes prune` chooses by it")
+    reserved: float = Field(0.0, ge=0, lt=0.9, description="share of train that training never sees: `litotes prune` judges by it")
     selection: Literal["mean", "worst_group"] = Field("mean", description="what makes an epoch the best: all texts, or the worst group")
     calibration: Literal["full", "temperature", "none"] = Field(
         "full", description="fitted on the held-out texts: temperature and threshold, temperature alone, or nothing"
