@@ -15,8 +15,8 @@ Three things cost accuracy, and all are met here without costing time, or little
 
 x86 processors without VNNI add two neighbouring products q p in 16 bits and cut off in silence what does not fit (vpmaddubsw). The
 common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1}) has to stay below 2¹⁵ only for neighbours of one sign, and two of the
-largest weights are seldom neighbours: bounding the sum instead of each weight makes the steps 1.6 times finer in MiniLM. Such a file gives
-the same on every processor.
+largest weights are seldom neighbours: bounding the sum instead of each weight makes the steps 1.6 times finer in MiniLM. Integer
+products of such a file are exact on every processor.
 
 Rounded weights are off by something, and inputs that are not 0 on average carry that into every row alike. The mean of it is known
 beforehand and goes into the offset (Nagel et al. 2019, arXiv 1906.04721, §4.2).
@@ -192,7 +192,7 @@ def _watched(classifier: Classifier, texts: Sequence[Pieces], look: Callable[[nn
     hooks = [layer.register_forward_pre_hook(hook) for layer in classifier.modules() if isinstance(layer, nn.Linear)]
     try:
         for text in texts:
-            classifier.read(classifier.encoder(pack([text], device=next(classifier.parameters()).device)))
+            classifier.read(classifier.encoder(pack([text], device=classifier.device)))
     finally:
         for registered in hooks:
             registered.remove()
