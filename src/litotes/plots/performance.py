@@ -111,7 +111,7 @@ def growth_figure(lines: Sequence[Line]) -> Figure:
             _curve(ax, name, sizes, [points[size].per_second for size in sizes])
         _powers_of_two(ax, sorted({size for points in found.values() for size in points}))
         ax.set_xlabel(what)
-        ax.set_ylim(bottom=0)
+    axes[0].set_ylim(bottom=0)
     axes[0].set_ylabel("texts a second")
     _legend(picture, *axes)
     return picture
@@ -136,8 +136,7 @@ def _stack(ax: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
         ax.text(left, place, f" {left:.3g}", va="center", fontsize=8)
     ax.set_yticks(range(len(bars)), [name.removeprefix("litotes-") for name in bars])
     ax.invert_yaxis()
-    ax.margins(x=0.14)  # room for the numbers
-    ax.set_xlim(left=0)
+    ax.set_xlim(0, 1.16 * max(sum(parts.values()) for parts in bars.values()))  # room for the numbers
     _plain(ax)
 
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from litotes.evaluation.bench.asking import Asked, in_batches
 from litotes.evaluation.bench.contest import OWN, PACKED, SHORT, Contest
@@ -28,7 +28,8 @@ def _by_batch(contest: Contest, texts: tuple[str, ...], sizes: Sequence[int]) ->
     who: dict[str, Callable[[], Asked]] = {"hf": contest.transformers}
     who |= {f"ort-{short}": partial(contest.onnx_runtime, precision, n_threads=contest.n_cores) for precision, short in SHORT.items()}
     who[PACKED] = contest.packed
-    return {f"{name}-b{size}": partial(_batches, make, size, texts, f"{name}-b1") for name, make in who.items() for size in sizes}
+    shared = {name: cache(make) for name, make in who.items()}  # one session for all sizes
+    return {f"{name}-b{size}": partial(_batches, make, size, texts, f"{name}-b1") for name, make in shared.items() for size in sizes}
 
 
 def _batches(make: Callable[[], Asked], size: int, texts: tuple[str, ...], alone: str) -> Way:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.data.pieces import Pieces
+from litotes.runtime.file_check import checked_file
 from litotes.runtime.onnx_session import OnnxSession
 
 N_TURNS = 4
@@ -61,8 +62,9 @@ def _profiled(file: Path) -> tuple[OnnxSession, Any]:
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_profiling = True
     options.profile_file_prefix = str(file.with_suffix(""))
-    opened = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    return OnnxSession(opened, opened.get_modelmeta().custom_metadata_map), opened
+    checked = checked_file(file)
+    opened = onnxruntime.InferenceSession(checked.content, options, providers=["CPUExecutionProvider"])
+    return OnnxSession(opened, checked), opened
 
 
 def _take_turns(plain: OnnxSession, profiled: OnnxSession, text: Pieces) -> float:
