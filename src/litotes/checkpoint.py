@@ -31,7 +31,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import fill, fill_own, own_tensors, read_tensors, taken_apart
-from litotes.errors import UserError
+from litotes.errors import UserError, reason_of
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
 
@@ -75,8 +75,7 @@ def load_model(folder: Path) -> Model:
     try:
         return _load(folder, description)
     except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise UserError(f"{folder / DESCRIPTION}: damaged ({reason}). Copy the model folder again, or train anew.") from error
+        raise UserError(f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or train anew.") from error
 
 
 def save_parts(parts: Sequence[str], folder: Path) -> None:

@@ -36,6 +36,11 @@ def read_description(folder: Path) -> dict[str, Any]:
     return dict(description)
 
 
+def hashes_in(folder: Path) -> dict[str, str]:
+    """The sha256 of its files, as the description has them: `load_model` has compared them with the files, which takes a while."""
+    return dict(read_description(folder)["files"])
+
+
 def _check_words(tasks: dict[str, list[str]]) -> None:
     """Labels are printed; a terminal obeys some characters."""
     for labels in tasks.values():

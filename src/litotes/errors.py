@@ -10,3 +10,9 @@ class UserError(Exception):
 
 class Stopped(UserError):
     """The user asked to stop (Ctrl-C), which is no failure: what is done is kept, and the same command goes on from there."""
+
+
+def reason_of(error: Exception) -> str:
+    """What another library says is wrong, in one line; its kind where it says nothing."""
+    said = str(error).strip()
+    return said.splitlines()[0] if said else type(error).__name__

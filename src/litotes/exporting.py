@@ -21,7 +21,7 @@ from litotes.checkpoint import Model, load_model
 from litotes.counting import confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.description import HASHED, folders_of
+from litotes.description import folders_of, hashes_in
 from litotes.errors import UserError
 from litotes.flow import Example, Task
 from litotes.preparation import prepare
@@ -33,7 +33,6 @@ from litotes.runtime.onnx_export import put_down, written
 from litotes.runtime.onnx_session import OnnxSession
 from litotes.runtime.processor import n_cores
 from litotes.runtime.workers import Workers
-from litotes.storage import sha256_of
 
 ALLOWED = {"float32": 0.0, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
@@ -102,9 +101,8 @@ def _made(folder: Path, precision: str, source: str | None, allowed: float | Non
     seen, measured, name = _texts(model, source)
     seen = seen[:_N_SEEN] if precision == "int8" else []
     watch("writing the file", 0, 1, "")
-    hashes = {name: sha256_of(folder / name) for name in HASHED}
     looked_at = model.tokenizer.encode([example.text for example in seen], [example.pair for example in seen])
-    content = written(model, precision=precision, texts=looked_at, made_from=hashes)
+    content = written(model, precision=precision, texts=looked_at, made_from=hashes_in(folder))
     session = OnnxSession.of(checked(folder / FILE, content))
     losses = _losses(model, session, measured[:n_texts], watch)
     _check(losses, precision, ALLOWED[precision] if allowed is None else allowed)

@@ -12,7 +12,7 @@ import pytest
 
 from litotes.encoders import pretrained
 from litotes.errors import UserError
-from litotes.evaluation.bench import BENCHES, CONTESTS, limits, measure
+from litotes.evaluation.bench import BENCHES, CONTESTS, measure
 from litotes.evaluation.bench.contest import OWN, Contest, contest
 from litotes.evaluation.bench.growth import growth
 from litotes.evaluation.bench.kernels import Call, _by_part, _runs, calls
@@ -25,11 +25,7 @@ from litotes.evaluation.bench.subject import subject_of
 TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate great tea and a bad queue"] * 4
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small_limit() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "SIZE", 32)
-        yield
+pytestmark = pytest.mark.usefixtures("small_limit")
 
 
 @pytest.fixture(scope="module")

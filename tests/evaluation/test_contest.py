@@ -17,7 +17,6 @@ from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 from litotes.encoders.reshaping import rebuilt
 from litotes.errors import UserError
-from litotes.evaluation.bench import limits as limits_module
 from litotes.evaluation.bench.asking import Logits, by_length, in_batches
 from litotes.evaluation.bench.classify import agreement, classify, padded_to
 from litotes.evaluation.bench.contest import OWN, Contest, contest
@@ -35,12 +34,7 @@ def model_of(folder: Path, *, head: str = "linear", **choices: object) -> Model:
     return Model(classifier, loaded.tokenizer, "tiny", None)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _small_limit() -> Iterator[None]:
-    """A limit nobody has to wait for."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits_module, "SIZE", 32)
-        yield
+pytestmark = pytest.mark.usefixtures("small_limit")
 
 
 @pytest.fixture(scope="module")

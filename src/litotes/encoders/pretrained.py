@@ -19,7 +19,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import fill, read_tensors, taken_apart, weight_files
-from litotes.errors import UserError
+from litotes.errors import UserError, reason_of
 from litotes.registry import unknown
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
@@ -144,7 +144,7 @@ def _from_hub(name: str) -> Path:
     try:
         return Path(snapshot_download(owner_name, revision=revision, allow_patterns=_HUB_FILES))
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        reason = reason_of(error)
         raise UserError(
             f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} "
             "Check the name, the revision and the network, or give a folder; `minilm` needs no network."

@@ -23,7 +23,7 @@ from litotes import __version__
 from litotes.checkpoint import Model, load_model
 from litotes.classifier import Classifier
 from litotes.data.pieces import Pieces
-from litotes.description import HASHED
+from litotes.description import hashes_in
 from litotes.errors import UserError
 from litotes.registry import unknown
 from litotes.runtime.contents import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
@@ -33,7 +33,7 @@ from litotes.runtime.head_graph import answer, logits_of
 from litotes.runtime.int8 import Int8, inputs_of_layers
 from litotes.runtime.products import Float32, Products
 from litotes.runtime.texts_graph import Texts
-from litotes.storage import sha256_of, write_bytes, write_json
+from litotes.storage import write_bytes, write_json
 
 PRECISIONS = ("float32", "int8")
 
@@ -41,8 +41,8 @@ PRECISIONS = ("float32", "int8")
 def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = ()) -> Path:
     """Writes `model.onnx` into a model folder, unmeasured. texts: a few dozen for int8 to look at; float32 needs none."""
     model = load_model(folder)
-    hashes = {name: sha256_of(folder / name) for name in HASHED}
-    put_down(folder, written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes), precision, {})
+    content = written(model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes_in(folder))
+    put_down(folder, content, precision, {})
     return folder / FILE
 
 

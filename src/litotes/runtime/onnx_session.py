@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.data.pieces import Pieces
-from litotes.errors import UserError
+from litotes.errors import UserError, reason_of
 from litotes.runtime.contents import PIECES, SEGMENTS
 from litotes.runtime.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
 from litotes.runtime.folder_check import checked_folder
@@ -48,7 +48,7 @@ class OnnxSession:
             return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file)
         except Exception as error:  # the library's errors have no common class
             raise UserError(
-                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_first_line(error)}). Export the model again, or install "
+                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)}). Export the model again, or install "
                 "the newest: `pip install -U litotes[onnx]`."
             ) from error
 
@@ -67,11 +67,11 @@ class OnnxSession:
         try:
             return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
         except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
-            raise UserError(f"The exported model cannot read this text ({_first_line(error)}). Export the model again.") from error
+            raise UserError(f"The exported model cannot read this text ({_reason(error)}). Export the model again.") from error
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0][:MOST_LETTERS] if str(error).strip() else type(error).__name__
+def _reason(error: Exception) -> str:
+    return reason_of(error)[:MOST_LETTERS]
 
 
 def _onnxruntime() -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 _VARINT, _BYTES, _FOUR_BYTES = 0, 2, 5
 MOST_FIELDS = 1_000_000
@@ -21,38 +21,35 @@ LONGEST_TEXT = 1 << 20
 
 
 @dataclass(frozen=True)
-class Number:
-    """A whole number, signed, 64 bits."""
+class Field:
+    """One that a message may have, once or repeatedly. wire: how its value is written."""
 
     name: str
     repeats: bool = False
+    wire: ClassVar[int]
+
+
+class Number(Field):
+    """A whole number, signed, 64 bits."""
+
     wire = _VARINT
 
 
-@dataclass(frozen=True)
-class Float:
+class Float(Field):
     """A float32, which nobody here needs to know."""
 
-    name: str
-    repeats: bool = False
     wire = _FOUR_BYTES
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(Field):
     """UTF-8 that can be printed."""
 
-    name: str
-    repeats: bool = False
     wire = _BYTES
 
 
-@dataclass(frozen=True)
-class Bytes:
+class Bytes(Field):
     """Another message, or raw numbers: a view."""
 
-    name: str
-    repeats: bool = False
     wire = _BYTES
 
 
@@ -61,7 +58,7 @@ class Kind:
     """A kind of message: the fields that may be there, by number, and the names of some that may not."""
 
     name: str
-    fields: Mapping[int, Number | Float | Text | Bytes]
+    fields: Mapping[int, Field]
     refused: Mapping[int, str] = field(default_factory=dict)
 
 
@@ -89,7 +86,7 @@ class WireReader:
             values[known.name].append(value)
         return values
 
-    def _value(self, message: memoryview, place: int, known: Number | Float | Text | Bytes) -> tuple[Any, int]:
+    def _value(self, message: memoryview, place: int, known: Field) -> tuple[Any, int]:
         self._n_fields += 1
         if self._n_fields > MOST_FIELDS:
             raise ValueError(f"it has more than {MOST_FIELDS} fields")
