@@ -60,7 +60,7 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).unlink(missing_ok=True)
     tensors = taken_apart(model.classifier.encoder)
-    base = {} if model.base_sha256 is None else taken_apart(pretrained.load(model.base).encoder)
+    base = {} if model.base_sha256 is None else pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
     omitted = _same_as_base(tensors, base)
     kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
     kept = (as_difference(kept, base) if compact else kept) | own_tensors(model.classifier.encoder)
@@ -142,7 +142,4 @@ def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
         return {}
     if base["name"] not in pretrained.BUNDLED:  # a model folder must not send us to other folders or to the network
         raise UserError(f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it cannot be completed.")
-    loaded = pretrained.load(base["name"])
-    if loaded.sha256 != base["sha256"]:
-        raise UserError(f"This model is a difference from {base['name']!r} with sha256 {base['sha256']}, which is not the one installed.")
-    return taken_apart(loaded.encoder)
+    return pretrained.bundled_tensors(base["name"], sha256=base["sha256"])
