@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("export", parents=[common], help="an ONNX file with the pruning inside, fast on a CPU", allow_abbrev=False)
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="a model folder: it, or with --out a copy, gains model.onnx and export.json"
-    )
+    gains = "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
+    parser.add_argument("--model", required=True, metavar="M", help=gains)
     parser.add_argument("--int8", action="store_true", help="a quarter of the size, and faster; how many labels change is measured")
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
