@@ -22,5 +22,8 @@ export function element(name, properties = {}, ...children) {
 
 export const byId = (id) => document.getElementById(id);
 
+// Nothing but blanks, as Python sees it: it takes four old separators for blanks, and JavaScript does not.
+export const isBlank = (text) => !/[^\s\x1c-\x1f\x85]/.test(text);
+
 // Characters as the service and Python count them: an emoji is one, not two.
 export const nCharacters = (text) => [...text].length;

@@ -2,7 +2,7 @@
 
 import { linkTo } from "./address.js";
 import { csvOf, download } from "./csv.js";
-import { byId, element, harmless, nCharacters } from "./harmless.js";
+import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { counted, inWords, plural, shareText } from "./numbers.js";
 import { Latest, Problem, ask } from "./service.js";
 import { persistently, sayProblem } from "./trouble.js";
@@ -14,7 +14,7 @@ let known = new Map(); // text → prediction or problem: an edited line does no
 let about = null; // {tasks, limits, model}
 let order = { column: "number", isUp: true };
 
-export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => line.trim());
+export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => !isBlank(line));
 
 // Another model has other answers.
 export function forgetLines() {

@@ -3,7 +3,7 @@
 import { linkTo, readAddress, writeAddress, LONGEST_LINK } from "./address.js";
 import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
 import { EXAMPLES } from "./examples.js";
-import { byId, element, harmless, nCharacters } from "./harmless.js";
+import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { showLayer, showLayers } from "./layers.js";
 import { forgetLines, linesOf, listenToLines, showLines, stopLines } from "./lines.js";
 import { listenToMaps, redraw } from "./maps.js";
@@ -112,7 +112,7 @@ function askLines() {
 
 async function label() {
   const signal = labelling.start(), { text } = view, n = nCharacters(text), most = service.limits.characters;
-  if (!text.trim()) return showNoAnswer("There is nothing to label yet: type a sentence, or take an example.");
+  if (isBlank(text)) return showNoAnswer("There is nothing to label yet: type a sentence, or take an example.");
   if (n > most) return showNoAnswer(tooLong(n, most, "read"));
   const waiting = setTimeout(showWaiting, WAITING_MS);
   try {
@@ -142,8 +142,8 @@ const isOf = (shown) => shown !== null && shown.text === view.text && shown.task
 
 async function explain() {
   const signal = explaining.start(), { text, task, method } = view, n = nCharacters(text), most = service.limits.explained_characters;
-  if (!text.trim() || n > most) {
-    noteExplanation(text.trim() ? tooLong(n, most, "explained") : "Here the words will be shaded by how much they count.");
+  if (isBlank(text) || n > most) {
+    noteExplanation(isBlank(text) ? "Here the words will be shaded by how much they count." : tooLong(n, most, "explained"));
     return hideExplanation();
   }
   const body = { text, task, method, methods: [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name)), ...asked() };

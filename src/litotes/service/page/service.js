@@ -3,6 +3,13 @@
 const TOKEN = "litotes-token";
 let token = keptToken();
 
+// Where the service's own sentence is meant for programs.
+const SENTENCES = {
+  401: "This service asks for a token.",
+  429: "The service is busy.",
+  503: "The service is starting or stopping.",
+};
+
 export class Problem extends Error {
   // status: 0 where nobody answered. retryAfter: in seconds.
   constructor(status, sentence, retryAfter = 1) {
@@ -36,8 +43,8 @@ export async function ask(path, { body, signal } = {}) {
 
 async function problemOf(response) {
   const told = await response.json().catch(() => ({})); // a proxy in between may answer with a page of its own
-  const sentence = told.detail || told.title || `The service answered with the status ${response.status}, and not why.`;
-  return new Problem(response.status, sentence, Math.min(60, Number(response.headers.get("Retry-After")) || 1));
+  const sentence = [told.title, told.detail].filter(Boolean).join(". ") || `The service answered with the status ${response.status}, and not why.`;
+  return new Problem(response.status, SENTENCES[response.status] ?? sentence, Math.min(60, Number(response.headers.get("Retry-After")) || 1));
 }
 
 // One question at a time: starting the next one ends the last, so an older answer never comes after a newer one.

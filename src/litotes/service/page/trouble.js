@@ -5,6 +5,7 @@ import { Problem, ask, useToken } from "./service.js";
 
 const SECONDS_BETWEEN_TRIES = 5;
 let passing = null; // one wait for all who ask
+let answered = () => {}; // called when anybody has an answer
 let hasGivenToken = false;
 
 // Asks until there is an answer; only what does not pass is thrown.
@@ -29,10 +30,11 @@ function aborted(signal) {
 // Resolves when it is worth asking again.
 async function passed(problem) {
   if (problem.status === 401) return askForToken(problem);
-  if (problem.status === 429) return countDown("The service is busy.", problem.retryAfter);
+  if (problem.status === 429) return countDown(problem.message, problem.retryAfter);
   if (problem.status !== 0 && problem.status !== 503) throw problem;
+  const isBack = new Promise((resolve) => { answered = () => resolve(true); });
   for (let told = problem; ;) {
-    await countDown(told.message, SECONDS_BETWEEN_TRIES);
+    if (await Promise.race([countDown(told.message, SECONDS_BETWEEN_TRIES), isBack])) return;
     try {
       await ask("ready");
       return say("The service is back.");
@@ -60,8 +62,8 @@ function say(...parts) {
 }
 
 function calm() {
-  if (!byId("again").hidden) byId("again").hidden = true;
   byId("notice").hidden = true;
+  answered();
 }
 
 // A problem that does not pass by itself, and a button to try all the same.
