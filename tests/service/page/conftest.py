@@ -21,6 +21,7 @@ from litotes.predictor import Predictor
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+SHORT = "#text=tea"
 TASKS = (Task("sentiment", ("negative", "positive")), Task("sarcasm", ("literal", "sarcastic")))
 PRUNED = {"n_layers": 4, "pruning": "cascade", "pruning_options": {"schedule": [0.8, 0.6, 0.4, 0.3], "final_heads": 0.5}}
 
@@ -61,11 +62,14 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator[Opens]:
-    """Opens the page, at `#after`; a complaint in its console and a request to elsewhere are failures, unless `may_complain`."""
+    """Opens the page with a text that is quickly explained, unless `after` the address says otherwise.
+
+    An exception, a complaint in its console (unless `may_complain`) and a request to elsewhere are failures.
+    """
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
 
-    def opened(after: str = "", *, at: Server = server, may_complain: bool = False, script: str = "", **choices: object) -> Page:
+    def opened(after: str = SHORT, *, at: Server = server, may_complain: bool = False, script: str = "", **choices: object) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **choices})  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()

@@ -32,7 +32,7 @@ def expect_answer(page: Page, predictors: dict[str, Predictor], text: str) -> No
 
 
 def test_a_first_visit_shows_an_example_already_answered(open_page: Opens, predictors: dict[str, Predictor]) -> None:
-    page = open_page()
+    page = open_page("")
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     text = page.locator("#text").input_value()
     assert len(text) > 40
