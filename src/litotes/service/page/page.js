@@ -70,7 +70,7 @@ function showText() {
   for (const input of document.querySelectorAll('input[name="reading"]')) input.checked = (input.value === "lines") === inLines;
   document.body.classList.toggle("in-lines", inLines);
   byId("lines").hidden = !inLines;
-  for (const id of ["why", "layers"]) byId(id).hidden = inLines || (id === "layers" && !explanation);
+  for (const id of ["why", "layers"]) byId(id).hidden = inLines || !service || (id === "layers" && !explanation);
   document.querySelector(".answers").hidden = inLines;
   const n = nCharacters(view.text), most = service?.limits.characters ?? Infinity, isOver = !inLines && n > most;
   byId("count").textContent = inLines ? plural(nLines, "line") : `${plural(n, "character")}${isOver ? ` of at most ${counted(most)}` : ""}`;

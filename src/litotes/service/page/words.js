@@ -68,7 +68,7 @@ export function showWords(explanation, method) {
 function weightText({ task, answers }, { is_signed: isSigned }, weight) {
   if (!isSigned) return signedText(weight).replace("+", "");
   const { label, probability } = answers[task], answer = probability === null ? "a higher value" : label;
-  return `${signedText(weight)} ${weight < 0 ? "against" : "for"} ${harmless(String(answer))}`;
+  return `${signedText(weight)} (${weight < 0 ? "against" : "for"} ${harmless(String(answer))})`;
 }
 
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
