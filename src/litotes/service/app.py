@@ -8,7 +8,9 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.types import Receive, Scope, Send
 
 from litotes import __version__
 from litotes.service.api import api_routes
@@ -16,9 +18,21 @@ from litotes.service.described import description
 from litotes.service.guard import Guard
 from litotes.service.page_files import page_routes
 from litotes.service.probes import probe_routes
-from litotes.service.problems import on_http_error, on_validation_error
+from litotes.service.problems import on_error, on_http_error, on_validation_error
 from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
+
+
+class GuardedApp(FastAPI):
+    """FastAPI behind the guard, without what FastAPI itself puts around an app (telemetry, which can be switched on from outside)."""
+
+    guard: Guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.guard(scope, receive, send)
+
+    async def unguarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Starlette.__call__(self, scope, receive, send)
 
 
 def create_app(models: Models, *, settings: ServiceSettings | None = None) -> FastAPI:
@@ -34,7 +48,7 @@ def create_app(models: Models, *, settings: ServiceSettings | None = None) -> Fa
         yield
         service.close()
 
-    app = FastAPI(
+    app = GuardedApp(
         title="litotes",
         version=__version__,
         description="Sentiment and sarcasm of texts, and what the answers rest on.",
@@ -46,9 +60,10 @@ def create_app(models: Models, *, settings: ServiceSettings | None = None) -> Fa
     app.state.service = service
     for routes in (api_routes(service), probe_routes(service), page_routes()):
         app.include_router(routes)
+    app.add_exception_handler(Exception, on_error)
     app.add_exception_handler(HTTPException, on_http_error)
     app.add_exception_handler(RequestValidationError, on_validation_error)
-    app.add_middleware(Guard, service=service)
+    app.guard = Guard(app.unguarded, service)
     app.openapi = lambda: _once(app, service.settings)  # type: ignore[method-assign]
     return app
 

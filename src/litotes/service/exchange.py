@@ -7,7 +7,6 @@ import time
 from collections.abc import MutableMapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
-from uuid import uuid4
 
 from starlette.types import Message, Receive, Send
 
@@ -50,7 +49,7 @@ class Exchange:
     def __init__(self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         self.service, self.path, self.route = service, scope["path"], route_of(scope["path"])
         self._receive, self._send = receive, send
-        self.id = uuid4().hex
+        self.id = service.new_id()
         self._began = time.monotonic()
         self.deadline = self._began + service.settings.seconds
         self.status = 0

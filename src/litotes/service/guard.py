@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,6 +32,7 @@ class Guard:
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service, self._settings = app, service, service.settings
         self._bodies = Bodies(service.settings)
+        self._allows = lru_cache(maxsize=256)(self._allows_host)  # most requests ask for the same one
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -65,12 +67,15 @@ class Guard:
 
     def _check_host(self, headers: Headers) -> None:
         """Against DNS rebinding, and against pages of other sites that ask with their visitor's rights."""
-        host = headers.get(b"host", b"").decode("latin-1")
-        if not self._settings.allows_host(_hostname(host)):
+        host = headers.get(b"host", b"")
+        if not self._allows(host):
             raise Refusal("host-not-allowed", "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.")
         origin = headers.get(b"origin")
-        if origin is not None and not self._is_own(origin.decode("latin-1"), host):
+        if origin is not None and not self._is_own(origin.decode("latin-1"), host.decode("latin-1")):
             raise Refusal("origin-not-allowed", "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others ask.")
+
+    def _allows_host(self, host: bytes) -> bool:
+        return self._settings.allows_host(_hostname(host.decode("latin-1")))
 
     def _is_own(self, origin: str, host: str) -> bool:
         """Of this very host, whatever the scheme (a proxy may speak TLS for us), or named at the start."""

@@ -9,6 +9,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from datetime import UTC, datetime
@@ -23,17 +24,16 @@ class Log:
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream
-        self._lines: deque[str] = deque(maxlen=_MOST_LINES)
+        self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MOST_LINES)
         self._n_lost = 0
         self._wake = threading.Event()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
 
     def write(self, event: str, **content: Any) -> None:
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
         if len(self._lines) == _MOST_LINES:
             self._n_lost += 1
-        self._lines.append(json.dumps({"time": now, "event": event, **content}, ensure_ascii=False))
+        self._lines.append((time.time(), event, content))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="litotes-log", daemon=True)
             self._thread.start()
@@ -45,9 +45,9 @@ class Log:
 
     def flush(self) -> None:
         with self._writing:
-            lines = [self._lines.popleft() for _ in range(len(self._lines))]
+            lines = [_line(*self._lines.popleft()) for _ in range(len(self._lines))]
             if self._n_lost:
-                lines.append(json.dumps({"event": "lines_lost", "n": self._n_lost}))
+                lines.append(_line(time.time(), "lines_lost", {"n": self._n_lost}))
                 self._n_lost = 0
             if lines:
                 stream = self._stream or sys.stderr
@@ -61,6 +61,11 @@ class Log:
         while True:
             self._wake.wait(_SECONDS_BETWEEN_WRITES)
             self.flush()
+
+
+def _line(when: float, event: str, content: dict[str, Any]) -> str:
+    shown = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": shown, "event": event, **content}, ensure_ascii=False)
 
 
 class ToLog(logging.Handler):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -28,6 +29,8 @@ class Metrics:
         self._queue = Gauge("litotes_queue_texts", "Texts that wait.", registry=registry)
         self._speed = Gauge("litotes_texts_per_second", "Texts a second while computing, lately.", registry=registry)
         self._explanations = Gauge("litotes_queue_explanations", "Explanations that wait.", registry=registry)
+        self._by_name = cache(self._refused.labels)  # to look a label up takes longer than to count
+        self._of = cache(lambda route, status: (self._requests.labels(route, str(status)), self._seconds.labels(route)))
         self._model = Info("litotes_model", "A model that is served.", ["name", "runtime"], registry=registry)
 
     def watch(self, *, queue: Callable[[], float], speed: Callable[[], float], explanations: Callable[[], float]) -> None:
@@ -37,11 +40,12 @@ class Metrics:
         self._explanations.set_function(explanations)
 
     def answered(self, route: str, status: int, seconds: float) -> None:
-        self._requests.labels(route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        counter, histogram = self._of(route, status)
+        counter.inc()
+        histogram.observe(seconds)
 
     def refused(self, problem: str) -> None:
-        self._refused.labels(problem).inc()
+        self._by_name(problem).inc()
 
     def model(self, name: str, runtime: str, tasks: str) -> None:
         self._model.labels(name, runtime).info({"tasks": tasks})

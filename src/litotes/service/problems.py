@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from fastapi.exceptions import RequestValidationError
@@ -54,20 +55,30 @@ class Refusal(Exception):
 
     def __init__(self, name: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
-        self.name, self.detail, self.headers = name, detail, dict(headers or {})
+        self.name, self.detail, self.headers = name, detail, headers or {}
 
     @property
     def status(self) -> int:
         return KINDS[self.name].status
 
     def body(self) -> bytes:
-        kind = KINDS[self.name]
-        content = {"type": f"urn:litotes:problem:{self.name}", "title": kind.title, "status": kind.status, "detail": self.detail}
-        return json.dumps(content, ensure_ascii=False).encode()
+        return _body(self.name, self.detail)
+
+
+@lru_cache(maxsize=64)  # the same few are sent over and over when there is too much to do
+def _body(name: str, detail: str) -> bytes:
+    kind = KINDS[name]
+    content = {"type": f"urn:litotes:problem:{name}", "title": kind.title, "status": kind.status, "detail": detail}
+    return json.dumps(content, ensure_ascii=False).encode()
 
 
 def bug(request_id: str) -> Refusal:
     return Refusal("bug", f"This is our mistake, not yours. Please report it with the request id {request_id}.")
+
+
+async def on_error(request: Request, error: Exception) -> NoReturn:
+    """Nothing is answered inside: the guard does it."""
+    raise error
 
 
 async def on_http_error(request: Request, error: Exception) -> NoReturn:

@@ -68,9 +68,9 @@ class ServiceSettings:
 
         Where the service listens everywhere, any address will do: to abuse one, an attacker must have it.
         """
-        listens_everywhere = is_address(self.host) and ip_address(self.host).is_unspecified
-        known = {*_LOOPBACK, self.host.lower(), *(allowed.lower() for allowed in self.allowed_hosts)}
-        return name in known or (listens_everywhere and is_address(name))
+        if name in _LOOPBACK or name == self.host.lower() or name in (allowed.lower() for allowed in self.allowed_hosts):
+            return True
+        return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
 
 
 def is_address(name: str) -> bool:

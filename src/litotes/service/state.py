@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from itertools import count
+from secrets import token_hex
 
 from litotes.predictor import Predictor
 from litotes.service.batcher import Batcher
@@ -30,6 +32,7 @@ class Service:
             explanations=lambda: self.explainer.n_waiting,
         )
         self.is_draining = False
+        self._prefix, self._numbers = token_hex(6), count(1)
         self.failure: Exception | None = None
         self._models: ServedModels | None = None
         self._load = models if callable(models) else None
@@ -45,6 +48,10 @@ class Service:
     @property
     def is_ready(self) -> bool:
         return self._models is not None
+
+    def new_id(self) -> str:
+        """For a request: unlike any other, of this service or another."""
+        return f"{self._prefix}-{next(self._numbers)}"
 
     def check_ready(self) -> None:
         if self.is_draining:
