@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from page_server import Opens, Server
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from litotes.checkpoint import Model
 from litotes.classifier import Classifier
@@ -54,6 +54,7 @@ def server(predictors: dict[str, Predictor]) -> Iterator[Server]:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine: the page is not tried")
+    expect.set_options(timeout=20_000)  # a busy machine is no error
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield opened

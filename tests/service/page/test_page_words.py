@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 from page_server import Opens
 from playwright.sync_api import Page, expect
 
+from litotes.analysis.word_maps import word_maps
 from litotes.predictor import Predictor
 
 TEXT = "Oh great, the queue is not bad. I love it, and the tea!"
 LONG = "the tea is bad and the queue is great, " * 12
-
-
-def said(page: Page, task: str) -> str:
-    return page.locator(f'[data-task="{task}"] .said').inner_text()
 
 
 def answer_of(predictors: dict[str, Predictor], text: str, task: str) -> tuple[str, str]:
@@ -120,8 +116,6 @@ def test_a_model_that_keeps_all_words_says_so(open_page: Opens) -> None:
 
 
 def test_maps_tell_the_weights_between_words(open_page: Opens, predictors: dict[str, Predictor]) -> None:
-    from litotes.analysis.word_maps import word_maps
-
     page = open_page()
     page.locator("#text").fill("tea is bad")
     expect(page.locator("#shaded")).to_have_text("tea is bad")
@@ -187,4 +181,3 @@ def test_a_hostile_text_stays_text(open_page: Opens) -> None:
     assert page.locator("#shaded .word").last.inner_text() == "tea"  # an emoji before it moves nothing
     assert page.title() == "litotes: sentiment and sarcasm"
     assert page.locator("main img, main script").count() == 0
-    assert json.loads(page.evaluate("JSON.stringify(document.title)")) == page.title()
