@@ -14,15 +14,16 @@ from playwright.sync_api import Page, Route, expect
 
 from litotes.predictor import Predictor
 
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
 RISKY = ['=SUM(A1:A9) "tea", bad', "+tea", "-tea", "@tea", "\ttea"]
 LINES = [*RISKY, *(f"the tea is {'bad' if place % 3 else 'great'} and {place}" for place in range(195))]
 
 
 def paste(page: Page, text: str) -> None:
-    """As the browser does it: the event, then the text."""
-    page.locator("#text").fill("")
-    page.locator("#text").dispatch_event("paste")
-    page.locator("#text").fill(text)
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.locator("#text").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Control+V")
 
 
 def downloaded(page: Page, folder: Path) -> str:
@@ -33,7 +34,7 @@ def downloaded(page: Page, folder: Path) -> str:
 
 
 def test_two_hundred_lines_become_a_table_and_a_file(open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path) -> None:
-    page = open_page()
+    page = open_page(permissions=CLIPBOARD)
     asked = []
     page.on("request", lambda request: asked.append(request.post_data_json) if request.url.endswith("/v1/predict") else None)
     paste(page, "\n".join(LINES))
@@ -70,7 +71,7 @@ def test_lines_may_be_one_text_all_the_same(open_page: Opens) -> None:
 
 
 def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Opens) -> None:
-    page = open_page(may_complain=True)  # the browser writes down what the service refuses
+    page = open_page(may_complain=True, permissions=CLIPBOARD)  # the browser writes down what the service refuses
     told = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
 
     def refuse(route: Route) -> None:
@@ -88,7 +89,7 @@ def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Open
 
 
 def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:
-    page = open_page(may_complain=True)
+    page = open_page(may_complain=True, permissions=CLIPBOARD)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     asked: list[float] = []
 

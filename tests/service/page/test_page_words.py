@@ -168,6 +168,7 @@ def test_a_link_to_what_is_not_there_gives_way(open_page: Opens) -> None:
     page = open_page("#text=tea&task=irony&method=magic&layer=99&model=other")
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     expect(page.locator("#text")).to_have_value("tea")
+    expect(page.locator("#answer-note")).to_contain_text("is not here; the first one answers")
 
 
 HOSTILE = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='in'</script> tea \u202eevil\u202c &amp; 😀 \x07 tea"

@@ -8,21 +8,18 @@ import { Latest, Problem, ask } from "./service.js";
 import { persistently, sayProblem } from "./trouble.js";
 
 const MOST_ROWS = 1000; // drawn; the CSV has all
+const REDRAW_MS = 1000; // while answers come in: to draw a thousand rows takes as long as to answer some
 const running = new Latest();
 let rows = []; // {number, text, prediction, problem}
 let known = new Map(); // text → prediction or problem: an edited line does not ask for the others again
 let about = null; // {tasks, limits, model}
+let drawnAt = 0;
 let order = { column: "number", isUp: true };
 
 export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => !isBlank(line));
 
-// Another model has other answers.
-export function forgetLines() {
-  known = new Map();
-  running.stop();
-}
-
 export function showLines(text, { tasks, limits, model }) {
+  if (about?.model !== model) known = new Map(); // another model has other answers
   about = { tasks, limits, model };
   rows = linesOf(text).map((line, at) => ({ number: at + 1, text: line, ...known.get(line) }));
   drawHead();
@@ -43,7 +40,7 @@ async function askAll() {
     for (const portion of portionsOf(waiting, about.limits)) {
       await askPortion(portion, signal);
       if (signal.aborted) return;
-      drawRows();
+      if (performance.now() - drawnAt > REDRAW_MS) drawRows();
       showProgress(true);
     }
   } catch (problem) {
@@ -160,6 +157,7 @@ function sorted() {
 }
 
 function drawRows() {
+  drawnAt = performance.now();
   byId("table").tBodies[0].replaceChildren(...sorted().slice(0, MOST_ROWS).map(rowOf));
 }
 
@@ -210,6 +208,7 @@ export function listenToLines() {
   byId("stop").addEventListener("click", () => {
     if (byId("stop").textContent !== "Stop") return askAll();
     running.stop();
+    drawRows();
     showProgress(false);
   });
 }

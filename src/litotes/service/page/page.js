@@ -5,7 +5,7 @@ import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./
 import { EXAMPLES } from "./examples.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { showLayer, showLayers } from "./layers.js";
-import { forgetLines, linesOf, listenToLines, showLines, stopLines } from "./lines.js";
+import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
 import { listenToMaps, redraw } from "./maps.js";
 import { counted, plural } from "./numbers.js";
 import { Latest, ask, debounced } from "./service.js";
@@ -21,6 +21,7 @@ const labelling = new Latest(), explaining = new Latest();
 let service = null; // what v1/models says
 let explanation = null; // on display, with {text, task, model} it was asked for
 let chosenWord = null;
+let isModelMissing = false; // which a link asked for
 
 const isInLines = () => view.reading === "lines" && linesOf(view.text).length > 1;
 const model = () => service.models.find(({ name }) => name === view.model) ?? service.models[0];
@@ -38,10 +39,10 @@ async function meetService() {
 }
 
 function showModel() {
-  const { name, tasks, runtime, about } = model(), isStrange = view.model && view.model !== name;
-  if (isStrange) view.model = "";
+  const { name, tasks, runtime, about } = model();
+  isModelMissing = Boolean(view.model) && view.model !== name;
+  if (isModelMissing) view.model = "";
   byId("model").value = name;
-  byId("answer-note").textContent = isStrange ? "The model this link asks for is not here; the first one answers." : "";
   showTasks(tasks);
   byId("tasks").replaceChildren(byId("tasks").firstElementChild, ...Object.keys(tasks).map((task) => {
     const input = element("input", { type: "radio", name: "task", value: task });
@@ -133,7 +134,8 @@ function aboutAnswer({ truncated, ...answers }) {
   const isLess = Object.entries(model().tasks).some(([task, labels]) => labels.length === 2 && answers[task].probability < 0.5);
   const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
   const less = "A label below 50 % was chosen by a threshold that was fitted on held-out texts.";
-  return [truncated && cut, isLess && less].filter(Boolean).join(" ");
+  const missing = "The model this link asks for is not here; the first one answers.";
+  return [isModelMissing && missing, truncated && cut, isLess && less].filter(Boolean).join(" ");
 }
 
 // --- the explanation
@@ -250,7 +252,6 @@ function listenToChoices() {
   });
   byId("model").addEventListener("change", (event) => {
     view.model = event.target.value === service.models[0].name ? "" : event.target.value;
-    forgetLines();
     keepAddress();
     showModel();
     textChanged({ isMeant: true });
