@@ -1,14 +1,15 @@
 // One view, kept in the address: what is asked when it changes, and who shows the answer.
 
-import { linkTo, readAddress, writeAddress, LONGEST_LINK } from "./address.js";
+import { readAddress, writeAddress } from "./address.js";
 import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
 import { EXAMPLES } from "./examples.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { showLayer, showLayers } from "./layers.js";
 import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
-import { listenToMaps, redraw } from "./maps.js";
+import { listenToMaps } from "./maps.js";
 import { counted, plural } from "./numbers.js";
 import { Latest, ask, debounced } from "./service.js";
+import { listenToTools } from "./tools.js";
 import { persistently, sayProblem } from "./trouble.js";
 import { aboutMethod, listenToWords, methodName, showWords } from "./words.js";
 
@@ -259,32 +260,6 @@ function listenToChoices() {
   byId("again").addEventListener("click", () => (service ? textChanged({ isMeant: true }) : begin()));
 }
 
-async function copyLink() {
-  const { link, isTooLong } = linkTo(view), button = byId("copy-link");
-  if (isTooLong) return tell(button, `Too long for a link: ${counted(link.length)} of ${counted(LONGEST_LINK)} characters`);
-  writeAddress(view);
-  try {
-    await navigator.clipboard.writeText(link);
-    tell(button, "Copied");
-  } catch {
-    tell(button, "The link is in the address bar"); // clipboards need https or localhost, and a permission
-  }
-}
-
-function tell(button, words) {
-  button.textContent = byId("announced").textContent = words;
-  setTimeout(() => { button.textContent = "Copy link"; }, 4000);
-}
-
-function listenToTheme() {
-  const button = byId("theme"), show = () => { button.setAttribute("aria-pressed", theme.isDark); redraw(); };
-  button.addEventListener("click", () => theme.choose(theme.isDark ? "light" : "dark"));
-  document.addEventListener("themechange", show);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  matchMedia("print").addEventListener("change", () => redraw());
-  show();
-}
-
 // Words that fit beside the cells change with the width.
 function listenToWidth() {
   let before = innerWidth;
@@ -313,9 +288,8 @@ listenToText();
 listenToChoices();
 listenToLines();
 listenToMaps();
-listenToTheme();
+listenToTools(view);
 listenToWidth();
-byId("copy-link").addEventListener("click", copyLink);
 addEventListener("hashchange", () => { takeAddress(); if (service) showModel(); textChanged({ isMeant: true }); });
 showText();
 begin();
