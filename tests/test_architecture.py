@@ -21,7 +21,7 @@ LEVELS = {
     "predictor": 5, "recipe": 5,
     "preparation": 6, "evaluation": 6, "run": 6, "pruning": 6, "card": 6, "exporting": 6, "scoring": 6,
     "plots": 7,
-    "scale": 8,
+    "scale": 8, "service": 8,
     "cli": 9, "__main__": 9,
 }  # fmt: skip
 

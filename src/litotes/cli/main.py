@@ -23,6 +23,7 @@ from litotes.cli import (
     predict,
     prune,
     score,
+    serve,
     study,
     submit,
     train,
@@ -30,7 +31,7 @@ from litotes.cli import (
 from litotes.cli.numbers import seed
 from litotes.errors import UserError
 
-COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, export, analyze, audit, coverage, score, submit, bench, listing)
+COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, export, analyze, audit, coverage, score, submit, serve, bench, listing)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

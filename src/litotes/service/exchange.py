@@ -1,0 +1,115 @@
+"""One request and its answer: its id, its time, what is counted and written down about it, and the headers every answer has."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from starlette.types import Message, Receive, Send
+
+from litotes.service.problems import MEDIA_TYPE, Refusal
+from litotes.service.state import Service
+
+Outcome = TypeVar("Outcome")
+
+SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+        b"form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+CLOSE = (b"connection", b"close")
+_NO_STORE = (b"cache-control", b"no-store")
+_GONE = 499
+"""Written down for a client that did not wait for its answer; nobody is sent it."""
+
+_ROUTES = frozenset(("/", "/live", "/ready", "/metrics", "/openapi.json", "/v1/predict", "/v1/explain", "/v1/models"))
+
+
+class Gone(Exception):
+    """The client has gone: there is nobody to answer."""
+
+
+def route_of(path: str) -> str:
+    """The template of a path: a path as it was sent is never written down."""
+    return path if path in _ROUTES else "/page/{name}" if path.startswith("/page/") else "unknown"
+
+
+class Exchange:
+    """From the first line of a request to the last byte of its answer."""
+
+    def __init__(self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        self.service, self.path, self.route = service, scope["path"], route_of(scope["path"])
+        self._receive, self._send = receive, send
+        self.id = service.new_id()
+        self._began = time.monotonic()
+        self.deadline = self._began + service.settings.seconds
+        self.status = 0
+        self.n_texts = self.n_characters = 0
+        self._leaving: asyncio.Task[Message] | None = None
+        service.metrics.in_flight.inc()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = [*message.get("headers", ()), *SECURITY_HEADERS, (b"x-request-id", self.id.encode())]
+            if self.path.startswith("/v1/"):
+                headers.append(_NO_STORE)
+            if self.service.is_draining:
+                headers.append(CLOSE)
+            message["headers"] = headers
+        await self._send(message)
+
+    async def refuse(self, refusal: Refusal) -> None:
+        body = refusal.body()
+        headers = [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
+        headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        self.service.metrics.refused(refusal.name)
+        await self.send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    async def outcome(self, future: Future[Outcome]) -> Outcome:
+        """What a queue will hold, unless the time is over or the client goes; then nothing is computed for it."""
+        awaited = asyncio.wrap_future(future)
+        if self._leaving is None:
+            self._leaving = asyncio.ensure_future(self._receive_until_gone())
+        watched: set[asyncio.Future[Any]] = {awaited, self._leaving}
+        await asyncio.wait(watched, timeout=self.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+        if awaited.done():
+            return awaited.result()
+        awaited.cancel()  # and with it the future
+        if self._leaving.done():
+            raise Gone
+        seconds = self.service.settings.seconds
+        raise Refusal("too-late", f"It took longer than {seconds:g} seconds. Send less at a time, or ask again when less is going on.")
+
+    async def _receive_until_gone(self) -> Message:
+        while (message := await self._receive())["type"] != "http.disconnect":
+            pass
+        return message
+
+    def end(self) -> None:
+        """Counts it and writes it down."""
+        if self._leaving is not None:
+            self._leaving.cancel()
+        seconds = time.monotonic() - self._began
+        status = self.status or _GONE
+        self.service.metrics.in_flight.dec()
+        self.service.metrics.answered(self.route, status, seconds)
+        self.service.log.write(
+            "request",
+            id=self.id,
+            route=self.route,
+            status=status,
+            n_texts=self.n_texts,
+            n_characters=self.n_characters,
+            milliseconds=round(1000 * seconds, 1),
+        )

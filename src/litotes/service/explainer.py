@@ -1,0 +1,94 @@
+"""Explanations, one after the other in a thread of their own: each takes as long as many answers, and answers must not wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+
+from litotes.service.batcher import Full
+
+_SECONDS_EACH = 2
+"""For `Retry-After`: what an explanation takes, roughly."""
+
+Errand = tuple[Callable[[], bytes], float, "Future[bytes]"]
+
+
+class Explainer:
+    """Does errands in the order they came. At most n_waiting wait; one whose time is over, or which was cancelled, is not begun."""
+
+    def __init__(self, n_waiting: int) -> None:
+        self._most_waiting = n_waiting
+        self._errands: deque[Errand] = deque()
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+        self._under_way: Future[bytes] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something is computed this moment, though perhaps nobody waits for it any more."""
+        return self._under_way is not None
+
+    @property
+    def n_waiting(self) -> int:
+        return sum(not future.done() for _, _, future in tuple(self._errands))
+
+    @property
+    def is_full(self) -> bool:
+        return self.n_waiting >= self._most_waiting
+
+    @property
+    def seconds_to_wait(self) -> int:
+        return _SECONDS_EACH * max(self.n_waiting, 1)
+
+    def submit(self, work: Callable[[], bytes], deadline: float) -> Future[bytes]:
+        future: Future[bytes] = Future()
+        with self._changed:
+            if self._is_closed or self.is_full:
+                raise Full(self.seconds_to_wait)
+            self._errands.append((work, deadline, future))
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="litotes-explanations", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return future
+
+    def fail_all(self, error: Callable[[], Exception]) -> None:
+        with self._changed:
+            waiting = [future for _, _, future in self._errands]
+            for future in waiting if self._under_way is None else [self._under_way, *waiting]:
+                _give(future, error())
+
+    def close(self) -> None:
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._under_way = None
+                while not self._errands:
+                    if self._is_closed:
+                        return
+                    self._changed.wait()
+                work, deadline, future = self._errands.popleft()
+                self._under_way = future
+            if future.done() or time.monotonic() > deadline:
+                continue
+            try:
+                _give(future, work())
+            except Exception as error:
+                _give(future, error)
+
+
+def _give(future: Future[bytes], outcome: bytes | Exception) -> None:
+    with suppress(InvalidStateError):  # nobody waits for it any more
+        if isinstance(outcome, Exception):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

@@ -1,0 +1,82 @@
+"""Structured logs: one JSON object a line on stderr. Never a text, never a token, never a path as it was sent.
+
+Lines are written by a thread of their own: a terminal or a pipe that nobody reads must not hold up the answers.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections import deque
+from datetime import UTC, datetime
+from typing import IO, Any
+
+_MOST_LINES = 10_000
+_SECONDS_BETWEEN_WRITES = 0.1
+
+
+class Log:
+    """Collects lines and writes them soon. When the reader of `stream` has stopped, the oldest lines are lost and counted."""
+
+    def __init__(self, stream: IO[str] | None = None) -> None:
+        self._stream = stream
+        self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MOST_LINES)
+        self._n_lost = 0
+        self._wake = threading.Event()
+        self._writing = threading.Lock()
+        self._thread: threading.Thread | None = None
+
+    def write(self, event: str, **content: Any) -> None:
+        if len(self._lines) == _MOST_LINES:
+            self._n_lost += 1
+        self._lines.append((time.time(), event, content))
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="litotes-log", daemon=True)
+            self._thread.start()
+
+    def trace(self, event: str, error: BaseException, **content: Any) -> None:
+        """Where an error came from. Its message is left out: it may quote a text."""
+        frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+        self.write(event, error=type(error).__name__, trace=frames, **content)
+
+    def flush(self) -> None:
+        with self._writing:
+            lines = [_line(*self._lines.popleft()) for _ in range(len(self._lines))]
+            if self._n_lost:
+                lines.append(_line(time.time(), "lines_lost", {"n": self._n_lost}))
+                self._n_lost = 0
+            if lines:
+                stream = self._stream or sys.stderr
+                try:
+                    stream.write("\n".join(lines) + "\n")
+                    stream.flush()
+                except (OSError, ValueError):  # nobody reads any more; answers matter more than lines
+                    return
+
+    def _run(self) -> None:
+        while True:
+            self._wake.wait(_SECONDS_BETWEEN_WRITES)
+            self.flush()
+
+
+def _line(when: float, event: str, content: dict[str, Any]) -> str:
+    shown = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": shown, "event": event, **content}, ensure_ascii=False)
+
+
+class ToLog(logging.Handler):
+    """What uvicorn has to say, in the same form; an exception without its message."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1] is not None:
+            self._log.trace("server", record.exc_info[1], level=record.levelname)
+        else:
+            self._log.write("server", level=record.levelname, message=record.msg)  # without its arguments

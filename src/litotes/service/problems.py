@@ -1,0 +1,128 @@
+"""Everything that goes wrong is one JSON object (RFC 9457) with a sentence that says what to do, never with what was sent.
+
+{"type": "urn:litotes:problem:NAME", "title": …, "status": N, "detail": …}
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+
+MEDIA_TYPE = "application/problem+json"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One way a request can fail."""
+
+    status: int
+    title: str
+
+
+KINDS: dict[str, Kind] = {
+    "bad-http": Kind(400, "Not a proper HTTP request"),
+    "bad-json": Kind(400, "Not JSON"),
+    "wrong-token": Kind(401, "The token is missing or wrong"),
+    "host-not-allowed": Kind(403, "Not asked under a name of this service"),
+    "origin-not-allowed": Kind(403, "Asked by a page from elsewhere"),
+    "unknown-path": Kind(404, "There is nothing here"),
+    "unknown-model": Kind(404, "There is no such model"),
+    "unknown-task": Kind(404, "The model does not answer this task"),
+    "wrong-method": Kind(405, "Another method is needed"),
+    "slow-body": Kind(408, "The request came too slowly"),
+    "too-large": Kind(413, "Larger than this service takes"),
+    "wrong-content-type": Kind(415, "Not sent as JSON"),
+    "wrong-shape": Kind(422, "JSON of another shape"),
+    "unreadable-text": Kind(422, "A text that cannot be read"),
+    "busy": Kind(429, "Too much is waiting"),
+    "huge-headers": Kind(431, "The headers are too large"),
+    "bug": Kind(500, "A bug in the service"),
+    "loading": Kind(503, "The models are being loaded"),
+    "draining": Kind(503, "The service is stopping"),
+    "too-late": Kind(504, "Not answered in time"),
+}
+
+
+class Refusal(Exception):
+    """A request that is answered with a problem. headers: that go with it."""
+
+    def __init__(self, name: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
+        super().__init__(detail)
+        self.name, self.detail, self.headers = name, detail, headers or {}
+
+    @property
+    def status(self) -> int:
+        return KINDS[self.name].status
+
+    def body(self) -> bytes:
+        return _body(self.name, self.detail)
+
+
+@lru_cache(maxsize=64)  # the same few are sent over and over when there is too much to do
+def _body(name: str, detail: str) -> bytes:
+    kind = KINDS[name]
+    content = {"type": f"urn:litotes:problem:{name}", "title": kind.title, "status": kind.status, "detail": detail}
+    return json.dumps(content, ensure_ascii=False).encode()
+
+
+def bug(request_id: str) -> Refusal:
+    return Refusal("bug", f"This is our mistake, not yours. Please report it with the request id {request_id}.")
+
+
+async def on_error(request: Request, error: Exception) -> NoReturn:
+    """Nothing is answered inside: the guard does it."""
+    raise error
+
+
+async def on_http_error(request: Request, error: Exception) -> NoReturn:
+    """Starlette's own: no such path, another method, a body that is not JSON. The guard answers what is raised here."""
+    assert isinstance(error, HTTPException)
+    headers = dict(error.headers or {})
+    if error.status_code == 404:
+        raise Refusal("unknown-path", "GET /openapi.json lists the paths there are.")
+    if error.status_code == 405:
+        raise Refusal("wrong-method", f"This path takes {headers.get('allow', 'another method')}.", headers)
+    raise Refusal("bad-json", "The body must be one JSON document in UTF-8, nested only as deep as needed.")
+
+
+async def on_validation_error(request: Request, error: Exception) -> NoReturn:
+    """FastAPI's own, whose messages may hold what was sent: ours are made from the kind of error and the place alone."""
+    assert isinstance(error, RequestValidationError)
+    if any(one["type"] == "json_invalid" for one in error.errors()):
+        raise Refusal("bad-json", "The body must be one JSON document in UTF-8.")
+    raise Refusal("wrong-shape", " ".join(_sentences(error.errors())) + " GET /openapi.json describes what is asked for.")
+
+
+_MOST_SENTENCES = 3
+_WRONG = {
+    "missing": "is missing",
+    "string_type": "must be a string",
+    "string_unicode": "holds half of a surrogate pair, which is no character",
+    "blank": "is blank: there is nothing to read",
+    "too_short": "is empty",
+    "list_type": "must be a list",
+    "bool_type": "must be true or false",
+    "unknown_method": "is none of the methods that GET /v1/models lists",
+    "model_attributes_type": "must be a JSON object",
+}
+
+
+def _sentences(errors: Iterable[Mapping[str, Any]]) -> list[str]:
+    found = [_sentence(one) for one in errors]
+    more = [f"And {len(found) - _MOST_SENTENCES} more."] if len(found) > _MOST_SENTENCES else []
+    return found[:_MOST_SENTENCES] + more
+
+
+def _sentence(error: Mapping[str, Any]) -> str:
+    if error["type"] == "extra_forbidden":
+        return "There is a key that is not known here, or `text` beside `texts`."
+    place = [part for part in error["loc"] if part not in ("body", "one", "many")]
+    what = "The body" if not place else "`" + ".".join(str(part) for part in place) + "`"
+    return f"{what} {_WRONG.get(str(error['type']), 'is not of the right form')}."

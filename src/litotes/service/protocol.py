@@ -1,0 +1,123 @@
+"""HTTP on one connection: uvicorn's protocol over httptools, with limits it has not.
+
+- A head (request line and headers) may have MOST_HEAD bytes and MOST_HEADERS headers; httptools itself has no limit.
+- A request must have arrived after some seconds; uvicorn waits for ever. `reading_since` says when it began.
+- A connection that is closed while its client still sends lingers: closed at once, the kernel would answer those bytes with a reset,
+  which throws away the answer the client has not read yet.
+- What is no HTTP is refused with a problem, as everything else is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from litotes.service.exchange import SECURITY_HEADERS
+from litotes.service.problems import MEDIA_TYPE, Refusal
+
+MOST_HEAD, MOST_HEADERS = 32_768, 128
+_LINGER_SECONDS, _LINGER_BYTES = 2.0, 8_000_000
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """idle_since: when the last answer was complete, or the connection was made; on the loop's clock."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        self._n_head = self._n_lingering = 0
+        self._is_in_head = self._is_lingering = False
+        self._refusal = Refusal("bad-http", "Send a request as RFC 9112 describes it.")
+        self.is_whole = True
+        """Nothing of a request is still to come."""
+        self.idle_since = self.loop.time()
+        self.reading_since: float | None = self.idle_since
+        super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
+
+    @property
+    def is_idle(self) -> bool:
+        """No request is being sent or answered."""
+        return self.is_whole and not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+
+    def data_received(self, data: bytes) -> None:
+        if self._is_lingering:
+            self._n_lingering += len(data)
+            if self._n_lingering > _LINGER_BYTES:
+                self.transport.abort()
+            return
+        super().data_received(data)
+        if self._is_in_head:  # of a header that has not ended nothing has been handed to us
+            self._n_head += len(data)
+            if self._n_head > MOST_HEAD:
+                self._refuse_head()
+                self.send_400_response("")
+
+    def on_message_begin(self) -> None:
+        self._is_in_head, self._n_head, self.is_whole = True, 0, False
+        self.reading_since = self.loop.time()
+        super().on_message_begin()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        super().on_header(name, value)
+        if len(self.headers) > MOST_HEADERS:
+            raise self._refuse_head()
+
+    def on_headers_complete(self) -> None:
+        self._is_in_head = False
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
+            raise self._refuse_head()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self.is_whole, self.reading_since = True, None
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        self.idle_since = self.loop.time()
+        super().on_response_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Whatever could not be parsed; sent by us also for heads that are too large."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # an answer to an earlier request is on its way; another one would be taken for it
+            return
+        body = self._refusal.body()
+        headers = [*self.server_state.default_headers, *SECURITY_HEADERS, (b"content-type", MEDIA_TYPE.encode())]
+        headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close")]
+        lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
+        self.is_whole = False  # nobody knows
+        self.transport.write(STATUS_LINE[self._refusal.status] + lines + b"\r\n" + body)
+        self.transport.close()
+
+    def linger(self) -> None:
+        """The answer is complete; what still comes is thrown away until the client has seen that, or for a while."""
+        self._is_lingering = True
+        self.flow.resume_reading()
+        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _refuse_head(self) -> Exception:
+        self._refusal = Refusal("huge-headers", f"A request may have {MOST_HEADERS} headers and {MOST_HEAD:,} bytes before its body.")
+        return ValueError("huge headers")
+
+
+class _Lingering:
+    """A transport whose end waits for what is still being sent."""
+
+    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
+        self._transport, self._protocol, self._is_closing = transport, protocol, False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def is_closing(self) -> bool:
+        return self._is_closing or self._transport.is_closing()
+
+    def close(self) -> None:
+        if self.is_closing():
+            return
+        self._is_closing = True
+        if self._protocol.is_whole or not self._transport.can_write_eof():
+            self._transport.close()
+        else:
+            self._transport.write_eof()
+            self._protocol.linger()

@@ -1,0 +1,89 @@
+"""What may be asked, as types; limits of length are checked beside them, since their answer is another (413)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
+
+from litotes.analysis.attribution import METHODS
+from litotes.service.problems import Refusal
+from litotes.service.settings import ServiceSettings
+
+_MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise PydanticCustomError("blank", "blank")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})]
+"""With more than blanks, as Python knows them."""
+
+
+def _known_method(name: str) -> str:
+    if name not in METHODS:
+        raise PydanticCustomError("unknown_method", "unknown")
+    return name
+
+
+MethodName = Annotated[str, AfterValidator(_known_method), Field(json_schema_extra={"enum": list(METHODS)})]
+
+
+class _Strict(BaseModel):
+    """Nothing is turned into another type, and a key that is not known is an error."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class OneText(_Strict):
+    """A text to label."""
+
+    text: Text = Field(description="Not blank.")
+    model: str | None = _MODEL
+
+    @property
+    def all_texts(self) -> list[str]:
+        return [self.text]
+
+
+class ManyTexts(_Strict):
+    """Several texts to label together."""
+
+    texts: list[Text] = Field(min_length=1, description="None of them blank.")
+    model: str | None = _MODEL
+
+    @property
+    def all_texts(self) -> list[str]:
+        return self.texts
+
+
+def _which(body: Any) -> str:
+    return "many" if isinstance(body, dict) and "texts" in body else "one"
+
+
+PredictBody = Annotated[Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_which)]
+
+
+class ExplainBody(_Strict):
+    """A text whose answer is to be explained."""
+
+    text: Text = Field(description="Not blank, with at least one word the model's tokenizer knows of.")
+    task: str | None = Field(default=None, description="Which answer; null: that to the model's first task.")
+    method: MethodName | None = Field(default=None, description="The one to show first; null: occlusion.")
+    methods: list[MethodName] | None = Field(default=None, description="Those to ask beside it; null: occlusion, effective, standard.")
+    faithfulness: bool = Field(default=False, description="Also measure how far each can be believed, which takes most of the time.")
+    model: str | None = _MODEL
+
+
+def check_sizes(texts: Sequence[str], settings: ServiceSettings, *, most_characters: int | None = None) -> None:
+    most = settings.most_characters if most_characters is None else most_characters
+    if len(texts) > settings.texts_in_a_request:
+        raise Refusal("too-large", f"A request may have {settings.texts_in_a_request} texts. Send them in several.")
+    for number, text in enumerate(texts, start=1):
+        if len(text) > most:
+            raise Refusal("too-large", f"Text {number} has more than {most:,} characters. Cut it into parts.")

@@ -1,0 +1,128 @@
+"""What is answered, as types, for the description in /openapi.json; the answers themselves are written by what made them."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Problem(BaseModel):
+    """RFC 9457."""
+
+    type: str = Field(description="urn:litotes:problem: and a name that stays.")
+    title: str
+    status: int
+    detail: str = Field(description="What to do.")
+
+
+class Answer(BaseModel):
+    """The answer to one task; to a regression, a number without a probability."""
+
+    label: str | float
+    probability: float | None
+
+
+class Prediction(BaseModel):
+    """A text with an answer for each of the model's tasks, under the task's name."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Answer] = Field(init=False)
+
+    text: str
+    truncated: bool = Field(description="The text is longer than the model reads; its end was not seen.")
+
+
+class Predictions(BaseModel):
+    """In the order of the texts."""
+
+    model: str
+    predictions: list[Prediction]
+
+
+class ExplainedWord(BaseModel):
+    """start, end: where it stands in the text. left_at_layer: from 0, after which it left; null: it stayed."""
+
+    word: str
+    start: int
+    end: int
+    is_pair: bool
+    left_at_layer: int | None
+
+
+class ExplainedPiece(BaseModel):
+    """A piece as the model reads it."""
+
+    piece: str
+    left_at_layer: int | None
+
+
+class Shading(BaseModel):
+    """One method's weight for every word."""
+
+    model_config = ConfigDict(extra="allow")
+
+    is_signed: bool
+    weights: list[float]
+    error: dict[str, float]
+
+
+class Layer(BaseModel):
+    """Attention between words, by kind: standard and effective. between: null when there are too many words."""
+
+    attention_heads: int
+    received: dict[str, list[float]]
+    between: dict[str, list[list[float]]] | None
+
+
+class Explanation(BaseModel):
+    """What one answer rests on."""
+
+    model_config = ConfigDict(extra="allow")
+
+    text: str
+    truncated: bool
+    model: str
+    task: str
+    answers: dict[str, Answer]
+    probabilities: dict[str, float]
+    method: str
+    words: list[ExplainedWord]
+    shadings: dict[str, Shading]
+    pieces: list[ExplainedPiece]
+    layers: list[Layer]
+
+
+class ServedModel(BaseModel):
+    """tasks: the labels of each; none for a number."""
+
+    name: str
+    is_default: bool
+    tasks: dict[str, list[str]]
+    runtime: str
+    about: list[str]
+    most_pieces: int
+    n_layers: int
+
+
+class Limits(BaseModel):
+    """Of one request."""
+
+    texts: int
+    characters: int
+    explained_characters: int
+    body_bytes: int
+    seconds: float
+
+
+class ModelList(BaseModel):
+    """What this service can do."""
+
+    models: list[ServedModel]
+    methods: list[str]
+    limits: Limits
+    version: str
+
+
+class Status(BaseModel):
+    """Of the service."""
+
+    status: str
