@@ -8,10 +8,10 @@ When the queue is full, a request is refused before its body is read: the server
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -24,6 +24,9 @@ Headers = Mapping[bytes, bytes]
 
 _ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
 """Headers that mean something here. Whoever sends one twice may mean another one than we would read."""
+
+
+_HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class Guard:
@@ -75,7 +78,7 @@ class Guard:
             raise Refusal("origin-not-allowed", "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others ask.")
 
     def _allows_host(self, host: bytes) -> bool:
-        return self._settings.allows_host(_hostname(host.decode("latin-1")))
+        return self._settings.allows_host(_hostname(host))
 
     def _is_own(self, origin: str, host: str) -> bool:
         """Of this very host, whatever the scheme (a proxy may speak TLS for us), or named at the start."""
@@ -113,12 +116,10 @@ def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     return found
 
 
-def _hostname(host: str) -> str:
-    """Without its port; of [::1]:8000 ::1."""
-    try:
-        return (urlsplit(f"//{host}").hostname or "").rstrip(".") if not set(host) & set("/@?#\\") else ""
-    except ValueError:
-        return ""
+def _hostname(host: bytes) -> str:
+    """Without its port; of [::1]:8000 ::1. Whatever is no host has no name."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2].rstrip(b".")).decode().lower() if found else ""
 
 
 def _check_content_type(headers: Headers) -> None:

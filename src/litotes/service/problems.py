@@ -104,7 +104,7 @@ _MOST_SENTENCES = 3
 _WRONG = {
     "missing": "is missing",
     "string_type": "must be a string",
-    "string_unicode": "holds half of a surrogate pair, which is no character",
+    "surrogate": "holds half of a surrogate pair, which is no character",
     "blank": "is blank: there is nothing to read",
     "too_short": "is empty",
     "list_type": "must be a list",

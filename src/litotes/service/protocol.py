@@ -26,7 +26,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._n_head = self._n_lingering = 0
-        self._is_in_head = self._is_lingering = False
+        self._is_in_head = self._is_lingering = self._is_deaf = False
         self._refusal = Refusal("bad-http", "Send a request as RFC 9112 describes it.")
         self.is_whole = True
         """Nothing of a request is still to come."""
@@ -45,10 +45,12 @@ class GuardedProtocol(HttpToolsProtocol):
             if self._n_lingering > _LINGER_BYTES:
                 self.transport.abort()
             return
+        if self._is_deaf:
+            return
         super().data_received(data)
         if self._is_in_head:  # of a header that has not ended nothing has been handed to us
             self._n_head += len(data)
-            if self._n_head > MOST_HEAD:
+            if self._n_head > MOST_HEAD and not self._is_deaf:
                 self._refuse_head()
                 self.send_400_response("")
 
@@ -78,9 +80,14 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Whatever could not be parsed; sent by us also for heads that are too large."""
+        self._is_deaf = True
         if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.close()  # an answer to an earlier request is on its way; another one would be taken for it
-            return
+            is_in_body = not self.is_whole and not self._is_in_head
+            if not is_in_body or self.pipeline or self.cycle.response_started:
+                self.cycle.keep_alive = False  # earlier requests are still to be answered; a refusal now would be taken for that
+                return
+            self.cycle.disconnected = True  # the app has been waiting for this body
+            self.cycle.message_event.set()
         body = self._refusal.body()
         headers = [*self.server_state.default_headers, *SECURITY_HEADERS, (b"content-type", MEDIA_TYPE.encode())]
         headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -12,17 +13,20 @@ from litotes.analysis.attribution import METHODS
 from litotes.service.problems import Refusal
 from litotes.service.settings import ServiceSettings
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
 
 
-def _not_blank(text: str) -> str:
+def _readable(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "blank")
+    if not text.isascii() and _SURROGATE.search(text):
+        raise PydanticCustomError("surrogate", "surrogate")
     return text
 
 
-Text = Annotated[str, AfterValidator(_not_blank), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})]
-"""With more than blanks, as Python knows them."""
+Text = Annotated[str, AfterValidator(_readable), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})]
+"""With more than blanks, as Python knows them, and with whole characters alone."""
 
 
 def _known_method(name: str) -> str:

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable
 
 import uvicorn
-from litotes.service.app import create_app
-from litotes.service.settings import ServiceSettings
 from playwright.sync_api import Page
 
 from litotes.predictor import Predictor
+from litotes.service.app import create_app
+from litotes.service.settings import ServiceSettings
 
 Opens = Callable[..., Page]
 

@@ -1,0 +1,83 @@
+"""`litotes serve`: what is told before it starts."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from litotes.cli.main import main, make_parser
+from litotes.cli.serve import model_folders, settings_of
+from litotes.errors import UserError
+from litotes.service.listening import address_of, bound_socket
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the command sets for its own process does not outlive the test."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    capsys.readouterr()
+    assert main(["serve", *arguments]) == 2
+    return capsys.readouterr().err
+
+
+def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = str(tmp_path)
+    assert "Name a model" in told(capsys)
+    assert "no name for a model" in told(capsys, "--model", f"../x={folder}")
+    assert "no name for a model" in told(capsys, "--model", "/")
+    assert "Two models" in told(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
+    assert "Port 70000 does not exist" in told(capsys, "--model", f"a={folder}", "--port", "70000")
+    assert "cannot be read" in told(capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none"))
+    assert "not an address of this machine" in told(capsys, "--model", f"a={folder}", "--host", "203.0.113.1")
+    assert "no such name" in told(capsys, "--model", f"a={folder}", "--host", "no.such.host.invalid")
+
+
+def test_a_folder_that_holds_no_model_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "is not a model folder" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")
+
+
+def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"Port {port} is in use" in told(capsys, "--model", f"a={tmp_path}", "--port", str(port))
+
+
+def test_a_free_port_and_its_address() -> None:
+    with bound_socket("127.0.0.1", 0) as door:
+        assert address_of(door) == f"http://127.0.0.1:{door.getsockname()[1]}"
+
+
+def test_open_to_everybody_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LITOTES_TOKEN", raising=False)
+    assert "Anybody who can reach 0.0.0.0" in told(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
+    monkeypatch.setenv("LITOTES_TOKEN", "s3cret")
+    shown = told(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
+    assert "Anybody" not in shown
+    assert "s3cret" not in shown
+
+
+def test_names_of_models(tmp_path: Path) -> None:
+    assert list(model_folders([str(tmp_path / "mine"), f"other={tmp_path}"])) == ["mine", "other"]
+    with pytest.raises(UserError):
+        model_folders([str(tmp_path / "no name")])
+
+
+def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LITOTES_TOKEN", raising=False)
+    (tmp_path / "token").write_text("abc\n")
+    given = ["serve", "--model", "m", "--token-file", str(tmp_path / "token"), "--allow-host", "a.example", "--allow-host", "b.example"]
+    options = make_parser().parse_args([*given, "--texts", "5", "--seconds", "3", "--queue", "7", "--batch", "2", "--characters", "9"])
+    settings = settings_of(options)
+    assert settings.token == "abc"
+    assert settings.allowed_hosts == ("a.example", "b.example")
+    assert (settings.most_texts, settings.seconds, settings.body_seconds) == (5, 3, 3)
+    assert (settings.queue_texts, settings.batch_texts, settings.most_characters) == (7, 2, 9)
+    assert not settings.is_open_to_others

@@ -1,0 +1,105 @@
+"""SIGTERM under load: whoever has been let in is answered, and the process ends well and soon."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hostile_requests import get, post
+from running_service import Running, parsed, read_answer, start
+
+pytestmark = pytest.mark.slow
+
+
+def keep_asking(service: Running, seen: Counter[str], chance: random.Random) -> None:
+    """One request after the other, on kept connections and on new ones, until nobody listens any more."""
+    connection: socket.socket | None = None
+    while True:
+        try:
+            if connection is None:
+                connection = service.connect()
+        except OSError:  # not let in: nothing was promised
+            return
+        try:
+            connection.sendall(post(json.dumps({"text": f"tea {chance.random()}"}).encode()))
+            answer = read_answer(connection)
+        except OSError:
+            answer = b""
+        if not answer:
+            seen["lost"] += 1
+            connection = None
+            continue
+        status, headers, _ = parsed(answer)
+        seen[str(status)] += 1
+        if headers.get("connection") == "close" or chance.random() < 0.1:
+            connection.close()
+            connection = None
+        time.sleep(chance.choice((0.0, 0.01, 0.05)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_that_was_accepted_is_lost(served_folder: Path, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    service = start(served_folder, tmp_path)
+    counters = [Counter[str]() for _ in range(8)]
+    clients = [threading.Thread(target=keep_asking, args=(service, seen, random.Random(n))) for n, seen in enumerate(counters)]
+    for client in clients:
+        client.start()
+    time.sleep(chance.uniform(0.1, 0.6))
+    before = time.monotonic()
+    code, written = service.stop()
+    seconds = time.monotonic() - before
+    for client in clients:
+        client.join(20)
+    seen = sum(counters, Counter())
+    assert code == 0
+    assert seconds < 10
+    assert set(seen) == {"200"}
+    assert seen["200"] > 10
+    assert json.loads(written.splitlines()[-1])["event"] == "stopped"
+    assert json.loads(written.splitlines()[-1])["n_cut"] == 0
+
+
+def test_while_it_drains_it_says_so_and_still_answers(served_folder: Path, tmp_path: Path) -> None:
+    service = start(served_folder, tmp_path)
+    with service.connect() as kept:
+        kept.sendall(get(b"/ready"))
+        status, headers, _ = parsed(read_answer(kept))
+        assert (status, headers.get("connection")) == (200, None)
+        service.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        assert parsed(service.ask(get(b"/ready")))[0] == 503
+        kept.sendall(post(b'{"text": "ok"}'))
+        status, headers, _ = parsed(read_answer(kept))
+        assert (status, headers["connection"]) == (200, "close")
+        assert kept.recv(10) == b""
+    assert service.process.wait(10) == 0
+    with pytest.raises(ConnectionRefusedError):
+        service.connect()
+    service.process.communicate()
+
+
+def test_a_client_that_does_nothing_does_not_hold_it_up(served_folder: Path, tmp_path: Path) -> None:
+    service = start(served_folder, tmp_path, "--drain-seconds", "3")
+    with service.connect(), service.connect() as half:
+        half.sendall(post(b"", length=b"100"))  # and never a body
+        began = time.monotonic()
+        code, _ = service.stop()
+        assert code == 0
+        assert time.monotonic() - began < 3.5
+
+
+def test_a_second_signal_ends_it_at_once(served_folder: Path, tmp_path: Path) -> None:
+    service = start(served_folder, tmp_path)
+    service.process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    service.process.send_signal(signal.SIGINT)
+    assert service.process.wait(1) == 130
+    service.process.communicate()

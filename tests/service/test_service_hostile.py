@@ -1,0 +1,93 @@
+"""Requests nobody should send, over a real socket to a real process: each is answered properly or refused with a sentence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hostile_requests import HOSTILE, Hostile, get, post
+from running_service import Running, parsed, read_answer, start
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def running(served_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    service = start(served_folder, tmp_path_factory.mktemp("hostile"), "--seconds", "2")
+    yield service
+    if service.process.poll() is None:
+        service.stop()
+
+
+def test_there_are_enough_of_them() -> None:
+    assert len(HOSTILE) >= 120
+    assert len({one.name for one in HOSTILE}) == len(HOSTILE)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: one.name)
+def test_each_is_answered_or_refused_with_a_sentence(running: Running, hostile: Hostile) -> None:
+    status, headers, content = parsed(running.ask(*hostile.parts))
+    assert status in hostile.statuses
+    assert headers["x-content-type-options"] == "nosniff"
+    if status >= 400:
+        assert headers["content-type"] == "application/problem+json"
+        assert content["status"] == status
+        assert content["detail"].endswith(".")
+    assert "root:" not in str(content)
+
+
+def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
+    with running.connect() as silent, running.connect() as slow:
+        slow.sendall(b"GET /live HTT")
+        began = time.monotonic()
+        assert silent.recv(100) == b""
+        assert read_answer(slow) == b""
+        assert 1 < time.monotonic() - began < 8
+
+
+def test_what_is_sent_behind_a_refused_body_is_no_request(running: Running) -> None:
+    """A body that is refused unread must not be read as the next request."""
+    smuggled = get(b"/v1/models")
+    with running.connect() as connection:
+        connection.sendall(post(smuggled, headers=b"Content-Type: text/plain\r\n") + get(b"/live"))
+        received = b""
+        while received.count(b"HTTP/1.1 ") < 2 or not received.endswith(b"}"):
+            received += connection.recv(65536)
+    assert b"HTTP/1.1 415" in received
+    assert b'"status": "live"' in received
+    assert b'"models"' not in received
+
+
+def test_requests_one_behind_the_other(running: Running) -> None:
+    with running.connect() as connection:
+        connection.sendall(post(b'{"text": "one"}') + post(b'{"text": "two"}') + get(b"/live"))
+        received = b""
+        while received.count(b"HTTP/1.1 200") < 3 or not received.endswith(b"}"):
+            received += connection.recv(65536)
+    assert received.find(b'"one"') < received.find(b'"two"') < received.find(b'"live"')
+
+
+def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) -> None:
+    status, _, content = parsed(running.ask(post(b'{"text": "one"}') + b"\x00\x01 noise\r\n\r\n"))
+    assert status == 200
+    assert content["predictions"][0]["text"] == "one"
+
+
+def test_the_page_of_another_size(running: Running) -> None:
+    whole = running.ask(get(b"/page/index.html"))
+    assert parsed(running.ask(get(b"/page/index.html", b"Range: bytes=0-3\r\n")))[2] == parsed(whole)[2]
+
+
+def test_at_the_end_it_still_answers_and_has_opened_nothing(running: Running) -> None:
+    """No file, no socket and no process since it was ready; and no 5xx and no word of a text in its log."""
+    status, _, _ = parsed(running.ask(post(b'{"text": "still here"}')))
+    assert status == 200
+    until = time.time()
+    code, written = running.stop()
+    assert code == 0
+    assert '"status": 5' not in written
+    assert running.events_between(until) == []
+    assert "still here" not in written
+    assert "passwd" not in written

@@ -1,0 +1,247 @@
+"""Every status there is, each with a sentence that says what to do and nothing of what was sent."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from conftest import asked_later
+from fake_models import FakePredictor
+from fastapi import FastAPI
+
+from litotes.errors import UserError
+from litotes.predictor import Predictor
+from litotes.service import ServiceSettings, create_app
+from litotes.service.models import ServedModels, load_models
+from litotes.service.problems import KINDS
+
+
+def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    content = answer.json()
+    assert content.keys() == {"type", "title", "status", "detail"}
+    assert content["type"] == f"urn:litotes:problem:{name}"
+    assert content["status"] == status == KINDS[name].status
+    assert content["detail"].endswith(".")
+    return content
+
+
+@pytest.fixture
+def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(ServedModels, "_description", lambda self, name, predictor: {"name": name, "runtime": "torch", "tasks": {}})
+    return FakePredictor()
+
+
+def fake_app(fake: Any, **settings: Any) -> FastAPI:
+    return create_app({"fake": fake}, settings=ServiceSettings(**settings))
+
+
+SECRET = "zebra crossing"
+WRONG: list[tuple[str, bytes | dict[str, Any] | list[Any], int, str]] = [
+    ("/v1/predict", b'{"text": "zebra crossing"', 400, "bad-json"),
+    ("/v1/predict", b"\xff\xfe\xfd zebra crossing", 400, "bad-json"),
+    ("/v1/predict", b"[" * 100_000, 400, "bad-json"),
+    ("/v1/predict", b"", 422, "wrong-shape"),
+    ("/v1/predict", {}, 422, "wrong-shape"),
+    ("/v1/predict", [SECRET], 422, "wrong-shape"),
+    ("/v1/predict", {"text": [SECRET]}, 422, "wrong-shape"),
+    ("/v1/predict", {"text": SECRET, "texts": [SECRET]}, 422, "wrong-shape"),
+    ("/v1/predict", {"text": SECRET, SECRET: 1}, 422, "wrong-shape"),
+    ("/v1/predict", {"texts": []}, 422, "wrong-shape"),
+    ("/v1/predict", {"texts": [SECRET, "\u00a0\n"]}, 422, "wrong-shape"),
+    ("/v1/predict", b'{"text": "zebra crossing \\ud800"}', 422, "wrong-shape"),
+    ("/v1/predict", {"text": SECRET, "model": SECRET}, 404, "unknown-model"),
+    ("/v1/predict", {"text": SECRET * 1000}, 413, "too-large"),
+    ("/v1/predict", {"texts": [SECRET] * 65}, 413, "too-large"),
+    ("/v1/predict", b'{"text": "' + SECRET.encode() * 100_000 + b'"}', 413, "too-large"),
+    ("/v1/explain", {"text": SECRET, "task": SECRET}, 404, "unknown-task"),
+    ("/v1/explain", {"text": SECRET, "method": SECRET}, 422, "wrong-shape"),
+    ("/v1/explain", {"text": SECRET, "faithfulness": "yes"}, 422, "wrong-shape"),
+    ("/v1/explain", {"text": SECRET * 200}, 413, "too-large"),
+    ("/v1/explain", {"text": "\x01\x02"}, 422, "unreadable-text"),
+    (f"/v1/{SECRET}", {"text": SECRET}, 404, "unknown-path"),
+    ("/v1/models", {"text": SECRET}, 405, "wrong-method"),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "status", "name"), WRONG, ids=[f"{n}-{case[3]}" for n, case in enumerate(WRONG)])
+def test_what_is_wrong_is_told_and_not_repeated(app: FastAPI, ask: Any, path: str, body: Any, status: int, name: str) -> None:
+    answer = ask(app, path, body)
+    is_problem(answer, status, name)
+    assert "zebra" not in answer.text
+    assert "zebra" not in str(answer.headers)
+
+
+def test_another_method_is_named(app: FastAPI, ask: Any) -> None:
+    assert ask(app, "/v1/predict", method="DELETE").headers["allow"] == "POST"
+
+
+def test_another_content_type(app: FastAPI, ask: Any) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
+        is_problem(ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": kind}), 415, "wrong-content-type")
+    assert ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": "Application/JSON; charset=utf-8"}).status_code == 200
+
+
+def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
+    n_sent = 0
+
+    async def endless() -> Any:
+        nonlocal n_sent
+        while True:
+            n_sent += 1
+            yield b"x" * 100_000
+
+    async def go() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.post("/v1/predict", content=endless(), headers={"content-type": "application/json"})
+
+    is_problem(asyncio.run(go()), 413, "too-large")
+    assert n_sent < 15
+
+
+def test_more_texts_than_the_queue_holds_are_refused_for_good(fake: Any, ask: Any) -> None:
+    app = fake_app(fake, queue_texts=5)
+    assert "5 texts" in is_problem(ask(app, "/v1/predict", {"texts": ["ok"] * 6}), 413, "too-large")["detail"]
+    assert ask(app, "/v1/predict", {"texts": ["ok"] * 5}).status_code == 200
+
+
+def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
+    app = fake_app(fake, queue_texts=3, queue_seconds=1000.0)
+    fake.gate.clear()
+
+    async def unread() -> Any:
+        raise AssertionError("the body was read")
+        yield b""
+
+    async def go() -> None:
+        first = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "first"}))
+        while not fake.began.is_set():
+            await asyncio.sleep(0.01)
+        waiting = [asyncio.ensure_future(asked_later(app, "/v1/predict", {"texts": ["b", "c"]}))]
+        while app.state.service.batcher.n_waiting < 2:
+            await asyncio.sleep(0.01)
+        refused = await asked_later(app, "/v1/predict", {"texts": ["d", "e"]})  # seen when it is known how many there are
+        is_problem(refused, 429, "busy")
+        waiting.append(asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "d"})))
+        while not app.state.service.batcher.is_full:
+            await asyncio.sleep(0.01)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            headers = {"content-type": "application/json", "content-length": "20"}
+            refused = await client.post("/v1/predict", content=unread(), headers=headers)
+        is_problem(refused, 429, "busy")
+        assert int(refused.headers["retry-after"]) >= 1
+        fake.gate.set()
+        assert [answer.status_code for answer in await asyncio.gather(first, *waiting)] == [200, 200, 200]
+
+    asyncio.run(go())
+
+
+def test_who_waits_too_long_is_told(fake: Any, ask: Any) -> None:
+    app = fake_app(fake, seconds=0.2, body_seconds=0.1)
+    fake.gate.clear()
+    began = time.monotonic()
+    is_problem(ask(app, "/v1/predict", {"text": "slow"}), 504, "too-late")
+    assert time.monotonic() - began < 5
+    fake.gate.set()
+
+
+def test_a_slow_body(app: FastAPI, predictor: Predictor) -> None:
+    app = create_app({"tiny": predictor}, settings=ServiceSettings(body_seconds=0.1))
+
+    async def slow() -> Any:
+        yield b'{"text": '
+        await asyncio.sleep(30)
+
+    async def go() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.post("/v1/predict", content=slow(), headers={"content-type": "application/json"})
+
+    is_problem(asyncio.run(go()), 408, "slow-body")
+
+
+def test_a_bug_is_ours_and_has_a_number(fake: Any, ask: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    app = fake_app(fake)
+    answer = ask(app, "/v1/predict", {"text": "guilty zebra"})
+    content = is_problem(answer, 500, "bug")
+    assert answer.headers["x-request-id"] in content["detail"]
+    app.state.service.log.flush()
+    written = capsys.readouterr().err
+    assert '"event": "bug"' in written
+    assert "fake_models.py" in written
+    assert "zebra" not in written + answer.text
+    assert ask(app, "/v1/predict", {"text": "fine"}).status_code == 200
+
+
+def test_a_sentence_of_the_model(fake: Any, ask: Any) -> None:
+    assert is_problem(ask(fake_app(fake), "/v1/predict", {"text": "wrong"}), 422, "unreadable-text")["detail"] == "Text 1 is wrong."
+
+
+def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
+    gate = threading.Event()
+
+    def load() -> dict[str, Predictor]:
+        assert gate.wait(20)
+        return {"tiny": predictor}
+
+    app = create_app(load, settings=ServiceSettings())
+    service = app.state.service
+    service.start()
+    assert ask(app, "/live").status_code == 200
+    for path, body in (("/ready", None), ("/v1/predict", {"text": "ok"}), ("/v1/models", None)):
+        answer = ask(app, path, body)
+        is_problem(answer, 503, "loading")
+        assert answer.headers["retry-after"] == "1"
+    gate.set()
+    while not service.is_ready:
+        time.sleep(0.01)
+    assert ask(app, "/ready").status_code == 200
+    service.is_draining = True
+    is_problem(ask(app, "/ready"), 503, "draining")
+    assert ask(app, "/live").status_code == 200
+    answer = ask(app, "/v1/predict", {"text": "ok"})  # who still comes is still answered, on a connection that ends
+    assert answer.status_code == 200
+    assert answer.headers["connection"] == "close"
+
+
+def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
+    app = fake_app(fake)
+    fake.gate.clear()
+
+    async def go() -> httpx.Response:
+        first = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "first"}))
+        second = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "second"}))
+        while app.state.service.batcher.n_waiting < 1 or not fake.began.is_set():
+            await asyncio.sleep(0.01)
+        app.state.service.cut_short()
+        answer = await second
+        fake.gate.set()
+        await first
+        return answer
+
+    is_problem(asyncio.run(go()), 503, "draining")
+
+
+def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="not a model folder"):
+        load_models({"none": tmp_path}, device=None, runtime=None)
+    with pytest.raises(UserError, match="no model to serve"):
+        create_app({})
+    with pytest.raises(UserError, match="is no name"):
+        create_app({"../etc": FakePredictor()})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"port": 70000}, {"most_texts": 0}, {"seconds": -1.0}, {"seconds": float("nan")}, {"token": ""}, {"token": "a\nb"}, {"seconds": 5.0}],
+    ids=str,
+)
+def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        ServiceSettings(**wrong)
