@@ -94,7 +94,7 @@ def _failures(rows: dict[str, Sequence[CellScores]]) -> list[str]:
         f"  {', '.join(useless) or 'nowhere'}.",
         f"- **Sentiment** is weakest on {weak[1]} ({weak[0]:.2f}).",
         "- It knows no neutral sentiment: a text without any gets one of the two labels, now and then a confident one.",
-        "- It has hardly seen varieties of English: the sampler's 500 texts are all it knows of Australian, British and Indian English.",
+        "- It has hardly seen varieties of English: some 500 texts of the sampler are all it knows of en-AU, en-UK and en-IN.",
         "- Sarcasm that needs the conversation, the speaker or the picture cannot be seen in the text alone.",
         "- One setting was chosen with a look at the texts above (tweets without their authors' rephrasings: better on BESSTIE and",
         "  irony, worse on iSarcasmEval), so these figures are a little kinder than new texts will be.",

@@ -67,6 +67,8 @@ def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[
     pytest.importorskip("onnxruntime")
     assert main(["export", "--model", BUILTIN]) == 2
     assert "copy it by --out FOLDER" in capsys.readouterr().err
+    assert main(["export", "--model", BUILTIN, "--texts", "20", "--data", "samplr", "--out", str(tmp_path / "mine")]) == 2
+    assert not (tmp_path / "mine").exists()
     assert main(["export", "--model", BUILTIN, "--texts", "20", "--out", str(tmp_path / "mine")]) == 0
     assert not (located(BUILTIN) / "model.onnx").exists()
     text = "Oh great, another delayed train."
