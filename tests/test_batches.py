@@ -187,6 +187,6 @@ def test_in_dask(folder: Path) -> None:
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"id": range(6), "text": TEXTS * 2}), npartitions=3)
     asked = BatchPredictor(str(folder), device="cpu")
-    result = frame.map_partitions(asked).compute(scheduler="threads")
+    result = frame.map_partitions(asked, meta=asked(frame._meta)).compute(scheduler="threads")
     assert list(result["id"]) == list(range(6))
     assert list(result["sarcasm"]) == [one.answers["sarcasm"].label for one in asked.predictor().predict(TEXTS * 2)]
