@@ -75,7 +75,10 @@ def test_transformers_is_imported_by_the_bench_alone() -> None:
 
 
 def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
-    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {"litotes.scale.on_ray"}
+    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {
+        "litotes.scale.on_ray",
+        "litotes.scale.on_ray_data",
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

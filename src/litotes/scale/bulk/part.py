@@ -23,13 +23,17 @@ _N_TOLD = 3  # bad rows named; more are only counted
 
 @dataclass(frozen=True)
 class PartJob:
-    """What a worker needs to know. model: the identities of what answers, which must be the same everywhere."""
+    """What a worker needs to know.
+
+    model: the identities of what answers, which must be the same everywhere. stamp: size and time of the input when it was counted.
+    """
 
     request: Request
     asked: BatchPredictor
     model: tuple[str, ...]
     key_type: str
     span: Span
+    stamp: tuple[int, int]
     file: Path
 
 
@@ -58,6 +62,9 @@ def _read(job: PartJob) -> tuple[list[str | tuple[str, str]], list[object]]:
             bad.append(str(error))
             continue
         keys.append(None if request.key is None else row.value(request.key))
+    stat = table.file.stat()
+    if (stat.st_size, stat.st_mtime_ns) != job.stamp:
+        raise UserError(f"{table.file} has been changed while it was read: begin anew, with another --out.")
     if bad:
         more = f" And {len(bad) - _N_TOLD} more rows like these." if len(bad) > _N_TOLD else ""
         raise UserError(" ".join(bad[:_N_TOLD]) + more)

@@ -7,7 +7,7 @@ together, and is told.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,15 @@ PLAN = "plan.json"
 
 @dataclass(frozen=True)
 class Plan:
-    """The parts in their order. made_from: what decides the answers. key_type: see `Answers`."""
+    """The parts in their order.
+
+    made_from: what decides the answers. key_type: see `Answers`. stamps: size and time of each file, by its path.
+    """
 
     made_from: dict[str, Any]
     key_type: str
     spans: tuple[Span, ...]
+    stamps: Mapping[str, tuple[int, int]]
 
     @property
     def n_rows(self) -> int:
@@ -47,10 +51,10 @@ def begun_or_new(request: Request, model: Sequence[str], out: Path, watch: Watch
     files = tables_in(request.source)
     made_from = _made_from(request, files, model)
     if (out / PLAN).is_file():
-        plan = _read(out / PLAN, files)
-        _compare(out, plan.made_from, made_from)
-        return plan
-    plan = Plan(made_from, _key_type(request, files), tuple(_cut(request, files, watch)))
+        content = _read(out / PLAN)
+        _compare(out, content["made_from"], made_from)
+        return _planned(out, content, files)
+    plan = Plan(made_from, _key_type(request, files), tuple(_cut(request, files, watch)), _stamps(made_from, files))
     if not plan.spans:
         raise UserError(f"{request.source} has no rows: give at least one text.")
     places = {str(file): place for place, file in enumerate(files)}
@@ -73,8 +77,8 @@ def _made_from(request: Request, files: Sequence[Path], model: Sequence[str]) ->
     names = [file.relative_to(base).as_posix() for file in files]
     return {
         "input": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in zip(names, stats, strict=True)],
-        "columns": [request.column, request.pair, request.key, request.has_text],
-        "rows per part": request.n_rows,
+        "choice of columns": [request.column, request.pair, request.key, request.has_text],
+        "number of rows per part": request.n_rows,
         "format": request.format,
         "model": list(model),
     }
@@ -93,16 +97,26 @@ def _key_type(request: Request, files: Sequence[Path]) -> str:
     return first if not others and first in KEY_TYPES else TEXT
 
 
-def _read(file: Path, files: Sequence[Path]) -> Plan:
+def _stamps(made_from: dict[str, Any], files: Sequence[Path]) -> dict[str, tuple[int, int]]:
+    return {str(file): (size, time) for file, (_, size, time) in zip(files, made_from["input"], strict=True)}
+
+
+def _read(file: Path) -> dict[str, Any]:
     try:
         content = json.loads(file.read_text("utf-8"))
-        made_from = dict(content["made_from"])
-        if len(made_from["input"]) != len(files):  # the comparison will tell which
-            return Plan(made_from, str(content["key_type"]), ())
-        spans = tuple(Span(str(files[place]), Start(row, line, offset), n_rows) for place, row, line, offset, n_rows in content["parts"])
-        return Plan(made_from, str(content["key_type"]), spans)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        return {**content, "made_from": dict(content["made_from"])}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{file} is damaged ({error}). Delete {file.parent} to begin anew.") from error
+
+
+def _planned(out: Path, content: dict[str, Any], files: Sequence[Path]) -> Plan:
+    """A plan that was written down, of these very files."""
+    made_from = content["made_from"]
+    try:
+        spans = tuple(Span(str(files[place]), Start(row, line, offset), n_rows) for place, row, line, offset, n_rows in content["parts"])
+        return Plan(made_from, str(content["key_type"]), spans, _stamps(made_from, files))
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise UserError(f"{out / PLAN} is damaged ({error}). Delete {out} to begin anew.") from error
 
 
 def _compare(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:

@@ -95,7 +95,7 @@ def score_tables(request: Request, asked: BatchPredictor, out: Path, *, runner: 
         plan = begun_or_new(request, model, out, watch)
         spans = dict(zip(plan.names(), plan.spans, strict=True))
         todo = {
-            name: PartJob(request, asked, model, plan.key_type, span, out / name)
+            name: PartJob(request, asked, model, plan.key_type, span, plan.stamps[span.file], out / name)
             for name, span in spans.items()
             if not (out / name).is_file()
         }
