@@ -18,8 +18,8 @@ _LOADING = Lock()  # threads of one worker process share a model
 class BatchPredictor:
     """Answers batches in any process it is sent to; each loads the model once, when it is first asked.
 
-    n_cores: how many cores the model may use in each process. One, because there is usually a process for every core; by torch it
-    holds for all that the process computes.
+    n_cores: how many cores the model may use in each process; None: all. One, because there is usually a process for every core. By
+    torch it holds for all that the process computes.
 
     >>> frame.map_partitions(BatchPredictor("runs/mine"))  # Dask             # doctest: +SKIP
     """
@@ -27,7 +27,7 @@ class BatchPredictor:
     folder: str
     device: str | None = None
     runtime: str | None = None
-    n_cores: int = 1
+    n_cores: int | None = 1
 
     def __post_init__(self) -> None:
         if Path(self.folder).exists():  # the worker may stand in another folder

@@ -302,6 +302,7 @@ def test_what_the_command_refuses(
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_killed_command_goes_on(asked: BatchPredictor, tmp_path: Path) -> None:
     """Two processes on one machine; the command dies by SIGKILL in the middle, and a part that was there is not made again."""
     n_rows = 20_000

@@ -84,7 +84,8 @@ def _asked(options: argparse.Namespace) -> BatchPredictor:
     from litotes.batch_predictor import BatchPredictor
     from litotes.scale.crew import threads_each
 
-    n_cores = 1 if options.on == "ray" else threads_each(options.workers or 1)
+    alone = options.on == "here" and (options.workers or 1) == 1
+    n_cores = None if alone else 1 if options.on == "ray" else threads_each(options.workers)
     return BatchPredictor(options.model, device=options.device or "cpu", runtime=options.runtime, n_cores=n_cores)
 
 

@@ -36,11 +36,11 @@ def map_on_ray(
     begun: an empty folder, shared by all nodes, where workers write down what they begin: a job that ends worker after worker is given
     up. n_workers: each has a core; None: as many as there is room for.
     """
+    watch(what, 0, len(jobs), "starting workers" if is_local(address) else SHARED_FOLDER)
     with cluster(address) as ray:
         needs = {name: n for name, n in (("CPU", 1.0), ("GPU", n_gpus)) if n}
         n_workers = min(_n_workers(n_workers, n_places(ray.nodes(), needs, is_local=is_local(address)), address), len(jobs))
         tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
-        watch(what, 0, len(jobs), "" if is_local(address) else SHARED_FOLDER)
         try:
             for row in _mapped(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
                 outcome = Outcome(row["name"], row["seconds"], row["error"] or None, row["trace"] or None)
@@ -54,8 +54,10 @@ def map_on_ray(
 
 
 def _mapped(jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers: int, n_gpus: float) -> Iterator[dict[str, Any]]:
-    import ray.data
-
+    try:
+        import ray.data
+    except ImportError as error:
+        raise UserError(f'Workers that stay need Ray Data ({error}): pip install "litotes[ray]".') from error
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it prints
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of Ray's own settings, about themselves

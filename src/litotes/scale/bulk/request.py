@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from litotes.batches import names_of
@@ -33,6 +34,8 @@ class Request:
 
     def __post_init__(self) -> None:
         pick(PART_FORMATS, self.format, "format")
+        if self.format == "parquet" and find_spec("pyarrow") is None:
+            raise UserError("Parquet files need the package pyarrow: pip install 'litotes[parquet]', or use --format csv or jsonl.")
         if self.n_rows < 1:
             raise UserError(f"A part of {self.n_rows} rows holds nothing; use --rows-per-part 1 or more.")
         if not self.has_text and self.key is None:
