@@ -31,7 +31,7 @@ from litotes.encoders.difference import as_difference, from_difference
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, fill_own, own_tensors, read_tensors, taken_apart
+from litotes.encoders.weights import check_fits, fill, fill_own, own_tensors, read_tensors, taken_apart
 from litotes.errors import UserError, reason_of
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
@@ -80,7 +80,7 @@ def load_model(folder: Path) -> Model:
         raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
     try:
         return _load(folder, description)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
         raise UserError(f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or train anew.") from error
 
 
@@ -101,14 +101,15 @@ def _load(folder: Path, description: dict[str, Any]) -> Model:
         if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
             raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
     spec = EncoderSpec(**description["encoder"])
-    encoder = Encoder(spec)
     base_tensors = _base_tensors(description)
     tensors = from_difference(read_tensors(folder / "model.safetensors"), base_tensors)
+    check_fits(spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder))
+    encoder = Encoder(spec)
     fill(encoder, base_tensors | tensors, str(folder))
     fill_own(encoder, tensors)
     classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
-    tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+    tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=description["max_pieces"])
     base = description["base"]
     calibration = {task: Calibration.from_json(content) for task, content in description.get("calibration", {}).items()}
     return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], calibration, description["facts"])

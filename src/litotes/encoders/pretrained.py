@@ -19,7 +19,7 @@ from litotes.data.pieces import PieceTokenizer
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, read_tensors, taken_apart, weight_files
+from litotes.encoders.weights import check_fits, fill, read_tensors, taken_apart, weight_files
 from litotes.errors import UserError, reason_of
 from litotes.registry import unknown
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
@@ -68,10 +68,11 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)
+    check_fits(spec, sum(file.stat().st_size for file in files), str(folder))
     encoder = Encoder(spec)
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
     fill(encoder, tensors, str(folder))
-    return Pretrained(encoder.eval(), _tokenizer(folder, spec, max_pieces), label, sha256)
+    return Pretrained(encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256)
 
 
 def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
@@ -86,7 +87,7 @@ def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
 def load_tokenizer(name: str) -> PieceTokenizer:
     """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are not read."""
     folder, _, _ = locate(name)
-    return _tokenizer(folder, _spec(folder), None)
+    return tokenizer_of(folder, _spec(folder), max_pieces=None)
 
 
 def locate(name: str) -> tuple[Path, str, str | None]:
@@ -124,7 +125,8 @@ def _spec(folder: Path) -> EncoderSpec:
     return spec_from_config(_read_json(file), str(file))
 
 
-def _tokenizer(folder: Path, spec: EncoderSpec, max_pieces: int | None) -> PieceTokenizer:
+def tokenizer_of(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
+    """The tokenizer in a folder, if it is one for such an encoder."""
     tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, weight_names
+from litotes.encoders.spec import EncoderSpec
 from litotes.errors import UserError
 
+_MOST_LAYERS = 1000  # some families use a layer's weights again
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 
 
@@ -46,6 +48,15 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
             return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, OSError) as error:
         raise UserError(f"{file}: not a whole safetensors file ({error}). Download or save it again.") from error
+
+
+def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
+    """Before an encoder is made: files of `n_bytes` cannot fill one of more weights, and must not make us take the memory for it."""
+    layer = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
+    n_weights = (spec.n_vocabulary + spec.n_positions) * (spec.embedding_width or spec.width) + spec.n_blocks * layer
+    if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
+        described = f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights"
+        raise UserError(f"{described}, more than its files hold. Copy the folder again.")
 
 
 def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
