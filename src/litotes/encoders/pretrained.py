@@ -68,9 +68,9 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)
-    check_fits(spec, sum(file.stat().st_size for file in files), str(folder))
-    encoder = Encoder(spec)
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
+    check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
+    encoder = Encoder(spec)
     fill(encoder, tensors, str(folder))
     return Pretrained(encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256)
 
