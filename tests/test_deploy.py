@@ -76,7 +76,7 @@ def test_commands_are_understood(name: str) -> None:
 
 
 def test_the_model_served_is_the_one_exported() -> None:
-    exported = re.findall(r"litotes export --model builtin --int8 --out (\S+)", container())
+    exported = re.findall(r"litotes export --model builtin --int8 --allow 3 --out (\S+)", container())
     assert exported == ["/models/builtin"]
     assert f"--model={exported[0]}" in container_of_pod()["args"]
     assert exported[0] in last("CMD")
