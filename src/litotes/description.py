@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from litotes import __version__
+from litotes.bundled import BUNDLED, bundled_weights
 from litotes.errors import UserError
+from litotes.storage import sha256_of
 
 FORMAT = 1
 DESCRIPTION = "litotes.json"
@@ -35,6 +38,17 @@ def read_description(folder: Path) -> dict[str, Any]:
     if version != FORMAT:
         raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
     return dict(description)
+
+
+def hashes_of(folders: Sequence[Path]) -> dict[Path, str]:
+    """The sha256 of all large files these models are made of. Hashing leaves the interpreter free: torch can be imported meanwhile."""
+    files: list[Path] = []
+    for folder in folders:
+        files += [folder / name for name in HASHED]
+        base = read_description(folder).get("base")
+        if isinstance(base, dict) and base.get("omitted") and base.get("name") in BUNDLED:
+            files.append(bundled_weights(base["name"]))
+    return {file: sha256_of(file) for file in dict.fromkeys(files) if file.is_file()}
 
 
 def check_links(folder: Path) -> None:
