@@ -27,6 +27,7 @@ from litotes.classifier import Classifier, task_table
 from litotes.data.pieces import PieceTokenizer
 from litotes.description import DESCRIPTION, FORMAT, HASHED, folders_of, read_description
 from litotes.encoders import pretrained
+from litotes.encoders.difference import as_difference, from_difference
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
@@ -51,20 +52,25 @@ class Model:
         return self.calibration.get(task, Calibration())
 
 
-def save_model(model: Model, folder: Path, *, card: str) -> None:
-    """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole."""
+def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) -> None:
+    """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole.
+
+    compact: matrices that a bundled encoder has as well are kept as steps away from it, a byte a weight (`encoders/difference.py`).
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).unlink(missing_ok=True)
     tensors = taken_apart(model.classifier.encoder)
-    omitted = _same_as_base(model, tensors)
-    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted} | own_tensors(model.classifier.encoder)
+    base = {} if model.base_sha256 is None else pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
+    omitted = _same_as_base(tensors, base)
+    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
+    kept = (as_difference(kept, base) if compact else kept) | own_tensors(model.classifier.encoder)
     heads = {f"heads.{name}": tensor.detach().cpu().clone() for name, tensor in model.classifier.heads.state_dict().items()}
     write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
     write_text(folder / "tokenizer.json", model.tokenizer.to_json())
     write_text(folder / "README.md", card)
-    if not omitted and model.classifier.encoder.spec.is_plain:  # transformers knows nothing else
+    if not omitted and not compact and model.classifier.encoder.spec.is_plain:  # transformers knows nothing else
         write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
-    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted)))
+    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted) or compact))
 
 
 def load_model(folder: Path) -> Model:
@@ -96,8 +102,9 @@ def _load(folder: Path, description: dict[str, Any]) -> Model:
             raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
     spec = EncoderSpec(**description["encoder"])
     encoder = Encoder(spec)
-    tensors = read_tensors(folder / "model.safetensors")
-    fill(encoder, _base_tensors(description) | tensors, str(folder))
+    base_tensors = _base_tensors(description)
+    tensors = from_difference(read_tensors(folder / "model.safetensors"), base_tensors)
+    fill(encoder, base_tensors | tensors, str(folder))
     fill_own(encoder, tensors)
     classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
@@ -124,12 +131,9 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
     }
 
 
-def _same_as_base(model: Model, tensors: Mapping[str, Tensor]) -> set[str]:
+def _same_as_base(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> set[str]:
     """Names of tensors that training left as the bundled encoder has them."""
-    if model.base_sha256 is None:
-        return set()
-    base = taken_apart(pretrained.load(model.base).encoder)
-    return {name for name, tensor in tensors.items() if torch.equal(tensor, base[name])}
+    return {name for name, tensor in tensors.items() if name in base and torch.equal(tensor, base[name])}
 
 
 def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
@@ -138,7 +142,4 @@ def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
         return {}
     if base["name"] not in pretrained.BUNDLED:  # a model folder must not send us to other folders or to the network
         raise UserError(f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it cannot be completed.")
-    loaded = pretrained.load(base["name"])
-    if loaded.sha256 != base["sha256"]:
-        raise UserError(f"This model is a difference from {base['name']!r} with sha256 {base['sha256']}, which is not the one installed.")
-    return taken_apart(loaded.encoder)
+    return pretrained.bundled_tensors(base["name"], sha256=base["sha256"])

@@ -21,7 +21,7 @@ from litotes.checkpoint import Model, load_model
 from litotes.counting import confusion, macro_f1
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.description import folders_of, hashes_in
+from litotes.description import DESCRIPTION, HASHED, folders_of, hashes_in
 from litotes.errors import UserError
 from litotes.flow import Example, Task
 from litotes.preparation import prepare
@@ -33,6 +33,7 @@ from litotes.runtime.onnx_export import put_down, written
 from litotes.runtime.onnx_session import OnnxSession
 from litotes.runtime.processor import n_cores
 from litotes.runtime.workers import Workers
+from litotes.storage import write_bytes
 
 ALLOWED = {"float32": 0.0, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
@@ -93,6 +94,19 @@ def export_models(
         note = {"measured_on": exported.measured_on, "loss": {loss.task: asdict(loss) for loss in exported.losses}}
         put_down(exported.file.parent, content, precision, note)
     return [exported for exported, _ in made]
+
+
+def copied(folder: Path, out: Path) -> Path:
+    """A copy of a model folder without its export, to be exported where the model itself must stay as it is."""
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
+    for part in folders_of(folder):
+        for name in (*HASHED, "README.md", "config.json"):
+            if (part / name).is_file():
+                write_bytes(out / part.relative_to(folder) / name, (part / name).read_bytes())
+        write_bytes(out / part.relative_to(folder) / DESCRIPTION, (part / DESCRIPTION).read_bytes())
+    write_bytes(out / DESCRIPTION, (folder / DESCRIPTION).read_bytes())  # last: a folder that has it is whole
+    return out
 
 
 def _made(folder: Path, precision: str, source: str | None, allowed: float | None, n_texts: int, watch: Watch) -> tuple[Exported, bytes]:

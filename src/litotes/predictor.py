@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.answering import answers_of
+from litotes.builtin import located
 from litotes.calibration import Calibration
 from litotes.description import folders_of
 from litotes.device import choose_device, is_cpu
@@ -31,7 +32,7 @@ _FIRST_CHUNK, _LARGEST_CHUNK = 4, 1024
 class Predictor:
     """One model ready to answer, or several that each answer tasks of their own. notes: what the user should know about how it is run.
 
-    >>> predictor = Predictor.load("runs/mine")                          # doctest: +SKIP
+    >>> predictor = Predictor.load("builtin")                            # doctest: +SKIP
     >>> predictor.predict(["Lovely. Another delay."])[0].answers["sarcasm"].label  # doctest: +SKIP
     'sarcastic'
     """
@@ -47,8 +48,10 @@ class Predictor:
 
     @classmethod
     def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None) -> Predictor:
-        """runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch."""
-        parts = [part for folder in folders for part in folders_of(Path(folder))]
+        """folders: of models, or the name of a built-in one.
+
+        runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch."""
+        parts = [part for folder in folders for part in folders_of(located(folder))]
         chosen, notes = chosen_runtime(parts, device, runtime)
         if chosen == "onnx":
             return cls(*(OnnxRuntime(part) for part in parts), notes=notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import sha256
 
+from litotes.data.avoiding import without_texts_of
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load, options_of
 from litotes.errors import UserError
@@ -55,7 +56,8 @@ def learnable(recipe: Recipe) -> list[str]:
 def _divided(recipe: Recipe) -> Prepared:
     whole, notes = _mapped(load(recipe.data.source), recipe)
     whole, leak_notes = _without_leaks(whole, recipe)
-    notes += leak_notes
+    whole, avoided = _without_avoided(whole, recipe)
+    notes += leak_notes + avoided
     if options_of(recipe.data.source).get("told") == "yes":
         notes.append("Trained on texts that begin with their source and variety (told=yes): it must be asked with such texts.")
     where = recipe.data.where
@@ -104,6 +106,15 @@ def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
         f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told; {n_joined} of them were given labels from "
         "there: scores on it are worthless but to show what such a leak does."
     ]
+
+
+def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus less the training texts that are in a test to come, and a sentence about them."""
+    if not recipe.data.avoid:
+        return corpus, []
+    kept, n_avoided = without_texts_of(corpus, [load(source) for source in recipe.data.avoid])
+    names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
+    return kept, [f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and were left out."]
 
 
 def _test_part(chosen: Corpus) -> Corpus | None:

@@ -39,6 +39,7 @@ class DataSettings(BaseModel):
     labels: dict[str, dict[str, str]] = Field(
         {}, description='label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
     )
+    avoid: list[str] = Field([], description="sources whose test and valid texts must not be learned from, in whatever spelling")
     leaks: Literal["drop", "keep", "join"] = Field(
         "drop",
         description="training texts that also sit in another split, under whatever task: dropped, kept, or given the labels from there",

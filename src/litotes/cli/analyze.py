@@ -1,4 +1,4 @@
-"""`litotes analyze --model M --data SOURCE [--tuned-from BASE]`"""
+"""`litotes analyze [--model M] --data SOURCE [--tuned-from BASE]`"""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.builtin import located
 from litotes.cli.numbers import count
+from litotes.cli.runtimes import add_model
 from litotes.cli.selection import add_where, chosen_texts, parse_where
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("analyze", parents=[common], help="what a model's attention does over a corpus", allow_abbrev=False)
-    parser.add_argument("--model", required=True, metavar="M", help="a model folder")
+    add_model(parser)
     parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
     tuned = "the encoder the model was tuned from, to see what changed (default: the one its folder names, if that is a bundled one)"
     parser.add_argument("--tuned-from", metavar="BASE", help=tuned)
@@ -42,7 +44,7 @@ def run(options: argparse.Namespace) -> None:
     analyses = _chosen(options.only)
     chosen_options = _options(options.changes)
     where = parse_where(options.where)
-    model = load_model(Path(options.model))
+    model = load_model(located(options.model))
     # a model folder must not send us to other folders or to the network: only a bundled encoder is taken at its word
     tuned_from = options.tuned_from or (model.base if model.base in pretrained.BUNDLED else None)
     needs_base = any(analysis.needs_base for analysis in analyses.values())

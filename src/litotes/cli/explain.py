@@ -1,4 +1,4 @@
-"""`litotes explain TEXT --model M [--out why.html]`"""
+"""`litotes explain TEXT [--model M] [--out why.html]`"""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from litotes.cli.runtimes import add_model
 
 if TYPE_CHECKING:
     from litotes.analysis.explanation import Explanation
@@ -16,7 +18,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text", metavar="TEXT", help="--out why.html, .svg, .png or .json writes a file; without it, a view for the terminal"
     )
-    parser.add_argument("--model", required=True, metavar="M", help="a model folder, as `litotes train` makes it")
+    add_model(parser)
     parser.add_argument("--pair", metavar="TEXT", help="the second text, for models of pairs")
     parser.add_argument("--task", metavar="T", help="which answer to explain (default: that to the model's first task)")
     parser.add_argument("--method", metavar="NAME", help="the one to show first, see `litotes list methods` (default: occlusion)")

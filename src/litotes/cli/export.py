@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("export", parents=[common], help="an ONNX file with the pruning inside, fast on a CPU", allow_abbrev=False)
-    parser.add_argument("--model", required=True, metavar="M", help="a model folder; it gains model.onnx and export.json")
+    parser.add_argument(
+        "--model", required=True, metavar="M", help="a model folder: it, or with --out a copy, gains model.onnx and export.json"
+    )
     parser.add_argument("--int8", action="store_true", help="a quarter of the size, and faster; how many labels change is measured")
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
@@ -24,17 +26,21 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from litotes.builtin import BUILT_IN, located
     from litotes.cli.display import print_json, progress
     from litotes.errors import UserError
-    from litotes.exporting import export_models
+    from litotes.exporting import copied, export_models
 
+    if options.model in BUILT_IN and options.out is None:
+        raise UserError(f"An export is written into the folder of its model, and {options.model} is not yours: copy it by --out FOLDER.")
+    folder = located(options.model)
     if options.out is not None:
-        raise UserError("An export belongs to its model: it is written into the folder of --model. Leave --out out.")
+        folder = copied(folder, Path(options.out))
     with progress() as watch:
         exported = export_models(
-            Path(options.model),
+            folder,
             precision="int8" if options.int8 else "float32",
-            source=options.data,
+            source=options.data or ("sampler" if options.model in BUILT_IN else None),
             allowed=None if options.allow is None else options.allow / 100,
             n_texts=options.texts,
             watch=watch,

@@ -71,6 +71,12 @@ def _encoders() -> dict[str, str]:
     )
 
 
+def _models() -> dict[str, str]:
+    from litotes.builtin import BUILT_IN
+
+    return {**BUILT_IN, "FOLDER": "what `litotes train` or `litotes prune` has made"}
+
+
 def _sources() -> dict[str, str]:
     from litotes.data.sources import SOURCES
 
@@ -111,6 +117,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "encoders": _encoders,
     "heads": _heads,
     "methods": _methods,
+    "models": _models,
     "prunings": _prunings,
     "settings": _settings,
     "sources": _sources,

@@ -1,4 +1,4 @@
-"""`litotes predict [TEXT…] [--file F] --model M`"""
+"""`litotes predict [TEXT…] [--file F] [--model M]`"""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from litotes.cli.runtimes import add_runtime, load_predictor
+from litotes.cli.runtimes import add_model, add_runtime, load_predictor
 
 if TYPE_CHECKING:
     from litotes.flow import Prediction
@@ -24,7 +24,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, metavar="F", help="CSV, TSV, JSONL or Parquet; --column names the text's column")
     parser.add_argument("--column", default="text", metavar="NAME", help="the column of the text (default: text)")
     parser.add_argument("--pair", metavar="NAME", help="the column of a second text, for models of pairs")
-    parser.add_argument("--model", metavar="M", help="a model folder, as `litotes train` makes it")
+    add_model(parser)
     parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table", help="how to print (default: table)")
     add_runtime(parser)
     parser.set_defaults(run=run)
@@ -33,8 +33,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.errors import UserError
 
-    if options.model is None:
-        raise UserError("Name a model: --model RUN. Make one with `litotes train recipes/quick.toml --out runs/mine`.")
     if options.pair is not None and options.file is None:
         raise UserError("--pair names a column: give the --file that has it.")
     if options.texts and options.file is not None:

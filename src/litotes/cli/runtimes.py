@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from litotes.builtin import BUILTIN
 
 if TYPE_CHECKING:
     from litotes.predictor import Predictor
@@ -17,6 +18,12 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--verbose", action="store_true", help="say what computes, with what the processor can do")
 
 
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--model", default=BUILTIN, metavar="M", help="a model folder, as `litotes train` makes it (default: the built-in one)"
+    )
+
+
 def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
     (predictor,) = load_predictors(options, [folder])
     return predictor
@@ -24,11 +31,12 @@ def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
 
 def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list[Predictor]:
     """A predictor for each folder, all run alike, so that they can be compared; what the user should know is said."""
+    from litotes.builtin import located
     from litotes.cli.display import say
     from litotes.description import folders_of
     from litotes.predictor import Predictor, chosen_runtime
 
-    parts = [part for folder in folders for part in folders_of(Path(folder))]
+    parts = [part for folder in folders for part in folders_of(located(folder))]
     runtime, notes = chosen_runtime(parts, options.device, options.runtime)
     predictors = [Predictor.load(folder, device=options.device, runtime=runtime) for folder in folders]
     say(notes)

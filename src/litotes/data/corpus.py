@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Literal
@@ -201,6 +201,19 @@ class Corpus:
         strata = Counter(_stratum(example) for example in examples)
         name = min(_digest(example) for example in examples).hex()
         return Block(min(strata, key=lambda stratum: (-strata[stratum], stratum)), fraction(f"{seed} {name}"), places)
+
+
+def joined(corpora: Sequence[Corpus]) -> Corpus:
+    """All their examples as one corpus; a task that several have must be answered in the same words."""
+    if len(corpora) == 1:
+        return corpora[0]
+    tasks: dict[str, Task] = {}
+    for corpus in corpora:
+        for name, task in corpus.tasks.items():
+            if tasks.setdefault(name, task) != task:
+                words = " and ".join(", ".join(one.labels) or "a number" for one in (tasks[name], task))
+                raise UserError(f"{corpus.name} cannot be joined to the sources before it: {name} is answered with {words}.")
+    return Corpus(" + ".join(corpus.name for corpus in corpora), tuple(example for corpus in corpora for example in corpus), tasks)
 
 
 def text_key(text: str) -> str:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save as to_bytes
+from torch import Tensor
 
 from litotes.data.pieces import PieceTokenizer
 from litotes.encoders.encoder import Encoder
@@ -71,6 +72,15 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
     fill(encoder, tensors, str(folder))
     return Pretrained(encoder.eval(), _tokenizer(folder, spec, max_pieces), label, sha256)
+
+
+def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
+    """The weights of a bundled encoder, which make a model whole that is kept as a difference. sha256: of those it was taken from."""
+    if sha256 != BUNDLED[name].sha256:
+        raise UserError(f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one this litotes uses.")
+    (file,) = weight_files(_bundled_folder(name))
+    _check(file, sha256)
+    return read_tensors(file)
 
 
 def load_tokenizer(name: str) -> PieceTokenizer:

@@ -25,7 +25,7 @@ from litotes.progress import Watch, prefixed
 from litotes.pruning.result import PruneSettings
 from litotes.recipe import Recipe
 from litotes.storage import write_bytes, write_json
-from litotes.training.feeding import Feeder, feeder
+from litotes.training.feeding import Feeder, feeder, freeze
 from litotes.training.held_out import held_out_score
 from litotes.training.loop import Loop, Surroundings
 from litotes.training.processes import Processes
@@ -117,6 +117,7 @@ def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, val
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
+    freeze(classifier, work.recipe.training.freeze_below)  # what the dense run left as it was stays so: a small difference stays small
     training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
     held = feeder(work.held_out, classifier, work.device, freeze_below=0)
     validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None

@@ -96,7 +96,7 @@ def _check_tasks(dense: Model, prepared: Prepared) -> None:
 
 def _recipe(dense: Model, source: str) -> Recipe:
     """The recipe of the dense run, on the texts of `source`; for the same source the same texts are held out, by the same seed."""
-    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe").changed(data__source=source, training__freeze_below=0)
+    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe").changed(data__source=source)
     return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
 
 

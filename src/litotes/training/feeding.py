@@ -60,6 +60,8 @@ class FromLayer:
 def feeder(texts: TextSet, classifier: Classifier, device: torch.device, *, freeze_below: int, watch: Watch = unwatched) -> Feeder:
     """The feeder that fits the number of frozen layers."""
     if freeze_below:
+        if (pruning := classifier.encoder.spec.pruning) != "none":
+            raise UserError(f"freeze_below does not go with pruning = {pruning}, which begins in the first layers. Set freeze_below = 0.")
         return FromLayer(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
     return WholeTexts(texts, device)
 
@@ -69,8 +71,6 @@ def freeze(classifier: Classifier, below: int) -> None:
     spec = classifier.encoder.spec
     if not below:
         return
-    if spec.pruning != "none":
-        raise UserError(f"freeze_below does not go with pruning = {spec.pruning}, which begins in the first layers. Set freeze_below = 0.")
     if spec.n_layer_groups:
         raise UserError(f"freeze_below does not go with {spec.family}: its layers share their weights. Set freeze_below = 0.")
     if below > spec.n_layers:

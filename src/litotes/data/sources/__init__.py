@@ -1,4 +1,4 @@
-"""Where corpora come from: the table of sources, and `load`, which reads `NAME[/SUB][:PATH][?key=value&key=value]`."""
+"""Where corpora come from: the table of sources, and `load`, which reads `NAME[/SUB][:PATH][?key=value&key=value][ + …]`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
-from litotes.data.corpus import Corpus
-from litotes.data.sources import besstie, bicodemix, glue, hub, sampler, table, twitter
+from litotes.data.corpus import Corpus, joined
+from litotes.data.sources import besstie, bicodemix, glue, hub, irony, isarcasm, sampler, table, twitter, vader
 from litotes.errors import UserError
 from litotes.registry import pick, unknown
 
@@ -39,6 +39,19 @@ SOURCES: dict[str, Source] = {
     "bicodemix": Source(
         bicodemix.read, "Malaysian comments, sentiment and sarcasm", bicodemix.OPTIONS, example="bicodemix:data/bicodemix?classes=2"
     ),
+    "vader": Source(
+        vader.read,
+        "tweets, reviews and editorials rated by twenty people, sentiment",
+        vader.OPTIONS,
+        example="vader:data/vader",
+    ),
+    "isarcasm": Source(
+        isarcasm.read,
+        "tweets whose authors say which are sarcastic",
+        isarcasm.OPTIONS,
+        example="isarcasm:data/isarcasmeval2022?rephrased=yes",
+    ),
+    "irony": Source(irony.read, "TweetEval's ironic tweets, as sarcasm", example="irony:data/tweeteval-irony"),
     "glue/sst2": Source(partial(glue.read, glue.SST2), "film reviews, sentiment", example="glue/sst2:data/glue"),
     "glue/rte": Source(partial(glue.read, glue.RTE), "does the first text entail the second", example="glue/rte:data/glue"),
     "glue/qnli": Source(partial(glue.read, glue.QNLI), "does the sentence answer the question", example="glue/qnli:data/glue"),
@@ -51,8 +64,16 @@ SOURCES: dict[str, Source] = {
 }
 
 
+JOIN = " + "
+"""Between the sources of one corpus."""
+
+
 def load(spec: str) -> Corpus:
-    """The corpus a user names, such as `besstie:data/besstie` or `table:reviews.csv?text=review&label=stars`."""
+    """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader + isarcasm:data/isarcasm + sampler`."""
+    return joined([_load(part.strip()) for part in spec.split(JOIN)])
+
+
+def _load(spec: str) -> Corpus:
     address, _, query = spec.partition("?")
     name, _, path = address.partition(":")
     source = pick(SOURCES, name, "source")
@@ -72,7 +93,7 @@ def load(spec: str) -> Corpus:
 
 def options_of(spec: str) -> dict[str, str]:
     """The options in a source as a user writes it."""
-    return _options(spec.partition("?")[2])
+    return {key: value for part in spec.split(JOIN) for key, value in _options(part.partition("?")[2].strip()).items()}
 
 
 def _options(query: str) -> dict[str, str]:

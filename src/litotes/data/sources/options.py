@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf, nan
 from pathlib import Path
 
 from litotes.errors import UserError
@@ -23,6 +24,18 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
     if not (value.isascii() and value.isdigit()):
         raise UserError(f"{name}={value} is no whole number: write for example {name}={default}.")
     return int(value)
+
+
+def number(options: Mapping[str, str], name: str, default: float) -> float:
+    """The option's value as a number that is not negative."""
+    value = options.get(name, str(default))
+    try:
+        found = float(value)
+    except ValueError:
+        found = nan
+    if not 0 <= found < inf:
+        raise UserError(f"{name}={value} is no number from 0 on: write for example {name}={default:g}.")
+    return found
 
 
 def given(path: Path | None) -> Path:

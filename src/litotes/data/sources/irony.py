@@ -1,0 +1,35 @@
+"""The irony task of TweetEval: tweets found by their hashtags and then judged by people.
+
+Van Hee et al. 2018, "SemEval-2018 Task 3: Irony Detection in English Tweets"; Barbieri et al. 2020, "TweetEval". Irony is read as
+sarcasm, which it mostly is: here, a score says how far a model of sarcasm carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from litotes.data.corpus import Corpus
+from litotes.data.files import files_in
+from litotes.data.rows import Row, read_rows
+from litotes.data.sources.options import given
+from litotes.data.tasks import SARCASM, SPELLINGS
+from litotes.errors import UserError
+from litotes.flow import Example
+
+_FILES = {"train": "train.csv", "valid": "val.csv", "test": "test.csv"}
+
+
+def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
+    """The three files of a folder."""
+    folder = given(path)
+    if not folder.is_dir():
+        raise UserError(f"{folder} is no folder: give the one that holds {', '.join(_FILES.values())}.")
+    found = files_in(folder, _FILES)
+    examples = tuple(_example(row, split) for split, file in found.items() for row in read_rows(file, needs=("text", "label")))
+    return Corpus("irony", examples, {SARCASM.name: SARCASM})
+
+
+def _example(row: Row, split: str) -> Example:
+    labels = {SARCASM.name: row.translated("label", SPELLINGS[SARCASM.name])}
+    return Example(row.text("text"), labels, source="irony tweets", split=split)
