@@ -18,7 +18,9 @@ _TOKEN = "LITOTES_TOKEN"
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("serve", parents=[common], help="answers over HTTP, with a page to try it", allow_abbrev=False)
-    parser.add_argument("--model", action="append", metavar="M", help="FOLDER or NAME=FOLDER; several times for several, the first answers")
+    parser.add_argument(
+        "--model", action="append", metavar="M", help="FOLDER or NAME=FOLDER, several times for several (default: the built-in one)"
+    )
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="where to listen (default: 127.0.0.1, this machine alone)")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes one that is free (default: 8000)")
     parser.add_argument("--runtime", choices=("torch", "onnx"), help="what computes (default: onnx on a CPU where there is an export)")
@@ -63,17 +65,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def model_folders(given: list[str] | None) -> dict[str, Path]:
-    """By name; the name of a folder is its own."""
+    """By name; the name of a folder is its own. None given: the built-in model."""
+    from litotes.builtin import BUILT_IN, BUILTIN, located
     from litotes.errors import UserError
     from litotes.service.models import checked_name
 
-    if not given:
-        raise UserError("Name a model: --model RUN. Make one with `litotes train recipes/quick.toml --out runs/mine`.")
     folders: dict[str, Path] = {}
-    for one in given:
+    for one in given or [BUILTIN]:
         name, sign, folder = one.partition("=")
-        path = Path(folder if sign else one)
-        name = checked_name(name if sign else path.resolve().name)
+        path = located(folder if sign else one)
+        name = checked_name(name if sign or one in BUILT_IN else path.resolve().name)
         if name in folders:
             raise UserError(f"Two models are called {name}: give one of them another name, --model NAME=FOLDER.")
         folders[name] = path
