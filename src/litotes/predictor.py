@@ -50,8 +50,7 @@ class Predictor:
     def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None) -> Predictor:
         """folders: of models, or the name of a built-in one.
 
-        runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch.
-        """
+        runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch."""
         parts = [part for folder in folders for part in folders_of(located(folder))]
         chosen, notes = chosen_runtime(parts, device, runtime)
         if chosen == "onnx":
