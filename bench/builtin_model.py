@@ -20,12 +20,14 @@ from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.predictor import Predictor
 
 RESULTS = Path("docs/results/builtin.json")
+OWN, BESSTIE = "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler", "BESSTIE, validation split"
 TESTS = {
-    "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler": "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler",
-    "BESSTIE, validation split": "besstie:{0}/besstie",
+    OWN: "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler",
+    BESSTIE: "besstie:{0}/besstie",
     "TweetEval irony, test split": "irony:{0}/tweeteval-irony",
     "SST-2, development split": "glue/sst2:{0}/glue",
 }
+HEAD = ("| task | texts of | n | macro-F1 | 95 % interval | majority line |", "|---|---|---|---|---|---|")
 
 
 def main(run: Path, data: Path) -> None:
@@ -36,45 +38,38 @@ def main(run: Path, data: Path) -> None:
     for name, source in TESTS.items():
         corpus = load(source.format(data))
         corpus = corpus.where(split=corpus.test_split())
-        rows[name] = [row for row in evaluate(predictor, corpus, seed=0) if row.cell == "all" or name.startswith(("BESSTIE", "its own"))]
+        rows[name] = [row for row in evaluate(predictor, corpus, seed=0) if row.cell == "all" or name in (OWN, BESSTIE)]
         print(name, {(row.scores.task, row.cell): round(row.scores.macro_f1, 3) for row in rows[name]}, flush=True)
     save_model(model, folder, card=card(model, rows), compact=True)
-    RESULTS.write_text(
-        json.dumps({name: [row.as_json() for row in some] for name, some in rows.items()}, indent=1) + "\n", encoding="utf-8"
-    )
+    content = {name: [row.as_json() for row in some] for name, some in rows.items()}
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def card(model: Model, rows: dict[str, Sequence[CellScores]]) -> str:
+    tables = [line for name, some in rows.items() for line in (f"## {name[0].upper()}{name[1:]}", "", *HEAD, *map(_line, some), "")]
+    return "\n".join([*_about(model), "", *tables, "## Where it fails", "", *_failures(rows), ""])
+
+
+def _about(model: Model) -> list[str]:
     pruned, facts = model.facts["pruned"], model.facts
+    low, high = pruned["loss"]["interval"]
     temperatures = ", ".join(f"{task} {model.calibration_of(task).temperature:.2f}" for task in model.classifier.tasks)
-    thresholds = {task: model.calibration_of(task).threshold for task in model.classifier.tasks}
-    lines = [
+    thresholds = ", ".join(f"{task} {model.calibration_of(task).threshold or 0.5:g}" for task in model.classifier.tasks)
+    return [
         "# The built-in model",
         "",
-        "Sentiment (negative, positive) and sarcasm (literal, sarcastic) of English texts. It is there so that `litotes predict`, `explain` "
-        "and `serve` answer at once. For decisions about people, or for texts unlike those below, train your own.",
+        "Sentiment (negative, positive) and sarcasm (literal, sarcastic) of English texts. It is there so that `litotes predict`,",
+        "`explain` and `serve` answer at once. For decisions about people, or for texts unlike those below, train your own.",
         "",
-        f"Encoder `{model.base}`, of which the embeddings and the first layer are as they were; five layers and the head "
-        f"`{model.classifier.head_name}` were trained on {facts['data']['n_train']:,} texts by `recipes/builtin.toml` (seed "
-        f"{facts['recipe']['seed']}) and pruned by `litotes prune`: the layers hand on {_shares(pruned['shares'])} of the pieces, "
-        f"{pruned['flops_ratio']:.1f} times fewer operations, {-pruned['loss']['points']:+.1f} points of macro-F1 on texts kept apart for that "
-        f"(95 % {-pruned['loss']['interval'][1]:+.1f} to {-pruned['loss']['interval'][0]:+.1f}). Kept as its difference from `{model.base}`.",
-        f"Temperatures: {temperatures}. Thresholds: {', '.join(f'{task} {value or 0.5:g}' for task, value in thresholds.items())}.",
-        "",
-        "Learned from: VADER's rated tweets, reviews and editorials (MIT; texts rated nearer to 0 than 0.5 left out), iSarcasmEval's English "
-        "tweets (MIT), and the sampler that comes with litotes. " + " ".join(facts["notes"][:2]),
-        "",
+        f"- Encoder `{model.base}`: embeddings and first layer as they were; five layers and the head `{model.classifier.head_name}` were",
+        f"  trained on {facts['data']['n_train']:,} texts (`recipes/builtin.toml`, seed {facts['recipe']['seed']}), kept as a difference.",
+        f"- Pruned by `litotes prune`: the layers hand on {_shares(pruned['shares'])} of the pieces,",
+        f"  {pruned['flops_ratio']:.1f} times fewer operations; macro-F1 {-pruned['loss']['points']:+.1f} points",
+        f"  ({-high:+.1f} to {-low:+.1f}) on texts kept apart for that.",
+        f"- Temperatures: {temperatures}. Thresholds: {thresholds}.",
+        "- Learned from VADER's rated tweets, reviews and editorials (MIT; texts rated nearer to 0 than 0.5 left out), iSarcasmEval's",
+        f"  English tweets (MIT) and the sampler that comes with litotes. {facts['notes'][1]}",
     ]
-    for name, some in rows.items():
-        lines += [
-            f"## {name[0].upper()}{name[1:]}",
-            "",
-            "| task | texts of | n | macro-F1 | 95 % interval | majority line |",
-            "|---|---|---|---|---|---|",
-        ]
-        lines += [_line(row) for row in some] + [""]
-    lines += ["## Where it fails", "", *_failures(rows), ""]
-    return "\n".join(lines)
 
 
 def _line(row: CellScores) -> str:
@@ -88,26 +83,21 @@ def _shares(shares: Sequence[float]) -> str:
 
 def _failures(rows: dict[str, Sequence[CellScores]]) -> list[str]:
     """What the numbers say, in sentences; nothing that they do not say."""
-    besstie = {(row.scores.task, row.cell): row.scores for row in rows["BESSTIE, validation split"]}
-    useless = [
-        f"{cell} ({scores.macro_f1:.2f})"
-        for (task, cell), scores in besstie.items()
-        if task == "sarcasm" and scores.interval[0] <= scores.majority
-    ]
+    besstie = {(row.scores.task, row.cell): row.scores for row in rows[BESSTIE]}
+    sarcasm = {cell: scores for (task, cell), scores in besstie.items() if task == "sarcasm"}
+    useless = [f"{cell} ({scores.macro_f1:.2f})" for cell, scores in sarcasm.items() if scores.interval[0] <= scores.majority]
     weak = min((scores.macro_f1, cell) for (task, cell), scores in besstie.items() if task == "sentiment")
-    sarcastic = next(one for one in besstie["sarcasm", "all"].classes if one.label == "sarcastic")
+    sarcastic = next(one for one in sarcasm["all"].classes if one.label == "sarcastic")
     return [
-        f"- **Sarcasm elsewhere than in tweets.** On BESSTIE it finds {sarcastic.recall:.0%} of the sarcastic texts, and {sarcastic.precision:.0%} of "
-        "what it calls sarcastic is. It is not surely better than always saying the likelier label on: "
-        + (", ".join(useless) or "none")
-        + ".",
+        f"- **Sarcasm elsewhere than in tweets.** On BESSTIE it finds {sarcastic.recall:.0%} of the sarcastic texts, and of what it calls",
+        f"  sarcastic {sarcastic.precision:.0%} is. Not surely better than always saying the likelier label:",
+        f"  {', '.join(useless) or 'nowhere'}.",
         f"- **Sentiment** is weakest on {weak[1]} ({weak[0]:.2f}).",
-        "- It knows no neutral sentiment: a text without any gets one of the two labels, often with little confidence.",
-        "- It has hardly seen varieties of English other than those of tweets and American reviews; the sampler's 500 texts are all it knows of "
-        "Australian, British and Indian English.",
+        "- It knows no neutral sentiment: a text without any gets one of the two labels, now and then a confident one.",
+        "- It has hardly seen varieties of English: some 500 texts of the sampler are all it knows of en-AU, en-UK and en-IN.",
         "- Sarcasm that needs the conversation, the speaker or the picture cannot be seen in the text alone.",
-        "- Whether settings were better than others was looked at on the texts above once (tweets with or without their authors' rephrasings: "
-        "without was better on BESSTIE and irony, with on iSarcasmEval), so these figures are a little kinder than new texts will be.",
+        "- One setting was chosen with a look at the texts above (tweets without their authors' rephrasings: better on BESSTIE and",
+        "  irony, worse on iSarcasmEval), so these figures are a little kinder than new texts will be.",
     ]
 
 

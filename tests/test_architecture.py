@@ -18,8 +18,9 @@ LEVELS = {
     "encoders": 2,
     "answering": 3, "description": 3, "calibration": 3, "classifier": 3, "checkpoint": 3,
     "training": 4, "analysis": 4, "runtime": 4,
-    "predictor": 5, "recipe": 5,
+    "batches": 4, "predictor": 5, "recipe": 5,
     "preparation": 6, "evaluation": 6, "run": 6, "pruning": 6, "card": 6, "exporting": 6, "scoring": 6,
+    "batch_predictor": 6,
     "plots": 7,
     "scale": 8, "service": 8,
     "cli": 9, "__main__": 9,
@@ -74,7 +75,10 @@ def test_transformers_is_imported_by_the_bench_alone() -> None:
 
 
 def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
-    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {"litotes.scale.on_ray"}
+    assert {module_of(file) for file in FILES if "ray" in outside_imports(file)} == {
+        "litotes.scale.on_ray",
+        "litotes.scale.on_ray_data",
+    }
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

@@ -132,7 +132,8 @@ def test_the_command_and_a_start_without_torch(folder: Path, capsys: pytest.Capt
     assert "labels changed" in capsys.readouterr().out
     assert main(["evaluate", "--model", str(folder), "--data", "sampler", "--runtime", "onnx", "--json", "--device", "cpu"]) == 0
     capsys.readouterr()
-    assert main(["export", "--model", str(folder), "--out", "elsewhere"]) == 2
+    assert main(["export", "--model", str(folder), "--out", str(folder)]) == 2
+    assert "is not empty" in capsys.readouterr().err
     program = (
         "import sys; from litotes.cli.main import main; "
         f"main(['predict', 'ok', '--model', {str(folder)!r}, '--runtime', 'onnx', '--verbose']); sys.exit('torch' in sys.modules)"

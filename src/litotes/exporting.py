@@ -6,10 +6,12 @@ model folder → model.onnx, in float32 or int8 → the same held-out texts aske
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -96,8 +98,21 @@ def export_models(
     return [exported for exported, _ in made]
 
 
-def copied(folder: Path, out: Path) -> Path:
-    """A copy of a model folder without its export, to be exported where the model itself must stay as it is."""
+@contextmanager
+def in_copy(folder: Path, out: str | None) -> Iterator[Path]:
+    """The folder itself, or a copy of it without its export, for a model that must stay as it is; what fails leaves no copy behind."""
+    if out is None:
+        yield folder
+        return
+    _copy(folder, Path(out))
+    try:
+        yield Path(out)
+    except BaseException:
+        rmtree(out)
+        raise
+
+
+def _copy(folder: Path, out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is not empty. Choose a new folder for --out.")
     for part in folders_of(folder):
@@ -106,7 +121,6 @@ def copied(folder: Path, out: Path) -> Path:
                 write_bytes(out / part.relative_to(folder) / name, (part / name).read_bytes())
         write_bytes(out / part.relative_to(folder) / DESCRIPTION, (part / DESCRIPTION).read_bytes())
     write_bytes(out / DESCRIPTION, (folder / DESCRIPTION).read_bytes())  # last: a folder that has it is whole
-    return out
 
 
 def _made(folder: Path, precision: str, source: str | None, allowed: float | None, n_texts: int, watch: Watch) -> tuple[Exported, bytes]:

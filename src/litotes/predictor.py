@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.answering import answers_of
+from litotes.batches import answered
 from litotes.builtin import located
 from litotes.calibration import Calibration
 from litotes.description import folders_of
@@ -47,16 +48,23 @@ class Predictor:
             self.tasks |= runtime.tasks
 
     @classmethod
-    def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None) -> Predictor:
+    def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None, n_cores: int | None = None) -> Predictor:
         """folders: of models, or the name of a built-in one.
 
-        runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch."""
+        runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch.
+
+        n_cores: how many it may keep busy, None: all. By torch this holds for everything that the process computes.
+        """
         parts = [part for folder in folders for part in folders_of(located(folder))]
         chosen, notes = chosen_runtime(parts, device, runtime)
         if chosen == "onnx":
-            return cls(*(OnnxRuntime(part) for part in parts), notes=notes)
+            return cls(*(OnnxRuntime(part, n_workers=n_cores) for part in parts), notes=notes)
+        import torch
+
         from litotes.checkpoint import load_model
 
+        if n_cores is not None:
+            torch.set_num_threads(n_cores)
         return cls(*(load_model(part) for part in parts), device=device, notes=notes)
 
     def predict(self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None) -> list[Prediction]:
@@ -99,6 +107,17 @@ class Predictor:
                 yield from under_way.popleft().result()
         finally:
             pool.shutdown(cancel_futures=True)
+
+    def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
+        """The batch with a column more for each answer: `sentiment`, `sentiment_probability`, …, `truncated`.
+
+        batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or lists); the same kind comes back. Spark,
+        Dask and Ray Data ask for such a function; what can be sent to their workers is a `BatchPredictor`.
+        """
+        return answered(batch, self._answers, self.tasks, column=column, pair=pair)
+
+    def _answers(self, texts: list[str], pairs: list[str] | None) -> list[Prediction]:
+        return list(self.stream(texts if pairs is None else zip(texts, pairs, strict=True)))
 
     def explain(
         self,

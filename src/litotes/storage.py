@@ -35,10 +35,10 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_bytes(file: Path, content: bytes) -> None:
-    """Replaces the file in one step."""
+def write_bytes(file: Path, content: bytes, *, writer: str = "") -> None:
+    """Replaces the file in one step. writer: a name of its own for each of several processes that may write it at the same time."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    staged = file.with_name(f"{_STAGED}{file.name}")
+    staged = file.with_name(f"{_STAGED}{writer}{file.name}")
     try:
         staged.write_bytes(content)
         _flush(staged)

@@ -133,7 +133,7 @@ def test_matrix_writes_report_and_pictures(tiny_folder: Path, capsys: pytest.Cap
     assert "report.html" in shown
 
 
-@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "settings"])
+@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "models", "settings"])
 def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
     assert content
@@ -144,7 +144,6 @@ def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["predict", "x"], "Name a model"),
         (["predict", "x", "--model", "nowhere"], "not a model folder"),
         (["train", "nowhere.toml"], "no such recipe"),
         (["audit", "--data", "samplr"], "Did you mean 'sampler'"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-Rows = Sequence[dict[str, str]]
+Rows = Sequence[dict[str, str]] | Sequence[dict[int, str]]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,23 @@ def _bicodemix() -> Made:
     return Made({"annotated_bicodemix_publicsa_v2.csv": rows}, "bicodemix:{folder}", "lang_id")
 
 
+def _vader() -> Made:
+    # sentences of one document, and one text that occurs in two of them
+    tweets = [[str(number), ("2.1", "-1.4")[number % 2], f"The kettle number {number // 2 * 2} sings"] for number in range(80)]
+    reviews = [[f"{number // 2}_{number % 2}", "0.2" if number == 3 else "-0.9", f'A "kettle that {number} says'] for number in range(80)]
+    files = {"vader/tweets_GroundTruth.txt": tweets, "vader/amazonReviewSnippets_GroundTruth.txt": reviews}
+    return Made({name: [dict(enumerate(row)) for row in rows] for name, rows in files.items()}, "vader:{folder}/vader")
+
+
+def _isarcasm() -> Made:
+    train = [
+        {"": str(number), "tweet": f"Lovely weather {number}", "sarcastic": str(number % 2), "rephrase": "It rains." if number % 2 else ""}
+        for number in range(6)
+    ]
+    test = [{"text": "What a day", "sarcastic": "0"}, {"text": "Oh, do go on", "sarcastic": "1"}]
+    return Made({"isarcasm/train.En.csv": train, "isarcasm/task_A_En_test.csv": test}, "isarcasm:{folder}/isarcasm", "sarcastic")
+
+
 def _glue(name: str, folder: str, row: dict[str, str], column: str) -> Made:
     rows = [{key: f"{value} {number}" if key != column else value for key, value in row.items()} for number in range(3)]
     return Made({f"{folder}/train.tsv": rows, f"{folder}/dev.tsv": rows[:1]}, f"glue/{name}:{{folder}}", column)
@@ -70,6 +87,16 @@ MADE: dict[str, Made] = {
     "besstie": _besstie(),
     "twitter": _twitter(),
     "bicodemix": _bicodemix(),
+    "vader": _vader(),
+    "isarcasm": _isarcasm(),
+    "irony": Made(
+        {
+            f"irony/{name}.csv": [{"text": f"{name} {number}", "label": str(number)} for number in (0, 1)]
+            for name in ("train", "val", "test")
+        },
+        "irony:{folder}/irony",
+        "label",
+    ),
     "glue/sst2": _glue("sst2", "SST-2", {"sentence": "a dry film", "label": "0"}, "label"),
     "glue/rte": _glue("rte", "RTE", {"index": "0", **_PAIR, "label": "entailment"}, "label"),
     "glue/qnli": _glue("qnli", "QNLI", {"index": "0", "question": "Who?", "sentence": "Him.", "label": "not_entailment"}, "label"),
@@ -84,6 +111,8 @@ def write_table(path: Path, rows: Rows) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".txt":  # no header
+        path.write_text("".join("\t".join(row.values()) + "\n" for row in rows), encoding="utf-8")
     elif path.suffix == ".tsv":
         lines = [list(rows[0]), *(list(row.values()) for row in rows)]
         path.write_text("".join("\t".join(line) + "\n" for line in lines), encoding="utf-8")

@@ -13,7 +13,7 @@ from litotes.data.corpus import SPLITS, text_key
 from litotes.data.sources import SOURCES, load
 from litotes.errors import UserError
 
-OWN_SPLITS = ("twitter", "bicodemix", "sampler")
+OWN_SPLITS = ("twitter", "bicodemix", "sampler", "vader")
 
 
 @pytest.mark.parametrize("name", SOURCES)

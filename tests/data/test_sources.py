@@ -235,3 +235,42 @@ def test_table_columns_may_be_percent_encoded(tmp_path: Path) -> None:
 def test_table_refuses_contradicting_options(query: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load(f"table:reviews.csv?{query}")
+
+
+def test_vader_leaves_the_undecided_out_and_keeps_documents_together(make: Callable[..., str]) -> None:
+    loaded = load(make("vader"))
+    assert len(loaded) == 80 + 79
+    assert {dict(example.labels)["sentiment"] for example in loaded if example.source == "product reviews"} == {"negative"}
+    splits: dict[str | None, set[str]] = {}
+    for example in loaded:
+        splits.setdefault(example.group, set()).add(example.split)
+    assert all(len(one) == 1 for one in splits.values())
+    assert len(load(make("vader") + "?least=0.1")) == 160
+    with pytest.raises(UserError, match="least=near is no number"):
+        load(make("vader") + "?least=near")
+    with pytest.raises(UserError, match="has no text rated 4"):
+        load(make("vader") + "?least=4")
+
+
+def test_isarcasm_takes_what_was_meant_as_literal_where_it_is_told(make: Callable[..., str]) -> None:
+    spec = make("isarcasm")
+    assert len(load(spec)) == 8
+    loaded = load(f"{spec}?rephrased=yes")
+    meant = [example for example in loaded if example.text == "It rains."]
+    assert len(loaded) == 11
+    assert [(dict(example.labels), example.split) for example in meant] == [({"sarcasm": "literal"}, "train")] * 3
+    for example in meant:
+        assert sum(other.group == example.group for other in loaded) == 2
+
+
+def test_several_sources_are_one_corpus(make: Callable[..., str]) -> None:
+    parts = make("vader"), make("isarcasm"), "sampler"
+    loaded = load(" + ".join(parts))
+    assert len(loaded) == sum(len(load(part)) for part in parts)
+    assert list(loaded.tasks) == ["sentiment", "sarcasm"]
+    assert loaded.name == "vader + isarcasm + sampler"
+
+
+def test_sources_with_other_label_words_are_not_joined(make: Callable[..., str]) -> None:
+    with pytest.raises(UserError, match="sentiment is answered with negative, positive and negative, neutral, positive"):
+        load(f"sampler + {make('bicodemix')}")

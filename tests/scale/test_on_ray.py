@@ -30,10 +30,10 @@ from pathlib import Path
 from errands import errands, run
 from litotes.errors import Stopped
 from litotes.progress import unwatched
-from litotes.scale.on_ray import _cluster, run_on_ray
+from litotes.scale.on_ray import cluster, run_on_ray
 
 first, second = Path(sys.argv[1]), Path(sys.argv[2])
-with _cluster("local") as ray:  # one for both: it takes seconds to start
+with cluster("local") as ray:  # one for both: it takes seconds to start
     print(json.dumps([node["NodeManagerAddress"] for node in ray.nodes()]), flush=True)
     jobs = errands(first, "write", "die-once", "fail", "crash", "stop-once")
     outcomes = run_on_ray(jobs, run, address=None, watch=unwatched)
@@ -118,8 +118,8 @@ def test_places_are_counted_by_node() -> None:
         {"Alive": True, "Resources": {"CPU": 3.0}},
         {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}},
     ]
-    assert on_ray._n_places(nodes, {"CPU": 2}, is_local=False) == 4
-    assert on_ray._n_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
-    assert on_ray._n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1  # one such node may come
+    assert on_ray.n_places(nodes, {"CPU": 2}, is_local=False) == 4
+    assert on_ray.n_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
+    assert on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1  # one such node may come
     with pytest.raises(UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"):
-        on_ray._n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)
+        on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.numbers import count, percent
@@ -14,9 +13,8 @@ if TYPE_CHECKING:
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("export", parents=[common], help="an ONNX file with the pruning inside, fast on a CPU", allow_abbrev=False)
-    parser.add_argument(
-        "--model", required=True, metavar="M", help="a model folder: it, or with --out a copy, gains model.onnx and export.json"
-    )
+    gains = "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
+    parser.add_argument("--model", required=True, metavar="M", help=gains)
     parser.add_argument("--int8", action="store_true", help="a quarter of the size, and faster; how many labels change is measured")
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
@@ -29,16 +27,14 @@ def run(options: argparse.Namespace) -> None:
     from litotes.builtin import BUILT_IN, located
     from litotes.cli.display import print_json, progress
     from litotes.errors import UserError
-    from litotes.exporting import copied, export_models
+    from litotes.exporting import export_models, in_copy
 
     if options.model in BUILT_IN and options.out is None:
         raise UserError(f"An export is written into the folder of its model, and {options.model} is not yours: copy it by --out FOLDER.")
     folder = located(options.model)
-    if options.out is not None:
-        folder = copied(folder, Path(options.out))
-    with progress() as watch:
+    with progress() as watch, in_copy(folder, options.out) as target:
         exported = export_models(
-            folder,
+            target,
             precision="int8" if options.int8 else "float32",
             source=options.data or ("sampler" if options.model in BUILT_IN else None),
             allowed=None if options.allow is None else options.allow / 100,

@@ -10,6 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from litotes.cli.bulk import add_bulk, check_without, run_bulk
 from litotes.cli.runtimes import add_model, add_runtime, load_predictor
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--column", default="text", metavar="NAME", help="the column of the text (default: text)")
     parser.add_argument("--pair", metavar="NAME", help="the column of a second text, for models of pairs")
     add_model(parser)
-    parser.add_argument("--format", choices=("table", "jsonl", "csv"), default="table", help="how to print (default: table)")
+    formats = "how to print or write (default: table; with --on: parquet)"
+    parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
     add_runtime(parser)
+    add_bulk(parser)
     parser.set_defaults(run=run)
 
 
@@ -37,6 +40,11 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--pair names a column: give the --file that has it.")
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")
+    if options.on is not None:
+        run_bulk(options)
+        return
+    check_without(options)
+    options.format = options.format or "table"
     predictor = load_predictor(options, options.model)
     if options.file is not None and options.out is not None and options.format != "table" and not options.json:
         _score(predictor, options)

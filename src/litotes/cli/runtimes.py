@@ -19,9 +19,8 @@ def add_runtime(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--model", default=BUILTIN, metavar="M", help="a model folder, as `litotes train` makes it (default: the built-in one)"
-    )
+    folder = "a model folder, as `litotes train` makes it (default: the built-in model)"
+    parser.add_argument("--model", default=BUILTIN, metavar="M", help=folder)
 
 
 def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:

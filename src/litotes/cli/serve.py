@@ -65,19 +65,19 @@ def run(options: argparse.Namespace) -> None:
 
 
 def model_folders(given: list[str] | None) -> dict[str, Path]:
-    """By name; the name of a folder is its own. None given: the built-in model."""
-    from litotes.builtin import BUILT_IN, BUILTIN, located
+    """By name; the name of a folder is its own. None: the built-in model."""
+    from litotes.builtin import BUILTIN, located
     from litotes.errors import UserError
     from litotes.service.models import checked_name
 
     folders: dict[str, Path] = {}
     for one in given or [BUILTIN]:
         name, sign, folder = one.partition("=")
-        path = located(folder if sign else one)
-        name = checked_name(name if sign or one in BUILT_IN else path.resolve().name)
+        model = folder if sign else one
+        name = checked_name(name if sign else Path(model).resolve().name)
         if name in folders:
             raise UserError(f"Two models are called {name}: give one of them another name, --model NAME=FOLDER.")
-        folders[name] = path
+        folders[name] = located(model)
     return folders
 
 

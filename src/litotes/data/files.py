@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -15,6 +16,21 @@ MAX_CHARS = 1_000_000
 
 _MAX_BYTES = 4 * MAX_CHARS  # the most that many characters take in UTF-8
 _BOM = "\ufeff"
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where reading begins: so many rows lie before it, and in a file of lines this line, whose first byte is at `offset`.
+
+    In a .gz file bytes are counted as they were before they were compressed.
+    """
+
+    row: int = 0
+    line: int = 1
+    offset: int = 0
+
+
+BEGINNING = Start()
 
 
 def require_file(path: Path) -> None:
@@ -41,15 +57,22 @@ def file_or_only(path: Path, name: str) -> Path:
     return path
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, str]]:
     """The lines of a UTF-8 file, gzipped or not, with their numbers and line ends; holds one line in memory at a time."""
+    for number, offset, raw in raw_lines(path, start=start):
+        yield number, _decoded(raw, f"{path}, line {number}", offset)
+
+
+def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, int, bytes]]:
+    """Number, offset and bytes of each line; of one that is too long only its beginning."""
     require_file(path)
-    number = offset = 0
+    number, offset = start.line - 1, start.offset
     try:
         with _open(path) as stream:
+            stream.seek(offset)
             while raw := stream.readline(_MAX_BYTES + 1):
                 number += 1
-                yield number, _decoded(raw, f"{path}, line {number}", offset)
+                yield number, offset, raw
                 offset += len(raw)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         if str(error).startswith("Not a gzipped file") and not number:

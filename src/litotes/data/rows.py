@@ -5,34 +5,43 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from math import inf, isfinite
 from pathlib import Path
+from typing import Any
 
-from litotes.data.files import MAX_CHARS, read_lines, require_file, too_long
+from litotes.data.files import BEGINNING, MAX_CHARS, Start, read_lines, require_file, too_long
 from litotes.errors import UserError
 from litotes.registry import unknown
 
 Record = tuple[int, list[str]]
 """The line a record begins in, and its fields."""
 
-_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _JSON_LINES = (".jsonl", ".ndjson", ".json")
 
 
 @dataclass(frozen=True)
 class Row:
-    """One record of a table: its values by column, as text, and where it stands."""
+    """One record of a table: its values by column, as text, and where it stands.
+
+    found: the values as they were, where the file knows more kinds than text (JSON, Parquet).
+    """
 
     file: str
     number: int
     values: Mapping[str, str]
     unit: str = "line"
+    found: Mapping[str, object] = field(default_factory=dict)
 
     def at(self, column: str) -> str:
         """Where the value of a column stands, for error messages."""
         return f"{self.file}, {self.unit} {self.number}, column {column!r}"
+
+    def value(self, column: str) -> object:
+        """What a column holds, of the kind it has in the file."""
+        return self.found.get(column, self.values[column])
 
     def text(self, column: str) -> str:
         """The text in a column, which must not be empty."""
@@ -77,27 +86,37 @@ class Row:
         raise UserError(f"{self.at(column)}: {unknown(self.required(column, known), known, kind)}")
 
 
-def read_rows(path: Path, *, needs: Collection[str], quotes: bool = True) -> Iterator[Row]:
+def kind_of(path: Path) -> str:
+    """The end of the file's name, which tells how it is read: .csv, .tsv, .jsonl or .parquet."""
+    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    if kind in DELIMITERS:
+        return kind
+    if kind in _JSON_LINES:
+        return ".jsonl"
+    if path.suffix.lower() == ".parquet":
+        return ".parquet"
+    raise UserError(f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with .gz), or as .parquet.")
+
+
+def read_rows(path: Path, *, needs: Collection[str], quotes: bool = True, start: Start = BEGINNING) -> Iterator[Row]:
     """The rows of a table, its kind told by the file's name; the columns in `needs` must be there."""
     require_file(path)
-    kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    if kind in _DELIMITERS:
-        rows = _with_header(path, read_records(path, delimiter=_DELIMITERS[kind], quotes=quotes), needs)
-    elif kind in _JSON_LINES:
-        rows = _json_rows(path, needs)
-    elif path.suffix.lower() == ".parquet":
-        rows = _parquet_rows(path, needs)
+    kind = kind_of(path)
+    if kind in DELIMITERS:
+        rows = _with_header(path, DELIMITERS[kind], needs, quotes=quotes, start=start)
+    elif kind == ".jsonl":
+        rows = _json_rows(path, needs, start)
     else:
-        raise UserError(f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with .gz), or as .parquet.")
+        rows = _parquet_rows(path, needs, start)
     if (first := next(rows, None)) is None:
         raise UserError(f"{path} has no rows: give a file with at least one text in it.")
     yield first
     yield from rows
 
 
-def read_records(path: Path, *, delimiter: str = ",", quotes: bool = True) -> Iterator[Record]:
+def read_records(path: Path, *, delimiter: str = ",", quotes: bool = True, start: Start = BEGINNING) -> Iterator[Record]:
     """The records of a delimited file; an empty file is refused, blank lines are passed over."""
-    all_records = _quoted(path, delimiter) if quotes else _unquoted(path, delimiter)
+    all_records = _quoted(path, delimiter, start) if quotes else _unquoted(path, delimiter, start)
     records = (record for record in all_records if record[1])
     if (first := next(records, None)) is None:
         raise UserError(f"{path} is empty: give a file with a header line and at least one row.")
@@ -138,7 +157,8 @@ def _is_sound(text: str) -> bool:
         return False
 
 
-def _with_header(path: Path, records: Iterator[Record], needs: Collection[str]) -> Iterator[Row]:
+def _with_header(path: Path, delimiter: str, needs: Collection[str], *, quotes: bool, start: Start) -> Iterator[Row]:
+    records = read_records(path, delimiter=delimiter, quotes=quotes)
     line, fields = next(records)
     header = [field.strip() for field in fields]
     place = f"{path}, line {line}"
@@ -146,6 +166,8 @@ def _with_header(path: Path, records: Iterator[Record], needs: Collection[str]) 
     for column in needs:
         if header.count(column) > 1:
             raise UserError(f"{place}: the column {column!r} is there {header.count(column)} times. Rename all but one.")
+    if start.row:
+        records = read_records(path, delimiter=delimiter, quotes=quotes, start=start)
     yield from tabulated(path, header, records)
 
 
@@ -157,33 +179,33 @@ def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
     return f"{start} Put quotes around a text that holds the delimiter."
 
 
-def _unquoted(path: Path, delimiter: str) -> Iterator[Record]:
-    for number, line in read_lines(path):
+def _unquoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
+    for number, line in read_lines(path, start=start):
         content = line.rstrip("\r\n")
         yield number, content.split(delimiter) if content else []
 
 
-def _quoted(path: Path, delimiter: str) -> Iterator[Record]:
+def _quoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
     # A limit of the whole process, and by default too low for the texts we allow; it is only ever raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
     lines: list[str] = []  # of the record being read
-    reader = csv.reader(_fed(path, lines), delimiter=delimiter, strict=True)
+    reader = csv.reader(_fed(path, lines, start), delimiter=delimiter, strict=True)
     while True:
-        start = reader.line_num + 1
+        first = start.line + reader.line_num
         lines.clear()
         try:
             fields = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(_bad_quotes(f"{path}, line {start}", lines, delimiter, str(error))) from error
-        yield start, fields
+            raise UserError(_bad_quotes(f"{path}, line {first}", lines, delimiter, str(error))) from error
+        yield first, fields
 
 
-def _fed(path: Path, lines: list[str]) -> Iterator[str]:
+def _fed(path: Path, lines: list[str], start: Start) -> Iterator[str]:
     # An unclosed quote would swallow the rest of the file, so the record being read has a limit as well.
     n_chars = 0
-    for number, line in read_lines(path):
+    for number, line in read_lines(path, start=start):
         n_chars = n_chars + len(line) if lines else len(line)
         if n_chars > MAX_CHARS:
             raise UserError(
@@ -203,8 +225,8 @@ def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -
     return f"{place}: {reason}. Put the text in quotes and double the quotes that belong to it (or read the table with quotes=no)."
 
 
-def _json_rows(path: Path, needs: Collection[str]) -> Iterator[Row]:
-    for number, line in read_lines(path):
+def _json_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
+    for number, line in read_lines(path, start=start):
         if not line.strip():
             continue
         place = f"{path}, line {number}"
@@ -216,10 +238,21 @@ def _json_rows(path: Path, needs: Collection[str]) -> Iterator[Row]:
         if not isinstance(record, dict):
             raise UserError(f'{place} is no JSON object: write each row as {{"text": …, …}} on a line of its own.')
         require_columns(place, record, needs)
-        yield Row(str(path), number, {key: as_text(record[key], f"{place}, column {key!r}") for key in needs})
+        values = {key: as_text(record[key], f"{place}, column {key!r}") for key in needs}
+        yield Row(str(path), number, values, found={key: record[key] for key in needs})
 
 
-def _parquet_rows(path: Path, needs: Collection[str]) -> Iterator[Row]:
+def _parquet_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
+    with opened_parquet(path) as file:
+        require_columns(str(path), file.schema_arrow.names, needs)
+        for number, record in enumerate(_parquet_records(file, list(dict.fromkeys(needs)), start.row), start=start.row + 1):
+            values = {key: as_text(value, f"{path}, row {number}, column {key!r}") for key, value in record.items()}
+            yield Row(str(path), number, values, unit="row", found=record)
+
+
+@contextmanager
+def opened_parquet(path: Path) -> Iterator[Any]:
+    """A pyarrow ParquetFile; what is wrong with it while it is read is told in a sentence."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -227,10 +260,18 @@ def _parquet_rows(path: Path, needs: Collection[str]) -> Iterator[Row]:
         raise UserError(f"{path} is a Parquet file, which needs the package pyarrow: pip install 'litotes[parquet]'.") from error
     try:
         with pq.ParquetFile(path) as file:
-            require_columns(str(path), file.schema_arrow.names, needs)
-            batches = file.iter_batches(batch_size=256, columns=list(needs))
-            for number, record in enumerate(chain.from_iterable(batch.to_pylist() for batch in batches), start=1):
-                values = {key: as_text(value, f"{path}, row {number}, column {key!r}") for key, value in record.items()}
-                yield Row(str(path), number, values, unit="row")
+            yield file
     except (pa.ArrowException, OSError) as error:
         raise UserError(f"{path} is not a Parquet file, or a damaged one: write it again ({error}).") from error
+
+
+def _parquet_records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str, Any]]:
+    """Records after the first n_before. Row groups that lie before are not read; in the one cut through, rows are passed over."""
+    sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    first = 0
+    while first < len(sizes) and n_before >= sizes[first]:
+        n_before -= sizes[first]
+        first += 1
+    for batch in file.iter_batches(batch_size=256, row_groups=list(range(first, len(sizes))), columns=columns):
+        yield from batch.slice(n_before).to_pylist()
+        n_before = max(n_before - batch.num_rows, 0)

@@ -25,10 +25,10 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out
 
 
-def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch) -> Iterator[Outcome]:
+def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch, what: str = "runs") -> Iterator[Outcome]:
     """The jobs in up to `n_workers` processes; see `run_jobs`."""
     n_workers = min(n_workers, len(jobs))
-    tally = Tally(len(jobs), n_workers=n_workers, watch=watch)
+    tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
     with Crew(jobs, work, n_workers=n_workers) as crew:
         try:
             crew.hand_out()
@@ -40,7 +40,7 @@ def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watc
                 tally.show(crew.running())
                 yield from outcomes
         except KeyboardInterrupt as error:
-            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} runs done. Start the command again to go on.") from error
+            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command again to go on.") from error
 
 
 class Crew(Generic[Job]):

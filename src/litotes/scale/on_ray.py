@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -30,6 +31,7 @@ _LOCAL = "local"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).",  # every message: Ray prints them to stdout, where our results go
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # what ends a job comes as an exception, too
 }
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # Ray's word for listening on 127.0.0.1 and nowhere else, on Linux as well
 _OBJECT_STORE_BYTES = 80_000_000  # about the least Ray accepts: descriptions and outcomes are all that travels
@@ -50,8 +52,8 @@ def run_on_ray(
     long as this lasts, which talks to nobody outside.
     """
     needs = {name: n for name, n in (("CPU", n_cpus_per_job), ("GPU", n_gpus_per_job)) if n}
-    with _cluster(_chosen(address)) as ray:
-        tally = Tally(len(jobs), n_workers=_n_places(ray.nodes(), needs, is_local=is_local(address)), watch=watch)
+    with cluster(address) as ray:
+        tally = Tally(len(jobs), n_workers=n_places(ray.nodes(), needs, is_local=is_local(address)), watch=watch)
         task = ray.remote(num_cpus=n_cpus_per_job, num_gpus=n_gpus_per_job, max_retries=N_RETRIES, retry_exceptions=[Stopped])(_attempt)
         pending = {task.remote(name, work, job): name for name, job in jobs.items()}
         try:
@@ -78,8 +80,9 @@ def _chosen(address: str | None) -> str:
 
 
 @contextmanager
-def _cluster(address: str) -> Iterator[Any]:
-    """The module `ray`, connected; one that the caller has connected before stays so."""
+def cluster(address: str | None) -> Iterator[Any]:
+    """The module `ray`, connected to the address as `run_on_ray` takes it; what the caller has connected before stays so."""
+    address = _chosen(address)
     for name, value in (_QUIET | _ALONE if address == _LOCAL else _QUIET).items():
         os.environ.setdefault(name, value)  # read when Ray is imported
     try:
@@ -92,7 +95,8 @@ def _cluster(address: str) -> Iterator[Any]:
     own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES} if address == _LOCAL else {}
     try:
         _knock(address)
-        ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
+        with _no_errors_shown():
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (OSError, ValueError) as error:
         advice = "Start one there (ray start --head), or give no address to use this machine."
         raise UserError(f"No Ray cluster answers at {address} ({in_one_sentence(error)}). {advice}") from error
@@ -102,6 +106,20 @@ def _cluster(address: str) -> Iterator[Any]:
         ray.shutdown()
 
 
+@contextmanager
+def _no_errors_shown() -> Iterator[None]:
+    """Ray's core tells the log level it was given, past Python, whatever that level is."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
+
+
 def _knock(address: str) -> None:
     """Is anybody there? Ray itself would ask for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
@@ -109,7 +127,7 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def _n_places(nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool) -> int:
+def n_places(nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool) -> int:
     """How many jobs the nodes can do at the same time, as far as is known now: a cluster may grow, a machine does not."""
     there = [node["Resources"] for node in nodes if node["Alive"]]
     n_places = sum(int(min((has.get(name, 0) // n for name, n in needs.items()), default=1)) for has in there)

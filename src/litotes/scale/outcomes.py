@@ -54,8 +54,8 @@ def in_one_sentence(error: BaseException) -> str:
 class Tally:
     """Counts outcomes, and tells whoever watches what runs and how long the rest will take."""
 
-    def __init__(self, n_total: int, *, n_workers: int, watch: Watch) -> None:
-        self.n_total, self.n_workers, self.watch = n_total, n_workers, watch
+    def __init__(self, n_total: int, *, n_workers: int, watch: Watch, what: str = "runs") -> None:
+        self.n_total, self.n_workers, self.watch, self.what = n_total, n_workers, watch, what
         self.n_done = self.n_failed = 0
         self.seconds: list[float] = []
 
@@ -75,7 +75,7 @@ class Tally:
             f"running {_listed(list(running))}" if running else "",
             f"about {_in_words(seconds)} left" if seconds else "",
         ]
-        self.watch("runs", self.n_done, self.n_total, ", ".join(part for part in parts if part))
+        self.watch(self.what, self.n_done, self.n_total, ", ".join(part for part in parts if part))
 
     def _seconds_left(self, begun: Iterable[float]) -> float:
         """(mean × jobs waiting + what is left of those running) / workers; 0 when nothing can be said."""

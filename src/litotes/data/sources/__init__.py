@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -64,13 +65,15 @@ SOURCES: dict[str, Source] = {
 }
 
 
-JOIN = " + "
-"""Between the sources of one corpus."""
-
-
 def load(spec: str) -> Corpus:
     """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader + isarcasm:data/isarcasm + sampler`."""
-    return joined([_load(part.strip()) for part in spec.split(JOIN)])
+    return joined([_load(part) for part in _parts(spec)])
+
+
+def _parts(spec: str) -> list[str]:
+    """The sources of one corpus; a plus that no source follows belongs to a path or a column."""
+    names = "|".join(map(re.escape, SOURCES))
+    return re.split(rf" \+ (?=(?:{names})(?:[:? ]|$))", spec)
 
 
 def _load(spec: str) -> Corpus:
@@ -93,7 +96,7 @@ def _load(spec: str) -> Corpus:
 
 def options_of(spec: str) -> dict[str, str]:
     """The options in a source as a user writes it."""
-    return {key: value for part in spec.split(JOIN) for key, value in _options(part.partition("?")[2].strip()).items()}
+    return {key: value for part in _parts(spec) for key, value in _options(part.partition("?")[2]).items()}
 
 
 def _options(query: str) -> dict[str, str]:

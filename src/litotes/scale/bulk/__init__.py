@@ -1,0 +1,1 @@
+"""Tables of any size, answered part by part: here, in several processes, or on a Ray cluster."""

@@ -1,0 +1,23 @@
+// The view in the address: #text=…&task=sarcasm&method=effective&layer=3. What follows the # never leaves the browser.
+
+export const LONGEST_LINK = 8000; // characters; mail and chat programs cut longer ones
+
+const KEYS = ["text", "task", "method", "layer", "reading", "model"];
+
+export function readAddress() {
+  const found = new URLSearchParams(location.hash.slice(1));
+  return Object.fromEntries(KEYS.filter((key) => found.has(key)).map((key) => [key, found.get(key)]));
+}
+
+// The link to a view, and whether it is short enough to be of use.
+export function linkTo(view) {
+  const named = KEYS.filter((key) => view[key]).map((key) => [key, String(view[key]).toWellFormed()]);
+  const link = `${location.origin}${location.pathname}#${new URLSearchParams(named)}`;
+  return { link, isTooLong: link.length > LONGEST_LINK };
+}
+
+// Without the text where it is too long: an address that shows another text than the page would be a lie.
+export function writeAddress(view) {
+  const { link, isTooLong } = linkTo(view);
+  history.replaceState(null, "", isTooLong ? linkTo({ ...view, text: "" }).link : link);
+}

@@ -1,0 +1,214 @@
+// Many lines, each a text of its own: asked in portions, shown as a table, kept as CSV.
+
+import { linkTo } from "./address.js";
+import { csvOf, download } from "./csv.js";
+import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
+import { counted, inWords, plural, shareText } from "./numbers.js";
+import { Latest, Problem, ask } from "./service.js";
+import { persistently, sayProblem } from "./trouble.js";
+
+const MOST_ROWS = 1000; // drawn; the CSV has all
+const REDRAW_MS = 1000; // while answers come in: to draw a thousand rows takes as long as to answer some
+const running = new Latest();
+let rows = []; // {number, text, prediction, problem}
+let known = new Map(); // text → prediction or problem: an edited line does not ask for the others again
+let about = null; // {tasks, limits, model}
+let drawnAt = 0;
+let order = { column: "number", isUp: true };
+
+export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => !isBlank(line));
+
+export function showLines(text, { tasks, limits, model }) {
+  if (about?.model !== model) known = new Map(); // another model has other answers
+  about = { tasks, limits, model };
+  rows = linesOf(text).map((line, at) => ({ number: at + 1, text: line, ...known.get(line) }));
+  drawHead();
+  drawRows();
+  return askAll();
+}
+
+export function stopLines() {
+  running.stop();
+}
+
+// --- asking
+
+async function askAll() {
+  const signal = running.start(), waiting = rows.filter((row) => !row.prediction && !row.problem);
+  showProgress(true);
+  try {
+    for (const portion of portionsOf(waiting, about.limits)) {
+      await askPortion(portion, signal);
+      if (signal.aborted) return;
+      if (performance.now() - drawnAt > REDRAW_MS) drawRows();
+      showProgress(true);
+    }
+  } catch (problem) {
+    if (signal.aborted) return;
+    sayProblem(problem);
+  } finally {
+    if (!signal.aborted) {
+      drawRows();
+      showProgress(false);
+    }
+  }
+}
+
+// At most so many texts and so many bytes in one request.
+function* portionsOf(waiting, limits) {
+  const nBytes = (row) => new Blob([JSON.stringify(row.text)]).size + 2;
+  let portion = [], size = 0;
+  for (const row of waiting) {
+    const over = nCharacters(row.text) - limits.characters;
+    if (over > 0) {
+      settle(row, { problem: `Too long by ${plural(over, "character")}; the limit is ${counted(limits.characters)}.` });
+      continue;
+    }
+    if (portion.length === limits.texts || (portion.length && size + nBytes(row) > 0.9 * limits.body_bytes)) {
+      yield portion;
+      [portion, size] = [[], 0];
+    }
+    portion.push(row);
+    size += nBytes(row);
+  }
+  if (portion.length) yield portion;
+}
+
+// Where the service refuses a portion for one of its texts, halves find out which.
+async function askPortion(portion, signal) {
+  const body = { texts: portion.map((row) => row.text), ...(about.model && { model: about.model }) };
+  try {
+    const { predictions } = await persistently(() => ask("v1/predict", { body, signal }), signal);
+    portion.forEach((row, at) => settle(row, { prediction: predictions[at] }));
+  } catch (problem) {
+    if (signal.aborted || !(problem instanceof Problem) || ![413, 422].includes(problem.status)) throw problem;
+    if (portion.length === 1) return settle(portion[0], { problem: problem.message });
+    const half = Math.ceil(portion.length / 2);
+    await askPortion(portion.slice(0, half), signal);
+    await askPortion(portion.slice(half), signal);
+  }
+}
+
+function settle(row, outcome) {
+  known.set(row.text, outcome);
+  Object.assign(row, outcome);
+}
+
+function showProgress(isRunning) {
+  const nDone = rows.filter((row) => row.prediction || row.problem).length, nFailed = rows.filter((row) => row.problem).length;
+  byId("progress").max = rows.length || 1;
+  byId("progress").value = nDone;
+  byId("progress").hidden = nDone === rows.length;
+  byId("stop").hidden = nDone === rows.length;
+  byId("stop").textContent = isRunning ? "Stop" : "Go on";
+  byId("download").disabled = nDone === 0;
+  const failed = nFailed ? ` ${plural(nFailed, "line")} could not be answered; the reason stands in the row.` : "";
+  const drawn = rows.length > MOST_ROWS ? ` The first ${counted(MOST_ROWS)} rows are shown; the CSV has all.` : "";
+  byId("lines-note").textContent = nDone === rows.length
+    ? `All ${plural(rows.length, "line")} answered.${failed}${drawn}`
+    : `${counted(nDone)} of ${plural(rows.length, "line")} answered${isRunning ? " …" : "; stopped."}${failed}${drawn}`;
+}
+
+// --- the table
+
+function columns() {
+  const tasks = Object.keys(about.tasks).flatMap((task) => [
+    { name: task, title: task, value: (row) => row.prediction?.[task].label },
+    { name: `${task}_probability`, title: "sure", ofTask: task, value: (row) => row.prediction?.[task].probability },
+  ]);
+  return [
+    { name: "number", title: "line", value: (row) => row.number },
+    { name: "text", title: "text", value: (row) => row.text },
+    ...tasks.filter(({ ofTask }) => !ofTask || about.tasks[ofTask].length),
+    { name: "truncated", title: "cut", value: (row) => row.prediction && Number(row.prediction.truncated) },
+  ];
+}
+
+function drawHead() {
+  const cells = columns().map((column) => {
+    const title = column.ofTask ? `${column.ofTask}: how sure` : column.name === "truncated" ? "cut: longer than the model reads" : column.title;
+    const button = element("button", { type: "button", textContent: harmless(column.title), ariaLabel: `sort by ${title}`, title });
+    if (column.ofTask) button.dataset.task = column.ofTask;
+    button.onclick = () => sortBy(column.name);
+    const cell = element("th", { scope: "col", className: kindOf(column) }, button);
+    if (order.column === column.name) cell.ariaSort = order.isUp ? "ascending" : "descending";
+    return cell;
+  });
+  byId("table").tHead.replaceChildren(element("tr", {}, ...cells));
+}
+
+const kindOf = (column) => (column.ofTask ? "share" : ["number", "text", "truncated"].includes(column.name) ? column.name : "label");
+
+function sortBy(column) {
+  order = { column, isUp: order.column === column ? !order.isUp : !column.endsWith("_probability") }; // the surest first
+  drawHead();
+  drawRows();
+  [...byId("table").tHead.rows[0].cells].find((cell) => cell.ariaSort)?.firstChild.focus();
+}
+
+// What has no answer yet stands last, whichever way.
+function sorted() {
+  const { value } = columns().find((column) => column.name === order.column) ?? columns()[0], sign = order.isUp ? 1 : -1;
+  const compare = (one, other) => (typeof one === "string" ? one.localeCompare(other) : one - other);
+  return [...rows].sort((one, other) => {
+    const [left, right] = [value(one), value(other)], missing = (left === undefined) - (right === undefined);
+    return missing || (left === undefined ? 0 : sign * compare(left, right)) || one.number - other.number;
+  });
+}
+
+function drawRows() {
+  drawnAt = performance.now();
+  byId("table").tBodies[0].replaceChildren(...sorted().slice(0, MOST_ROWS).map(rowOf));
+}
+
+function rowOf(row) {
+  const cells = columns().map((column) => {
+    const cell = element("td", { className: kindOf(column) }), value = column.value(row);
+    cell.dataset.title = column.title;
+    if (column.name === "text") cell.append(textOf(row));
+    else if (column.name === "number") cell.textContent = row.number;
+    else if (value === undefined) cell.textContent = row.problem ? "" : "…";
+    else if (column.name === "truncated") cell.textContent = value ? "cut" : "";
+    else if (column.ofTask) cell.append(shareOf(value));
+    else cell.append(element("bdi", { textContent: typeof value === "number" ? inWords({ label: value, probability: null }) : harmless(value) }));
+    return cell;
+  });
+  return element("tr", {}, ...cells);
+}
+
+// The text leads to its explanation, in a tab of its own: the table stays.
+function textOf({ text, problem }) {
+  const { link } = linkTo({ text, model: about.model });
+  const shown = element("a", { href: link, target: "_blank", rel: "noopener", dir: "auto", textContent: harmless(text), title: "why? (opens in a new tab)" });
+  return problem ? element("div", {}, shown, element("small", { className: "problem", textContent: problem })) : shown;
+}
+
+function shareOf(share) {
+  const bar = element("span", { className: "small-bar" }, element("i"));
+  bar.firstChild.style.inlineSize = `${share * 100}%`;
+  return element("span", { className: "share-cell" }, shareText(share), bar);
+}
+
+// --- buttons
+
+function saveCsv() {
+  const tasks = Object.keys(about.tasks), hasProblems = rows.some((row) => row.problem);
+  const head = ["text", ...tasks.flatMap((task) => [task, `${task}_probability`]), "truncated", ...(hasProblems ? ["problem"] : [])];
+  const lines = sorted().map(({ text, prediction, problem }) => [
+    text,
+    ...tasks.flatMap((task) => [prediction?.[task].label, prediction?.[task].probability]),
+    prediction ? (prediction.truncated ? "True" : "False") : "",
+    ...(hasProblems ? [problem] : []),
+  ]);
+  download("litotes.csv", csvOf([head, ...lines]));
+}
+
+export function listenToLines() {
+  byId("download").addEventListener("click", saveCsv);
+  byId("stop").addEventListener("click", () => {
+    if (byId("stop").textContent !== "Stop") return askAll();
+    running.stop();
+    drawRows();
+    showProgress(false);
+  });
+}

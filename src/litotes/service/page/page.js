@@ -1,0 +1,295 @@
+// One view, kept in the address: what is asked when it changes, and who shows the answer.
+
+import { readAddress, writeAddress } from "./address.js";
+import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
+import { EXAMPLES } from "./examples.js";
+import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
+import { showLayer, showLayers } from "./layers.js";
+import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
+import { listenToMaps } from "./maps.js";
+import { counted, plural } from "./numbers.js";
+import { Latest, ask, debounced } from "./service.js";
+import { listenToTools } from "./tools.js";
+import { persistently, sayProblem } from "./trouble.js";
+import { aboutMethod, listenToWords, methodName, showWords } from "./words.js";
+
+const LABEL_MS = 250, EXPLAIN_MS = 700, WAITING_MS = 200;
+const LONGEST_UNASKED = 400; // characters that are explained while somebody types; a longer text costs seconds and waits for the button
+const FEWEST_PASTED_LINES = 3; // that are taken for texts of their own
+
+const view = { text: "", task: "", method: "", layer: 0, reading: "", model: "" };
+const labelling = new Latest(), explaining = new Latest();
+let service = null; // what v1/models says
+let explanation = null; // on display, with {text, task, model} it was asked for
+let chosenWord = null;
+let isModelMissing = false; // which a link asked for
+
+const isInLines = () => view.reading === "lines" && linesOf(view.text).length > 1;
+const model = () => service.models.find(({ name }) => name === view.model) ?? service.models[0];
+const asked = () => ({ ...(view.model && { model: view.model }) });
+const keepAddress = debounced(300, () => writeAddress(view));
+
+// --- what there is to ask
+
+async function meetService() {
+  service = await persistently(() => ask("v1/models"), new Latest().start());
+  byId("model").replaceChildren(...service.models.map(({ name }) => new Option(harmless(name), name)));
+  byId("model-choice").hidden = service.models.length < 2;
+  byId("method").replaceChildren(...service.methods.map((method) => new Option(methodName(method), method)));
+  showModel();
+}
+
+function showModel() {
+  const { name, tasks, runtime, about } = model();
+  isModelMissing = Boolean(view.model) && view.model !== name;
+  if (isModelMissing) view.model = "";
+  byId("model").value = name;
+  showTasks(tasks);
+  byId("tasks").replaceChildren(byId("tasks").firstElementChild, ...Object.keys(tasks).map((task) => {
+    const input = element("input", { type: "radio", name: "task", value: task });
+    return element("label", {}, input, element("span", { textContent: harmless(task) }));
+  }));
+  byId("tasks").hidden = Object.keys(tasks).length < 2;
+  byId("about").replaceChildren("Answered by ", element("b", { textContent: harmless(name) }), `, run by ${harmless(runtime)}. ${harmless(about.join(" "))} litotes ${harmless(service.version)}.`);
+  settleView();
+}
+
+// What a link asks for and is not there gives way to what is.
+function settleView() {
+  const tasks = Object.keys(model().tasks);
+  if (!tasks.includes(view.task)) view.task = tasks.includes("sarcasm") ? "sarcasm" : tasks[0];
+  if (!service.methods.includes(view.method)) view.method = service.methods.includes("occlusion") ? "occlusion" : service.methods[0];
+  for (const input of byId("tasks").querySelectorAll("input")) input.checked = input.value === view.task;
+  byId("method").value = view.method;
+}
+
+// --- the text
+
+function showText() {
+  const nLines = linesOf(view.text).length, inLines = isInLines();
+  if (byId("text").value !== view.text) byId("text").value = view.text;
+  byId("reading").hidden = nLines < 2;
+  for (const input of document.querySelectorAll('input[name="reading"]')) input.checked = (input.value === "lines") === inLines;
+  document.body.classList.toggle("in-lines", inLines);
+  byId("lines").hidden = !inLines;
+  for (const id of ["why", "layers"]) byId(id).hidden = inLines || !service || (id === "layers" && !explanation);
+  document.querySelector(".answers").hidden = inLines;
+  const n = nCharacters(view.text), most = service?.limits.characters ?? Infinity, isOver = !inLines && n > most;
+  byId("count").textContent = inLines ? plural(nLines, "line") : `${plural(n, "character")}${isOver ? ` of at most ${counted(most)}` : ""}`;
+  byId("count").classList.toggle("problem", isOver);
+  for (const chip of byId("examples").children) chip.setAttribute("aria-pressed", chip.dataset.text === view.text);
+}
+
+function tooLong(n, most, what) {
+  return `${plural(n, "character")} are ${counted(n - most)} more than the ${counted(most)} that can be ${what}: shorten the text.`;
+}
+
+const labelSoon = debounced(LABEL_MS, label), explainSoon = debounced(EXPLAIN_MS, explain), linesSoon = debounced(LABEL_MS, askLines);
+
+// isMeant: by an example, a link or a button; somebody who types is asked less often.
+function textChanged({ isMeant = false } = {}) {
+  showText();
+  if (!service) return;
+  for (const soon of [labelSoon, explainSoon, linesSoon]) soon.never();
+  if (isInLines()) return isMeant ? linesSoon.now() : linesSoon();
+  stopLines();
+  if (isMeant) {
+    labelSoon.now();
+    return explainSoon.now();
+  }
+  labelSoon();
+  const n = nCharacters(view.text);
+  if (n <= LONGEST_UNASKED || n > service.limits.explained_characters) return explainSoon();
+  explaining.stop();
+  noteExplanation();
+}
+
+function askLines() {
+  labelling.stop();
+  explaining.stop();
+  return showLines(view.text, { tasks: model().tasks, limits: service.limits, model: view.model });
+}
+
+// --- the label
+
+async function label() {
+  const signal = labelling.start(), { text } = view, n = nCharacters(text), most = service.limits.characters;
+  if (isBlank(text)) return showNoAnswer("There is nothing to label yet: type a sentence, or take an example.");
+  if (n > most) return showNoAnswer(tooLong(n, most, "read"));
+  const waiting = setTimeout(showWaiting, WAITING_MS);
+  try {
+    const { predictions } = await persistently(() => ask("v1/predict", { body: { text, ...asked() }, signal }), signal);
+    if (signal.aborted) return;
+    showAnswer(predictions[0]);
+    noteAnswer(aboutAnswer(predictions[0]));
+  } catch (problem) {
+    if (signal.aborted) return;
+    showNoAnswer(problem.message);
+    if (![413, 422].includes(problem.status)) sayProblem(problem);
+  } finally {
+    clearTimeout(waiting);
+  }
+}
+
+function aboutAnswer({ truncated, ...answers }) {
+  const isLess = Object.entries(model().tasks).some(([task, labels]) => labels.length === 2 && answers[task].probability < 0.5);
+  const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
+  const less = "A label below 50 % was chosen by a threshold that was fitted on held-out texts.";
+  const missing = "The model this link asks for is not here; the first one answers.";
+  return [isModelMissing && missing, truncated && cut, isLess && less].filter(Boolean).join(" ");
+}
+
+// --- the explanation
+
+const isOf = (shown) => shown !== null && shown.text === view.text && shown.task === view.task && shown.askedModel === view.model;
+
+async function explain() {
+  const signal = explaining.start(), { text, task, method } = view, n = nCharacters(text), most = service.limits.explained_characters;
+  if (isBlank(text) || n > most) {
+    noteExplanation(isBlank(text) ? "Here the words will be shaded by how much they count." : tooLong(n, most, "explained"));
+    return hideExplanation();
+  }
+  const body = { text, task, method, methods: [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name)), ...asked() };
+  const waiting = setTimeout(() => { byId("why").classList.add("waiting"); noteExplanation("Explaining …"); }, WAITING_MS);
+  try {
+    const found = await persistently(() => ask("v1/explain", { body, signal }), signal);
+    if (signal.aborted) return;
+    const shadings = isOf(explanation) ? { ...explanation.shadings, ...found.shadings } : found.shadings;
+    explanation = { ...found, shadings, askedModel: view.model };
+    chosenWord = null;
+    showExplanation();
+  } catch (problem) {
+    if (signal.aborted) return;
+    hideExplanation();
+    noteExplanation(problem.message);
+  } finally {
+    clearTimeout(waiting);
+    if (!signal.aborted) byId("why").classList.remove("waiting");
+  }
+}
+
+function showExplanation() {
+  const { layers } = explanation;
+  view.layer = Math.max(1, Math.min(layers.length, Math.round(Number(view.layer)) || layers.length));
+  byId("explained").hidden = byId("layers").hidden = false;
+  showShading();
+  showLayers(explanation);
+  showLayer(explanation, view.layer, chosenWord);
+  document.documentElement.dataset.explained = `${explanation.task}/${view.method}/${view.layer}`;
+}
+
+function showShading() {
+  showWords(explanation, view.method);
+  markChosen();
+  noteExplanation(aboutMethod(view.method));
+}
+
+function markChosen() {
+  for (const word of document.querySelectorAll("#shaded .word, #fading .word")) word.classList.toggle("chosen", Number(word.dataset.word) === chosenWord);
+}
+
+function hideExplanation() {
+  explanation = null;
+  byId("explained").hidden = byId("layers").hidden = true;
+  delete document.documentElement.dataset.explained;
+}
+
+// What stands above the shaded text: a sentence given, or that it is of an older text.
+function noteExplanation(sentence) {
+  const isOld = explanation !== null && explanation.text !== view.text;
+  for (const id of ["explained", "layers"]) byId(id).classList.toggle("old", isOld);
+  const older = isOld ? "Below is the last text that was explained. " : "";
+  byId("why-note").textContent = sentence ?? `${older}A text this long is explained when you press Explain, or Ctrl and Enter.`;
+}
+
+// --- what people do
+
+function changeMethod(method) {
+  view.method = method;
+  keepAddress();
+  if (isOf(explanation) && explanation.shadings[method]) showShading();
+  else explainSoon.now();
+}
+
+function listenToText() {
+  const box = byId("text");
+  let isPasted = false;
+  box.addEventListener("paste", () => { isPasted = true; });
+  box.addEventListener("input", () => {
+    view.text = box.value;
+    if (linesOf(view.text).length < 2) view.reading = "";
+    else if (isPasted && !view.reading && linesOf(view.text).length >= FEWEST_PASTED_LINES) view.reading = "lines";
+    isPasted = false;
+    keepAddress();
+    textChanged();
+  });
+  box.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) textChanged({ isMeant: true });
+  });
+  for (const input of document.querySelectorAll('input[name="reading"]')) {
+    input.addEventListener("change", () => { view.reading = input.value; keepAddress(); textChanged({ isMeant: true }); });
+  }
+  byId("examples").replaceChildren(...EXAMPLES.map(([variety, text]) => {
+    const chip = element("button", { type: "button", className: "chip", textContent: variety, title: text });
+    chip.dataset.text = text;
+    chip.addEventListener("click", () => { Object.assign(view, { text, reading: "" }); keepAddress(); textChanged({ isMeant: true }); });
+    return chip;
+  }));
+}
+
+function listenToChoices() {
+  byId("tasks").addEventListener("change", (event) => { view.task = event.target.value; keepAddress(); explainSoon.now(); });
+  byId("method").addEventListener("change", (event) => changeMethod(event.target.value));
+  byId("explain").addEventListener("click", () => explainSoon.now());
+  listenToWords((word) => {
+    chosenWord = word;
+    markChosen();
+    showLayer(explanation, view.layer, word);
+  });
+  byId("layer").addEventListener("input", (event) => {
+    view.layer = Number(event.target.value);
+    keepAddress();
+    if (explanation) showLayer(explanation, view.layer, chosenWord);
+  });
+  byId("model").addEventListener("change", (event) => {
+    view.model = event.target.value === service.models[0].name ? "" : event.target.value;
+    keepAddress();
+    showModel();
+    textChanged({ isMeant: true });
+  });
+  byId("again").addEventListener("click", () => (service ? textChanged({ isMeant: true }) : begin()));
+}
+
+// Words that fit beside the cells change with the width.
+function listenToWidth() {
+  let before = innerWidth;
+  addEventListener("resize", debounced(150, () => {
+    if (innerWidth !== before && explanation) showLayer(explanation, view.layer, chosenWord);
+    before = innerWidth;
+  }));
+}
+
+function takeAddress() {
+  Object.assign(view, { text: "", task: "", method: "", layer: 0, reading: "", model: "" }, readAddress());
+  if (!location.hash) view.text = EXAMPLES[0][1];
+}
+
+async function begin() {
+  try {
+    await meetService();
+    textChanged({ isMeant: true });
+  } catch (problem) {
+    sayProblem(problem);
+  }
+}
+
+takeAddress();
+listenToText();
+listenToChoices();
+listenToLines();
+listenToMaps();
+listenToTools(view);
+listenToWidth();
+addEventListener("hashchange", () => { takeAddress(); if (service) showModel(); textChanged({ isMeant: true }); });
+showText();
+begin();

@@ -1,0 +1,33 @@
+"""Texts of a later test are kept out of training, however they are spelt."""
+
+from litotes.data.avoiding import without_texts_of
+from litotes.data.corpus import Corpus
+from litotes.flow import Example
+
+LONG = "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of its maker at all"
+
+
+def corpus(*texts: tuple[str, str]) -> Corpus:
+    return Corpus("made", tuple(Example(text, {}, split=split) for text, split in texts), {})
+
+
+def test_other_spellings_and_near_copies_are_left_out() -> None:
+    trained = corpus(
+        ("It\u2019s a ``dull'' film, is n't it?", "train"),
+        (f"{LONG}.", "train"),
+        ("A film about kettles and what they sing", "train"),
+        ("It's a dull film, isn't it", "test"),
+    )
+    tested = corpus(("it 's a dull film , isn't it ?", "valid"), (LONG.replace("at all", ""), "test"), ("kettles sing", "train"))
+    kept, n_avoided = without_texts_of(trained, [tested])
+    assert n_avoided == 2
+    assert [example.text for example in kept] == ["A film about kettles and what they sing", "It's a dull film, isn't it"]
+
+
+def test_training_texts_of_the_other_corpus_may_stay() -> None:
+    same = corpus(("A kettle that sings", "train"))
+    assert without_texts_of(same, [same]) == (same, 0)
+
+
+def test_signs_without_a_letter_are_not_all_the_same() -> None:
+    assert without_texts_of(corpus(("!!!", "train")), [corpus(("???", "test"))])[1] == 0

@@ -1,0 +1,111 @@
+"""Many lines: a table, its CSV, and what is not answered at once."""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+from io import StringIO
+from itertools import pairwise
+from pathlib import Path
+
+from page_server import Opens
+from playwright.sync_api import Page, Route, expect
+
+from litotes.predictor import Predictor
+
+CLIPBOARD = ["clipboard-read", "clipboard-write"]
+RISKY = ['=SUM(A1:A9) "tea", bad', "+tea", "-tea", "@tea", "\ttea"]
+LINES = [*RISKY, *(f"the tea is {'bad' if place % 3 else 'great'} and {place}" for place in range(195))]
+
+
+def paste(page: Page, text: str) -> None:
+    page.evaluate("text => navigator.clipboard.writeText(text)", text)
+    page.locator("#text").focus()
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Control+V")
+
+
+def downloaded(page: Page, folder: Path) -> str:
+    with page.expect_download() as waiting:
+        page.locator("#download").click()
+    waiting.value.save_as(folder / "litotes.csv")
+    return (folder / "litotes.csv").read_bytes().decode("utf-8")
+
+
+def test_two_hundred_lines_become_a_table_and_a_file(open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path) -> None:
+    page = open_page(permissions=CLIPBOARD)
+    asked = []
+    page.on("request", lambda request: asked.append(request.post_data_json) if request.url.endswith("/v1/predict") else None)
+    paste(page, "\n".join(LINES))
+    expect(page.locator("#lines-note")).to_have_text("All 200 lines answered.")
+    assert [len(body["texts"]) for body in asked if "texts" in body] == [64, 64, 64, 8]
+    expect(page.locator("#table tbody tr")).to_have_count(200)
+    expected = predictors["pruned"].predict(LINES)
+
+    content = downloaded(page, tmp_path)
+    assert content.startswith("\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated\r\n")
+    rows = list(csv.DictReader(StringIO(content.removeprefix("\ufeff"), newline="")))
+    assert [row["text"] for row in rows] == [f"'{line}" for line in RISKY] + LINES[len(RISKY) :]
+    for row, prediction in zip(rows, expected, strict=True):
+        assert row["sarcasm"] == prediction.answers["sarcasm"].label
+        assert abs(float(row["sentiment_probability"]) - (prediction.answers["sentiment"].probability or 0)) < 1e-5
+        assert row["truncated"] == "False"
+
+    page.locator("#table thead button").nth(3).click()
+    expect(page.locator("#table thead th").nth(3)).to_have_attribute("aria-sort", "descending")
+    surest = max(expected, key=lambda prediction: prediction.answers["sentiment"].probability or 0)
+    expect(page.locator("#table tbody tr").first).to_contain_text(surest.text.strip())
+
+
+def test_lines_may_be_one_text_all_the_same(open_page: Opens) -> None:
+    page = open_page()
+    page.locator("#text").fill("the tea is bad\n\nthe queue is great")
+    expect(page.locator("#reading")).to_be_visible()  # typed lines are offered
+    expect(page.locator("#lines")).to_be_hidden()
+    page.locator('#reading input[value="lines"]').check(force=True)
+    expect(page.locator("#lines-note")).to_have_text("All 2 lines answered.")
+    page.locator('#reading input[value="one"]').check(force=True)
+    expect(page.locator("#lines")).to_be_hidden()
+    expect(page.locator("#shaded")).to_contain_text("queue")
+
+
+def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Opens) -> None:
+    page = open_page(may_complain=True, permissions=CLIPBOARD)  # the browser writes down what the service refuses
+    told = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
+
+    def refuse(route: Route) -> None:
+        is_bad = "queue" in (route.request.post_data or "")
+        route.fulfill(status=422, content_type="application/problem+json", body=told) if is_bad else route.continue_()
+
+    page.route("**/v1/predict", refuse)
+    paste(page, "\n".join(["tea", "x" * 10_017, "\x1f", "queue", "bad"]))  # the third is blank to Python
+    expect(page.locator("#lines-note")).to_contain_text("2 lines could not be answered")
+    rows = page.locator("#table tbody tr")
+    expect(rows.nth(1)).to_contain_text("Too long by 17 characters; the limit is 10,000.")
+    expect(rows.nth(2)).to_contain_text("A text that cannot be read. Type it as UTF-8.")
+    for place in (0, 3):
+        expect(rows.nth(place).locator("td.label").first).to_have_text(re.compile("negative|positive"))
+
+
+def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:
+    page = open_page(may_complain=True, permissions=CLIPBOARD)
+    expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
+    asked: list[float] = []
+
+    def refuse(route: Route) -> None:
+        asked.append(time.monotonic())
+        route.fulfill(status=429, headers={"Retry-After": "1"}, content_type="application/problem+json", body="{}")
+
+    page.route("**/v1/predict", refuse)
+    paste(page, "\n".join(LINES[:70]))
+    expect(page.locator("#notice-said")).to_have_text("The service is busy. Trying again in 1 s.")
+    page.wait_for_timeout(2_200)
+    assert len(asked) >= 2
+    assert min(after - before for before, after in pairwise(asked)) > 0.9  # as it was asked to wait
+    page.locator("#stop").click()
+    expect(page.locator("#lines-note")).to_have_text("0 of 70 lines answered; stopped.")
+    page.unroute("**/v1/predict")
+    page.locator("#stop").click()  # it says: Go on
+    expect(page.locator("#lines-note")).to_have_text("All 70 lines answered.")
+    expect(page.locator("#notice")).to_be_hidden()

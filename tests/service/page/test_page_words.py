@@ -1,0 +1,184 @@
+"""One text: its label while it is typed, its words, its layers, and the link that shows it again."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from page_server import Opens
+from playwright.sync_api import Page, expect
+
+from litotes.analysis.word_maps import word_maps
+from litotes.predictor import Predictor
+
+TEXT = "Oh great, the queue is not bad. I love it, and the tea!"
+LONG = "the tea is bad and the queue is great, " * 12
+
+
+def answer_of(predictors: dict[str, Predictor], text: str, task: str) -> tuple[str, str]:
+    answer = predictors["pruned"].predict([text])[0].answers[task]
+    assert answer.probability is not None
+    return str(answer.label), "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
+
+
+def expect_answer(page: Page, predictors: dict[str, Predictor], text: str) -> None:
+    for task in ("sentiment", "sarcasm"):
+        for part in answer_of(predictors, text, task):
+            expect(page.locator(f'[data-task="{task}"] .said')).to_contain_text(part)
+
+
+def test_a_first_visit_shows_an_example_already_answered(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page("")
+    expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
+    text = page.locator("#text").input_value()
+    assert len(text) > 40
+    expect_answer(page, predictors, text)
+    expect(page.locator("#shaded")).to_have_text(text)
+    expect(page.locator("#about")).to_contain_text("Answered by pruned, run by torch")
+    assert page.locator("#examples button").count() >= 5
+
+
+def test_typing_is_answered_as_python_answers(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page()
+    page.locator("#text").fill("")
+    expect(page.locator("#answer-note")).to_contain_text("nothing to label yet")
+    page.locator("#text").press_sequentially("the tea is bad", delay=15)
+    expect_answer(page, predictors, "the tea is bad")
+    expect(page.locator("#announced")).to_contain_text(re.compile("sentiment: .*; sarcasm: .*"))
+    expect(page.locator("#shaded")).to_have_text("the tea is bad")
+
+
+LATE = """
+const asked = window.fetch;
+window.fetch = async (path, options = {}) => {
+  if (!String(options.body).includes("late")) return asked(path, options);
+  const answer = await asked(path, { ...options, signal: undefined });
+  await new Promise((done) => setTimeout(done, 900));
+  return answer;
+};
+"""
+
+
+def test_an_older_answer_never_overwrites_a_newer_one(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page(script=LATE)
+    expect(page.locator("html")).to_have_attribute("data-explained", re.compile("sarcasm"))
+    with page.expect_request("**/v1/predict"):
+        page.locator("#text").fill("late, bad and late again")
+    page.locator("#text").fill("love the tea")
+    expect_answer(page, predictors, "love the tea")
+    page.wait_for_timeout(1300)
+    expect_answer(page, predictors, "love the tea")
+    expect(page.locator("#shaded")).to_have_text("love the tea")
+
+
+def test_words_are_shaded_by_their_weights(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page()
+    page.locator("#text").fill(TEXT)
+    expect(page.locator("#shaded")).to_have_text(TEXT)
+    explanation = predictors["pruned"].explain(TEXT, task="sarcasm", methods=["occlusion"], faithfulness=False)
+    weights = explanation.shadings["occlusion"].weights
+    words = page.locator("#shaded .word")
+    assert words.all_inner_texts() == [word.written for word in explanation.read.words]
+    greatest = max(range(len(weights)), key=lambda place: abs(weights[place]))
+    look = words.nth(greatest).get_attribute("class")
+    assert look == f"word {'for' if weights[greatest] > 0 else 'against'}"
+    words.nth(greatest).hover()
+    expect(page.locator("#word-said")).to_contain_text(f"number 1 of {len(weights)} words")
+    page.locator("#method").select_option("rollout")
+    expect(page.locator("#legend")).to_contain_text("most used")
+    page.locator('#tasks input[value="sentiment"]').check(force=True)
+    expect(page.locator("html")).to_have_attribute("data-explained", "sentiment/rollout/4")
+
+
+def test_words_leave_as_the_slider_moves(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page()
+    page.locator("#text").fill(TEXT)
+    expect(page.locator("#fading")).to_have_text(TEXT)
+    explanation = predictors["pruned"].explain(TEXT, methods=["standard"], method="standard", faithfulness=False)
+    page.locator("#layer").focus()
+    for layer in (4, 3, 2, 1):
+        n_gone = sum(left is not None and left < layer - 1 for left in explanation.left_at_layer)
+        n_seen, n_pieces = len(explanation.trace.there(layer - 1)), len(explanation.read.written)
+        expect(page.locator("#layer-said")).to_contain_text(f"Layer {layer} of 4 sees {n_seen} of {n_pieces} pieces")
+        expect(page.locator("#fading .gone")).to_have_count(n_gone)
+        page.keyboard.press("ArrowLeft")
+    assert any(left is not None for left in explanation.left_at_layer)
+    expect(page.locator("#standard")).to_be_visible()
+
+
+def test_a_model_that_keeps_all_words_says_so(open_page: Opens) -> None:
+    page = open_page()
+    expect(page.locator("#leaving-note")).to_contain_text("the last layer sees")
+    page.locator("#model").select_option("dense")
+    expect(page.locator("#leaving-note")).to_contain_text("No word leaves")
+    expect(page.locator("#about")).to_contain_text("Answered by dense")
+    assert "model=dense" in page.url or (page.wait_for_timeout(500) is None and "model=dense" in page.url)
+
+
+def test_maps_tell_the_weights_between_words(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+    page = open_page()
+    page.locator("#text").fill("tea is bad")
+    expect(page.locator("#shaded")).to_have_text("tea is bad")
+    page.locator("#layer").fill("1")
+    page.locator("#standard").focus()
+    for key in ("ArrowRight", "ArrowRight"):
+        page.keyboard.press(key)
+    maps = word_maps(predictors["pruned"].explain("tea is bad", methods=[], method="standard", faithfulness=False))
+    told = page.locator("#cell-said").inner_text()
+    assert told.startswith("“tea” looks at “is”")
+    standard = re.search(r"standard ([\d.]+)", told)
+    assert standard is not None
+    assert float(standard[1]) == pytest.approx(maps[0]["between"]["standard"][0][1], rel=0.06)
+
+
+def test_long_texts_wait_for_the_button_and_get_bars(open_page: Opens) -> None:
+    page = open_page()
+    expect(page.locator("html")).to_have_attribute("data-explained", re.compile("sarcasm"))
+    page.locator("#text").fill(LONG)
+    expect(page.locator("#why-note")).to_contain_text("press Explain")
+    expect(page.locator("#answer-note")).to_contain_text("longer than the model reads")
+    page.locator("#text").press("Control+Enter")
+    expect(page.locator("#shaded .unread")).to_be_visible()
+    page.locator("#layer").fill("1")
+    expect(page.locator("#bars")).to_be_visible()
+    assert page.locator("#bars li").count() > 64
+    expect(page.locator("#maps")).to_be_hidden()
+
+
+def test_a_link_shows_the_view_again(open_page: Opens) -> None:
+    page = open_page(permissions=["clipboard-read", "clipboard-write"])
+    page.locator("#text").fill(TEXT)
+    page.locator("#method").select_option("effective")
+    page.locator('#tasks input[value="sentiment"]').check(force=True)
+    expect(page.locator("html")).to_have_attribute("data-explained", "sentiment/effective/4")
+    page.locator("#layer").fill("2")
+    page.locator("#copy-link").click()
+    expect(page.locator("#copy-link")).to_have_text("Copied")
+    link = page.evaluate("navigator.clipboard.readText()")
+    other = open_page(link.partition("/#")[2].join(["#", ""]))
+    expect(other.locator("html")).to_have_attribute("data-explained", "sentiment/effective/2")
+    expect(other.locator("#text")).to_have_value(TEXT)
+    expect(other.locator("#layer-said")).to_contain_text("Layer 2 of 4")
+    page.locator("#text").fill("x" * 9000)
+    page.locator("#copy-link").click()
+    expect(page.locator("#copy-link")).to_contain_text("Too long for a link")
+
+
+def test_a_link_to_what_is_not_there_gives_way(open_page: Opens) -> None:
+    page = open_page("#text=tea&task=irony&method=magic&layer=99&model=other")
+    expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
+    expect(page.locator("#text")).to_have_value("tea")
+    expect(page.locator("#answer-note")).to_contain_text("is not here; the first one answers")
+
+
+HOSTILE = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='in'</script> tea \u202eevil\u202c &amp; 😀 \x07 tea"
+
+
+def test_a_hostile_text_stays_text(open_page: Opens) -> None:
+    page = open_page()
+    page.locator("#text").fill(HOSTILE)
+    expect(page.locator("#shaded")).to_contain_text("<img src=x onerror=")
+    expect(page.locator("#shaded")).to_contain_text("‹U+202E›evil‹U+202C› &amp; 😀 ‹U+0007› tea")
+    assert page.locator("#shaded .word").last.inner_text() == "tea"  # an emoji before it moves nothing
+    assert page.title() == "litotes: sentiment and sarcasm"
+    assert page.locator("main img, main script").count() == 0
