@@ -75,7 +75,7 @@ class Service:
     def close(self) -> None:
         self.batcher.close()
         self.explainer.close()
-        self.log.flush()
+        self.log.close()
 
     def _load_all(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
         try:
