@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from litotes.builtin import located
 from litotes.cli.main import main, make_parser
 from litotes.cli.serve import model_folders, settings_of
 from litotes.errors import UserError
@@ -65,6 +66,8 @@ def test_open_to_everybody_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_names_of_models(tmp_path: Path) -> None:
     assert list(model_folders([str(tmp_path / "mine"), f"other={tmp_path}"])) == ["mine", "other"]
+    assert model_folders(None) == model_folders(["builtin"]) == {"builtin": located("builtin")}
+    assert model_folders(["first=builtin"]) == {"first": located("builtin")}
     with pytest.raises(UserError):
         model_folders([str(tmp_path / "no name")])
 

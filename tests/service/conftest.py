@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +31,10 @@ def predictor(served_folder: Path) -> Predictor:
 
 
 @pytest.fixture
-def app(predictor: Predictor) -> FastAPI:
-    return create_app({"tiny": predictor}, settings=ServiceSettings())
+def app(predictor: Predictor) -> Iterator[FastAPI]:
+    made = create_app({"tiny": predictor}, settings=ServiceSettings())
+    yield made
+    made.state.service.close()
 
 
 @pytest.fixture

@@ -47,6 +47,14 @@ def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
         assert 1 < time.monotonic() - began < 8
 
 
+def test_more_connections_than_anybody_needs(running: Running) -> None:
+    held = [running.connect() for _ in range(500)]
+    status, _, _ = parsed(running.ask(post(b'{"text": "one more"}')))
+    assert status == 200
+    for connection in held:
+        connection.close()
+
+
 def test_what_is_sent_behind_a_refused_body_is_no_request(running: Running) -> None:
     """A body that is refused unread must not be read as the next request."""
     smuggled = get(b"/v1/models")

@@ -62,4 +62,4 @@ def test_schemathesis_finds_nothing(predictor: Predictor, token: str | None) -> 
     headers: dict[str, Any] = {} if token is None else {"Authorization": f"Bearer {token}"}
     n_requests, found = failures_of(app, headers, most_examples=10 if token is None else 3)
     assert not found, "\n\n".join(found[:5])
-    assert n_requests > 200
+    assert n_requests > 100

@@ -216,8 +216,10 @@ def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
 
     async def go() -> httpx.Response:
         first = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "first"}))
+        while not fake.began.is_set():
+            await asyncio.sleep(0.01)
         second = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "second"}))
-        while app.state.service.batcher.n_waiting < 1 or not fake.began.is_set():
+        while app.state.service.batcher.n_waiting < 1:
             await asyncio.sleep(0.01)
         app.state.service.cut_short()
         answer = await second

@@ -18,7 +18,9 @@ _TOKEN = "LITOTES_TOKEN"
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser = commands.add_parser("serve", parents=[common], help="answers over HTTP, with a page to try it", allow_abbrev=False)
-    parser.add_argument("--model", action="append", metavar="M", help="FOLDER or NAME=FOLDER; several times for several, the first answers")
+    parser.add_argument(
+        "--model", action="append", metavar="M", help="FOLDER or NAME=FOLDER, several times for several (default: the built-in one)"
+    )
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="where to listen (default: 127.0.0.1, this machine alone)")
     parser.add_argument("--port", type=int, default=8000, metavar="N", help="0 takes one that is free (default: 8000)")
     parser.add_argument("--runtime", choices=("torch", "onnx"), help="what computes (default: onnx on a CPU where there is an export)")

@@ -95,7 +95,7 @@ class Guard:
             raise Refusal("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
 
     def _check_room(self, route: str, headers: Headers) -> None:
-        assert self._service.models  # 503 while they are being loaded
+        self._service.check_loaded()
         queue = self._service.batcher if route == "/v1/predict" else self._service.explainer
         if queue.is_full:
             raise busy(queue.seconds_to_wait, closes=b"content-length" not in headers)

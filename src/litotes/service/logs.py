@@ -26,7 +26,7 @@ class Log:
         self._stream = stream
         self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MOST_LINES)
         self._n_lost = 0
-        self._wake = threading.Event()
+        self._is_over = threading.Event()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -57,9 +57,13 @@ class Log:
                 except (OSError, ValueError):  # nobody reads any more; answers matter more than lines
                     return
 
+    def close(self) -> None:
+        """What is written after this waits for a `flush`."""
+        self._is_over.set()
+        self.flush()
+
     def _run(self) -> None:
-        while True:
-            self._wake.wait(_SECONDS_BETWEEN_WRITES)
+        while not self._is_over.wait(_SECONDS_BETWEEN_WRITES):
             self.flush()
 
 

@@ -4,6 +4,7 @@
 - A request must have arrived after some seconds; uvicorn waits for ever. `reading_since` says when it began.
 - A connection that is closed while its client still sends lingers: closed at once, the kernel would answer those bytes with a reset,
   which throws away the answer the client has not read yet.
+- There may be MOST_CONNECTIONS at once: they cost memory and file numbers before anybody has said a word.
 - What is no HTTP is refused with a problem, as everything else is.
 """
 
@@ -17,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from litotes.service.exchange import SECURITY_HEADERS
 from litotes.service.problems import MEDIA_TYPE, Refusal
 
-MOST_HEAD, MOST_HEADERS = 32_768, 128
+MOST_HEAD, MOST_HEADERS, MOST_CONNECTIONS = 32_768, 128, 4096
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 8_000_000
 
 
@@ -33,6 +34,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self.idle_since = self.loop.time()
         self.reading_since: float | None = self.idle_since
         super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
+        if len(self.connections) > MOST_CONNECTIONS:
+            self._refusal = Refusal("busy", "Too many connections are open. Ask again in a second.", {"Retry-After": "1"})
+            self.send_400_response("")
 
     @property
     def is_idle(self) -> bool:
@@ -90,6 +94,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.cycle.message_event.set()
         body = self._refusal.body()
         headers = [*self.server_state.default_headers, *SECURITY_HEADERS, (b"content-type", MEDIA_TYPE.encode())]
+        headers += [(name.lower().encode(), value.encode()) for name, value in self._refusal.headers.items()]
         headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close")]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         self.is_whole = False  # nobody knows

@@ -16,7 +16,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import cast
 
@@ -26,7 +26,7 @@ from fastapi import FastAPI
 from litotes.errors import UserError
 from litotes.service.listening import sentence_of, turn_newcomers_away
 from litotes.service.logs import ToLog
-from litotes.service.protocol import GuardedProtocol
+from litotes.service.protocol import MOST_CONNECTIONS, GuardedProtocol
 from litotes.service.state import Service
 
 _LAME_SECONDS = 1.0
@@ -36,6 +36,7 @@ _IDLE_SECONDS = 1.0
 _CUT_SECONDS, _LAST_SECONDS = 1.5, 0.5
 """Before the end: who still waits is told; connections that are still there are cut."""
 _KEEP_ALIVE_SECONDS = 60
+_OTHER_FILES = 256
 
 
 def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], None]) -> None:
@@ -55,6 +56,7 @@ def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], No
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
+    _allow_many_files()
     server = DrainingServer(config, service, when_ready)
     try:
         server.run(sockets=[door])
@@ -65,6 +67,17 @@ def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], No
         service.log.flush()
     if service.failure is not None:
         raise service.failure
+
+
+def _allow_many_files() -> None:
+    """As many as there may be connections, where this process may have so many. Windows knows no such limit."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = MOST_CONNECTIONS + _OTHER_FILES
+        if few < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
 
 
 class DrainingServer(uvicorn.Server):

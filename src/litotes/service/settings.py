@@ -18,8 +18,9 @@ class ServiceSettings:
     they came from elsewhere, e.g. https://example.org. token: what every request to /v1 and /metrics must then carry.
 
     most_…: of one request. seconds: from a request's first line to its answer; body_seconds: of them, to wait for its body.
-    queue_seconds: a queue is full when the texts in it would wait longer, at the speed measured; queue_texts and queue_characters bound it
-    whatever the speed. batch_texts: at most so many are computed together. queue_explanations: that may wait for the one being made.
+    queue_seconds: a queue is full when the texts in it would wait longer, at the speed measured; with the batch under way and its own, a
+    text is then answered within about a second. queue_texts and queue_characters bound the queue whatever the speed. batch_texts: at most
+    so many are computed together. queue_explanations: that may wait for the one being made.
     drain_seconds: from SIGTERM to the end.
     """
 
@@ -34,7 +35,7 @@ class ServiceSettings:
     most_body_bytes: int = 1_000_000
     seconds: float = 30.0
     body_seconds: float = 10.0
-    queue_seconds: float = 1.0
+    queue_seconds: float = 0.5
     queue_texts: int = 1024
     queue_characters: int = 1_000_000
     batch_texts: int = 32

@@ -41,8 +41,8 @@ class Service:
 
     @property
     def models(self) -> ServedModels:
-        if self._models is None:
-            raise Refusal("loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"})
+        self.check_loaded()
+        assert self._models is not None
         return self._models
 
     @property
@@ -53,10 +53,14 @@ class Service:
         """For a request: unlike any other, of this service or another."""
         return f"{self._prefix}-{next(self._numbers)}"
 
+    def check_loaded(self) -> None:
+        if self._models is None:
+            raise Refusal("loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"})
+
     def check_ready(self) -> None:
         if self.is_draining:
             raise draining()
-        assert self.models
+        self.check_loaded()
 
     def start(self) -> None:
         """Loads in the background, where there is something to load: /live answers from the beginning."""
@@ -71,7 +75,7 @@ class Service:
     def close(self) -> None:
         self.batcher.close()
         self.explainer.close()
-        self.log.flush()
+        self.log.close()
 
     def _load_all(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
         try:
