@@ -59,8 +59,10 @@ def run(options: argparse.Namespace) -> None:
     say([f"Loading {', '.join(folders)} …"])
     app = create_app(lambda: load_models(folders, device=options.device, runtime=options.runtime), settings=settings)
     run_server(app, door, when_ready=lambda: say([f"Ready: {address_of(door)}"]))
-    sys.stderr.flush()
-    if app.state.service.explainer.is_busy:  # an explanation nobody waits for any more; it cannot be interrupted
+    service = app.state.service
+    if not service.log.is_stuck:
+        sys.stderr.flush()
+    if service.log.is_stuck or service.explainer.is_busy:  # lines nobody reads, an explanation nobody waits for: neither can be interrupted
         os._exit(0)
 
 
