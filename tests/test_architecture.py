@@ -12,7 +12,7 @@ import pytest
 SOURCE = Path(__file__).parent.parent / "src" / "litotes"
 
 LEVELS = {
-    "article": 0, "builtin": 0,
+    "article": 0, "builtin": 0, "bundled": 0,
     "counting": 0, "errors": 0, "flow": 0, "layout": 0, "progress": 0, "registry": 0, "storage": 0, "device": 0, "__init__": 0,
     "attention": 1, "data": 1, "heads": 1,
     "encoders": 2,

@@ -22,16 +22,16 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes import __version__
+from litotes.bundled import BUNDLED, bundled_weights
 from litotes.calibration import Calibration
 from litotes.classifier import Classifier, task_table
 from litotes.data.pieces import PieceTokenizer
 from litotes.description import DESCRIPTION, FORMAT, HASHED, folders_of, read_description
 from litotes.encoders import pretrained
 from litotes.encoders.difference import as_difference, from_difference
-from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, fill_own, own_tensors, read_tensors, taken_apart
+from litotes.encoders.weights import check_fits, fill, fill_own, own_tensors, read_tensors, taken_apart, to_be_filled
 from litotes.errors import UserError, reason_of
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
@@ -73,14 +73,14 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted) or compact))
 
 
-def load_model(folder: Path) -> Model:
-    """Reads a model folder, in evaluation mode; every file is checked against its hash first."""
+def load_model(folder: Path, *, hashes: Mapping[Path, str] | None = None) -> Model:
+    """Reads a model folder, in evaluation mode; every file is checked against its hash first. hashes: those that are known already."""
     description = read_description(folder)
     if "parts" in description:
         raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
     try:
-        return _load(folder, description)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
+        return _load(folder, description, hashes or {})
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
         raise UserError(f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or train anew.") from error
 
 
@@ -94,21 +94,22 @@ def load_models(folder: Path) -> tuple[Model, ...]:
     return tuple(load_model(part) for part in folders_of(folder))
 
 
-def _load(folder: Path, description: dict[str, Any]) -> Model:
+def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str]) -> Model:
     if set(description["files"]) != set(HASHED):
         raise UserError(f"{folder / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train anew.")
     for name, sha256 in description["files"].items():
-        if not (folder / name).is_file() or sha256_of(folder / name) != sha256:
+        if not (folder / name).is_file() or (hashes.get(folder / name) or sha256_of(folder / name)) != sha256:
             raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
     spec = EncoderSpec(**description["encoder"])
-    encoder = Encoder(spec)
-    base_tensors = _base_tensors(description)
+    base_tensors = _base_tensors(description, hashes)
     tensors = from_difference(read_tensors(folder / "model.safetensors"), base_tensors)
+    check_fits(spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder))
+    encoder = to_be_filled(spec)
     fill(encoder, base_tensors | tensors, str(folder))
     fill_own(encoder, tensors)
     classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
-    tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+    tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=description["max_pieces"])
     base = description["base"]
     calibration = {task: Calibration.from_json(content) for task, content in description.get("calibration", {}).items()}
     return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], calibration, description["facts"])
@@ -136,10 +137,10 @@ def _same_as_base(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> 
     return {name for name, tensor in tensors.items() if name in base and torch.equal(tensor, base[name])}
 
 
-def _base_tensors(description: Mapping[str, Any]) -> dict[str, Tensor]:
+def _base_tensors(description: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[str, Tensor]:
     base = description["base"]
     if not base["omitted"]:
         return {}
-    if base["name"] not in pretrained.BUNDLED:  # a model folder must not send us to other folders or to the network
+    if base["name"] not in BUNDLED:  # a model folder must not send us to other folders or to the network
         raise UserError(f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it cannot be completed.")
-    return pretrained.bundled_tensors(base["name"], sha256=base["sha256"])
+    return pretrained.bundled_tensors(base["name"], sha256=base["sha256"], found=hashes.get(bundled_weights(base["name"])))

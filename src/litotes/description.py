@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from litotes import __version__
+from litotes.bundled import BUNDLED, bundled_weights
 from litotes.errors import UserError
+from litotes.storage import sha256_of
 
 FORMAT = 1
 DESCRIPTION = "litotes.json"
@@ -20,6 +23,7 @@ _MOST_BYTES = 1 << 26
 
 
 def read_description(folder: Path) -> dict[str, Any]:
+    check_links(folder)
     file = folder / DESCRIPTION
     if not file.is_file():
         raise UserError(f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes train RECIPE --out {folder}`.")
@@ -34,6 +38,36 @@ def read_description(folder: Path) -> dict[str, Any]:
     if version != FORMAT:
         raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
     return dict(description)
+
+
+def hashes_of(folders: Sequence[Path]) -> dict[Path, str]:
+    """The sha256 of all large files these models are made of. Hashing leaves the interpreter free: torch can be imported meanwhile."""
+    files: list[Path] = []
+    for folder in folders:
+        files += [folder / name for name in HASHED]
+        base = read_description(folder).get("base")
+        if isinstance(base, dict) and base.get("omitted") and base.get("name") in BUNDLED:
+            files.append(bundled_weights(base["name"]))
+    return {file: sha256_of(file) for file in dict.fromkeys(files) if file.is_file()}
+
+
+def check_links(folder: Path) -> None:
+    """A model folder must not send us elsewhere: links stay in it, or lead to where the cache of the Hub keeps its files."""
+    if not folder.is_dir():
+        return
+    here = folder.resolve()
+    for path in folder.iterdir():
+        if path.is_symlink() and not any(_resolved(path).is_relative_to(place) for place in (here, here.parent.parent / "blobs")):
+            raise UserError(f"{path} is a link that leads out of the model folder. Copy what it leads to into the folder, if you trust it.")
+        if not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is no ordinary file. Take it out of the model folder.")
+
+
+def _resolved(link: Path) -> Path:
+    try:
+        return link.resolve()
+    except (OSError, RuntimeError):  # a link to itself
+        return Path(link.anchor)
 
 
 def hashes_in(folder: Path) -> dict[str, str]:

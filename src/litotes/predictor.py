@@ -12,7 +12,7 @@ from litotes.answering import answers_of
 from litotes.batches import answered
 from litotes.builtin import located
 from litotes.calibration import Calibration
-from litotes.description import folders_of
+from litotes.description import folders_of, hashes_of
 from litotes.device import choose_device, is_cpu
 from litotes.errors import UserError
 from litotes.flow import Answer, Prediction, Task
@@ -59,13 +59,14 @@ class Predictor:
         chosen, notes = chosen_runtime(parts, device, runtime)
         if chosen == "onnx":
             return cls(*(OnnxRuntime(part, n_workers=n_cores) for part in parts), notes=notes)
-        import torch
+        with ThreadPoolExecutor(1) as beside:
+            hashing = beside.submit(hashes_of, parts)
+            import torch
 
-        from litotes.checkpoint import load_model
-
+            from litotes.checkpoint import load_model
         if n_cores is not None:
             torch.set_num_threads(n_cores)
-        return cls(*(load_model(part) for part in parts), device=device, notes=notes)
+        return cls(*(load_model(part, hashes=hashing.result()) for part in parts), device=device, notes=notes)
 
     def predict(self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None) -> list[Prediction]:
         """A prediction per text, in order."""

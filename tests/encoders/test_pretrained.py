@@ -12,10 +12,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from litotes.bundled import BUNDLED, Bundled
 from litotes.data.packing import pack
 from litotes.data.sources import load as load_corpus
 from litotes.encoders import pretrained
-from litotes.encoders.pretrained import BUNDLED, Bundled
 from litotes.encoders.weights import taken_apart
 from litotes.errors import UserError
 

