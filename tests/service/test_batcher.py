@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
 import time
 from typing import Any
@@ -14,6 +16,7 @@ from litotes.service.batcher import Batcher, Full
 from litotes.service.explainer import Explainer
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
+from litotes.service.threads import start_computing
 
 
 @pytest.fixture
@@ -171,6 +174,14 @@ def test_who_waits_at_the_end_is_told(model: Any) -> None:
     with pytest.raises(UserError, match="over"):
         job.future.result(20)
     model.gate.set()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
+def test_who_computes_steps_back_and_nobody_else() -> None:
+    seen: list[int] = []
+    start_computing(lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), "test").join(20)
+    own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    assert seen == [min(own + 5, 19)]
 
 
 def test_explanations_one_by_one_with_few_waiting() -> None:

@@ -22,6 +22,7 @@ from litotes.flow import Prediction
 from litotes.predictor import Predictor
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
+from litotes.service.threads import start_computing
 
 _FIRST_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
@@ -104,8 +105,7 @@ class Batcher:
             self.n_waiting += len(texts)
             self._n_characters += sum(map(len, texts))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="litotes-batches", daemon=True)
-                self._thread.start()
+                self._thread = start_computing(self._run, "litotes-batches")
             self._changed.notify()
         return job
 

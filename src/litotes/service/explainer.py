@@ -10,6 +10,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
 from litotes.service.batcher import Full
+from litotes.service.threads import start_computing
 
 _SECONDS_EACH = 2
 """For `Retry-After`: what an explanation takes, roughly."""
@@ -52,8 +53,7 @@ class Explainer:
                 raise Full(self.seconds_to_wait)
             self._errands.append((work, deadline, future))
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="litotes-explanations", daemon=True)
-                self._thread.start()
+                self._thread = start_computing(self._run, "litotes-explanations")
             self._changed.notify()
         return future
 

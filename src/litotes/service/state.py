@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from itertools import count
 from secrets import token_hex
 
@@ -15,6 +15,7 @@ from litotes.service.metrics import Metrics
 from litotes.service.models import ServedModels
 from litotes.service.problems import Refusal
 from litotes.service.settings import ServiceSettings
+from litotes.service.threads import start_computing
 
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
@@ -65,7 +66,7 @@ class Service:
     def start(self) -> None:
         """Loads in the background, where there is something to load: /live answers from the beginning."""
         if self._load is not None and self._models is None:
-            threading.Thread(target=self._load_all, args=(self._load,), name="litotes-loading", daemon=True).start()
+            start_computing(partial(self._load_all, self._load), "litotes-loading")
 
     def cut_short(self) -> None:
         """The time to drain is nearly over: who still waits is told."""
