@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def model_folders(given: list[str] | None) -> dict[str, Path]:
-    """By name; the name of a folder is its own. None: the built-in model."""
+    """By name; the name of a folder is its own, and that of a link the link's. None: the built-in model."""
     from litotes.builtin import BUILTIN, located
     from litotes.errors import UserError
     from litotes.service.models import checked_name
@@ -76,7 +76,7 @@ def model_folders(given: list[str] | None) -> dict[str, Path]:
     for one in given or [BUILTIN]:
         name, sign, folder = one.partition("=")
         model = folder if sign else one
-        name = checked_name(name if sign else Path(model).resolve().name)
+        name = checked_name(name if sign else os.path.basename(os.path.abspath(model)))
         if name in folders:
             raise UserError(f"Two models are called {name}: give one of them another name, --model NAME=FOLDER.")
         folders[name] = located(model)
@@ -112,7 +112,7 @@ def _token(file: Path | None) -> str | None:
     from litotes.errors import UserError
 
     if file is None:
-        return os.environ.get(_TOKEN) or None
+        return os.environ.get(_TOKEN)  # an empty one is refused: somebody meant to give one
     try:
         return file.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
