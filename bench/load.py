@@ -26,6 +26,8 @@ from typing import Any
 
 from http_client import Connection, Lost, connect, post
 
+_SECONDS_AFTER_REFUSAL = 0.2
+"""That a client of the closed loop waits then: one that asks again at once finds no capacity, only how fast it can be refused."""
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 
 
@@ -93,7 +95,9 @@ class Load:
                     connection = await connect(self.host, self.port)
                 began = time.perf_counter()
                 try:
-                    record.add(await connection.ask(next(self._requests)), 1000 * (time.perf_counter() - began))
+                    status = await connection.ask(next(self._requests))
+                    record.add(status, 1000 * (time.perf_counter() - began))
+                    await asyncio.sleep(0 if status == 200 else _SECONDS_AFTER_REFUSAL)
                 except Lost:
                     record.statuses["lost"] += 1
             if connection is not None:

@@ -1,15 +1,13 @@
-"""A tiny model that is served, and the shortest way to ask an app."""
+"""A tiny model that is served."""
 
 from __future__ import annotations
 
-import asyncio
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from asking_apps import asked
 from fastapi import FastAPI
 
 from litotes.predictor import Predictor
@@ -40,17 +38,3 @@ def app(predictor: Predictor) -> Iterator[FastAPI]:
 @pytest.fixture
 def ask() -> Ask:
     return asked
-
-
-async def asked_later(app: FastAPI, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
-    """A body is posted: as JSON, or as it is when it is bytes."""
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
-        if body is None:
-            return await client.request(more.pop("method", "GET"), path, headers=headers, **more)
-        content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return await client.post(path, content=content, headers={"content-type": "application/json"} | (headers or {}), **more)
-
-
-def asked(*arguments: Any, **options: Any) -> httpx.Response:
-    return asyncio.run(asked_later(*arguments, **options))

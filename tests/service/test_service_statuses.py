@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from conftest import asked_later
+from asking_apps import asked_later
 from fake_models import FakePredictor
 from fastapi import FastAPI
 

@@ -26,8 +26,10 @@ from litotes.service.threads import start_computing
 
 _FIRST_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
-_REMEMBERED = 128
-"""Texts whose speed counts: enough to even out, few enough to follow a change within a second."""
+_REMEMBERED = 64
+"""Texts whose speed counts: enough to even out, few enough to follow a change within a second or two."""
+_BATCH_SECONDS, _FEWEST = 0.2, 4
+"""A batch of a slow model is made small, so that who comes next does not wait long for its end; a few texts are always worth it."""
 
 
 class Full(Exception):
@@ -135,13 +137,14 @@ class Batcher:
         """Texts of the oldest job's model: at first half a batch of each job, then whatever has room."""
         self._drop_what_is_over()
         batch: Batch = []
-        for share in (max(self._settings.batch_texts // 2, 1), self._settings.batch_texts):
+        most = min(self._settings.batch_texts, max(round(self.speed * _BATCH_SECONDS), _FEWEST))
+        for share in (max(most // 2, 1), most):
             for job in self._jobs:
                 if job.predictor is self._jobs[0].predictor:
-                    n = min(job.n_left, share, self._settings.batch_texts - len(batch))
+                    n = min(job.n_left, share, most - len(batch))
                     batch += [(job, place) for place in range(job.n_taken, job.n_taken + n)]
                     self._take(job, n)
-                if len(batch) == self._settings.batch_texts:
+                if len(batch) == most:
                     break
         self._jobs = deque(job for job in self._jobs if job.n_left)
         return batch

@@ -12,8 +12,9 @@ import sys
 import threading
 from collections.abc import Callable
 
-_MODESTY = 5
-"""Of `nice`: a third of the share of a thread that has not stepped back, where there is not enough for both."""
+_MODESTY = 2
+"""Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not enough for both. With much less, a flood
+of requests to refuse would leave nothing for those that were let in."""
 
 
 def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
