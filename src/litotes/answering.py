@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
     from litotes.checkpoint import Model
 
 
-def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
-    """{task: (text, class)}, on the CPU, computed where the model is."""
+def logits_of(model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None) -> dict[str, Tensor]:
+    """{task: (text, class)}, on the CPU, computed where the model is. between: called before every batch; may raise to end it."""
     import torch
 
     from litotes.data.packing import by_budget, pack
@@ -26,6 +26,7 @@ def logits_of(model: Model, texts: Sequence[Pieces]) -> dict[str, Tensor]:
     parts = []
     with torch.inference_mode():
         for places in by_budget([len(text.ids) for text in texts]):
+            between()
             batch = pack([texts[place] for place in places], device=model.classifier.device)
             parts.append({task: logits.float().cpu() for task, logits in model.classifier(batch).items()})
     tasks = model.classifier.tasks

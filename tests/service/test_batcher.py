@@ -12,6 +12,7 @@ import pytest
 from fake_models import FakePredictor
 
 from litotes.errors import UserError
+from litotes.progress import Watch
 from litotes.service.batcher import Batcher, Full
 from litotes.service.explainer import Explainer
 from litotes.service.metrics import Metrics
@@ -198,7 +199,7 @@ def test_who_computes_steps_back_and_nobody_else() -> None:
 def test_explanations_one_by_one_with_few_waiting() -> None:
     explainer, gate, began = Explainer(2), threading.Event(), threading.Event()
 
-    def slow() -> bytes:
+    def slow(_: Watch) -> bytes:
         began.set()
         assert gate.wait(20)
         return b"done"
@@ -206,7 +207,7 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
     first = explainer.submit(slow, soon())
     assert began.wait(20)
     late = explainer.submit(slow, time.monotonic() - 1)
-    failing = explainer.submit(lambda: bytes(1 // 0), soon())
+    failing = explainer.submit(lambda _: bytes(1 // 0), soon())
     assert explainer.is_full
     with pytest.raises(Full):
         explainer.submit(slow, soon())
@@ -218,3 +219,21 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
     with pytest.raises(ZeroDivisionError):
         failing.result(20)
     assert explainer.submit(slow, soon()).result(20) == b"done"
+
+
+def test_an_explanation_nobody_waits_for_is_ended() -> None:
+    explainer, began, n_steps = Explainer(2), threading.Event(), [0]
+
+    def endless(watch: Watch) -> bytes:
+        while True:
+            watch("explaining", 0, 1, "")
+            n_steps[0] += 1
+            began.set()
+
+    for deadline, is_cancelled in ((soon(), True), (time.monotonic() + 0.2, False)):
+        began.clear()
+        future = explainer.submit(endless, deadline)
+        assert began.wait(20)
+        assert future.cancel() or not is_cancelled
+        assert explainer.submit(lambda _: b"next", soon()).result(20) == b"next"
+    assert n_steps[0] > 1

@@ -43,12 +43,17 @@ def explain(
         raise UserError("The model's tokenizer finds no word in this text: there is nothing to explain.")
     observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
-    question = Question(model, observation, task, label)
-    weighed = {}
-    for n_done, name in enumerate(chosen):
-        watch("explaining", n_done, len(chosen) + 1, name)
+    weighed: dict[str, Weighed] = {}
+
+    def tell() -> None:
+        """Also between the batches of a method: whoever watches may then end it."""
+        watch("explaining", len(weighed), len(chosen) + 1, [*chosen, "taking words away"][len(weighed)])
+
+    question = Question(model, observation, task, label, tell)
+    for name in chosen:
+        tell()
         weighed[name] = METHODS[name]().weigh(question)
-    watch("explaining", len(chosen), len(chosen) + 1, "taking words away")
+    tell()
     tested = faithfulness(question, {name: order_of(question, one) for name, one in weighed.items()}) if is_tested else {}
     watch("explaining", len(chosen) + 1, len(chosen) + 1, "")
     return Explanation(

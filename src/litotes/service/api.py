@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -14,6 +15,7 @@ from litotes.analysis.explain import METHOD
 from litotes.analysis.word_maps import word_maps
 from litotes.errors import UserError
 from litotes.predictor import Predictor
+from litotes.progress import Watch
 from litotes.scoring import as_json
 from litotes.service.batcher import Full
 from litotes.service.described import described
@@ -59,7 +61,7 @@ def api_routes(service: Service) -> APIRouter:
         check_task(predictor, body.task)
         exchange.n_texts, exchange.n_characters = 1, len(body.text)
         try:
-            content = await exchange.outcome(service.explainer.submit(lambda: explained(predictor, body), exchange.deadline))
+            content = await exchange.outcome(service.explainer.submit(partial(explained, predictor, body), exchange.deadline))
         except Full as full:
             raise busy(full.seconds) from full
         except UserError as error:
@@ -82,7 +84,7 @@ def api_routes(service: Service) -> APIRouter:
     return routes
 
 
-def explained(predictor: Predictor, body: ExplainBody) -> bytes:
+def explained(predictor: Predictor, body: ExplainBody, watch: Watch) -> bytes:
     """An explanation as JSON, made whole in the thread that explains."""
     explanation = predictor.explain(
         body.text,
@@ -90,6 +92,7 @@ def explained(predictor: Predictor, body: ExplainBody) -> bytes:
         method=body.method or METHOD,
         methods=_SHOWN if body.methods is None else body.methods,
         faithfulness=body.faithfulness,
+        watch=watch,
     )
     return _json(explanation.as_json(maps=False) | {"layers": word_maps(explanation)})
 

@@ -9,17 +9,27 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
+from litotes.progress import Watch
 from litotes.service.batcher import Full
 from litotes.service.threads import start_computing
 
 _SECONDS_EACH = 2
 """For `Retry-After`: what an explanation takes, roughly."""
 
-Errand = tuple[Callable[[], bytes], float, "Future[bytes]"]
+Work = Callable[[Watch], bytes]
+Errand = tuple[Work, float, "Future[bytes]"]
+
+
+class _Over(Exception):
+    """Nobody waits any more for what is being computed."""
 
 
 class Explainer:
-    """Does errands in the order they came. At most n_waiting wait; one whose time is over, or which was cancelled, is not begun."""
+    """Does errands in the order they came. At most n_waiting wait.
+
+    One whose time is over, or which was cancelled, is not begun, or ended where it next tells how far it is: a long text must not keep
+    everybody from theirs.
+    """
 
     def __init__(self, n_waiting: int) -> None:
         self._most_waiting = n_waiting
@@ -46,7 +56,7 @@ class Explainer:
     def seconds_to_wait(self) -> int:
         return _SECONDS_EACH * max(self.n_waiting, 1)
 
-    def submit(self, work: Callable[[], bytes], deadline: float) -> Future[bytes]:
+    def submit(self, work: Work, deadline: float) -> Future[bytes]:
         future: Future[bytes] = Future()
         with self._changed:
             if self._is_closed or self.is_full:
@@ -78,12 +88,22 @@ class Explainer:
                     self._changed.wait()
                 work, deadline, future = self._errands.popleft()
                 self._under_way = future
-            if future.done() or time.monotonic() > deadline:
-                continue
+            watch = _ending(future, deadline)
             try:
-                _give(future, work())
+                watch("explaining", 0, 1, "")
+                _give(future, work(watch))
+            except _Over:
+                pass  # whoever asked knows what time it is
             except Exception as error:
                 _give(future, error)
+
+
+def _ending(future: Future[bytes], deadline: float) -> Watch:
+    def watch(what: str, done: int, total: int, note: str) -> None:
+        if future.done() or time.monotonic() > deadline:
+            raise _Over
+
+    return watch
 
 
 def _give(future: Future[bytes], outcome: bytes | Exception) -> None:

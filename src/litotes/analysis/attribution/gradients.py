@@ -94,6 +94,7 @@ def embedded(question: Question, pieces: Pieces) -> tuple[Tensor, Layout]:
 
 def gradient_of(question: Question, hidden: Tensor, layout: Layout) -> Tensor:
     """∂F/∂h₀ of every text in the batch. (piece, width)"""
+    question.between()
     hidden = hidden.detach().requires_grad_()
     # cuDNN's LSTM has a gradient in training mode alone
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
@@ -16,7 +16,7 @@ from litotes.flow import Task
 
 @dataclass(frozen=True)
 class Question:
-    """One answer of a model. label: its number among the task's labels; 0 for a regression.
+    """One answer of a model. label: its number among the task's labels; 0 for a regression. between: see `logits_of`.
 
     What is explained is the log odds of the label, with the calibration the model answers with:
 
@@ -30,6 +30,7 @@ class Question:
     observation: Observation
     task: Task
     label: int
+    between: Callable[[], None] = lambda: None
 
     @classmethod
     def about(cls, model: Model, observation: Observation, task: Task) -> Question:
@@ -53,7 +54,7 @@ class Question:
 
     def scores(self, texts: Sequence[Pieces]) -> Tensor:
         """F of other texts, the answer still being the one given to this. (text,)"""
-        return self.score(logits_of(self.model, texts)[self.task.name].double())
+        return self.score(logits_of(self.model, texts, between=self.between)[self.task.name].double())
 
     def without(self, words: Collection[int]) -> Pieces:
         """The text after these words have left it; the others close up, special pieces stay."""

@@ -5,7 +5,7 @@ const RISKY = /^[=+\-@\t\r]/;
 function cell(value) {
   if (typeof value === "number") return String(value);
   const text = String(value ?? "").toWellFormed(), safe = RISKY.test(text) ? `'${text}` : text;
-  return /["',\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  return /["',;\t\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 // With the mark that tells spreadsheets it is UTF-8.

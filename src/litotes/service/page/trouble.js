@@ -4,6 +4,7 @@ import { byId } from "./harmless.js";
 import { Problem, ask, useToken } from "./service.js";
 
 const SECONDS_BETWEEN_TRIES = 5;
+const PASSES = new Set([0, 401, 429, 503]); // 0: nobody answers
 let passing = null; // one wait for all who ask
 let answered = () => {}; // called when anybody has an answer
 let hasGivenToken = false;
@@ -16,7 +17,7 @@ export async function persistently(question, signal) {
       if (!signal.aborted) calm();
       return answer;
     } catch (problem) {
-      if (signal.aborted || !(problem instanceof Problem)) throw problem;
+      if (signal.aborted || !(problem instanceof Problem) || !PASSES.has(problem.status)) throw problem;
       passing ??= passed(problem).finally(() => { passing = null; });
       await Promise.race([passing, aborted(signal)]);
     }
@@ -31,7 +32,6 @@ function aborted(signal) {
 async function passed(problem) {
   if (problem.status === 401) return askForToken(problem);
   if (problem.status === 429) return countDown(problem.message, problem.retryAfter);
-  if (problem.status !== 0 && problem.status !== 503) throw problem;
   const isBack = new Promise((resolve) => { answered = () => resolve(true); });
   for (let told = problem; ;) {
     if (await Promise.race([countDown(told.message, SECONDS_BETWEEN_TRIES), isBack])) return;
