@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from litotes.calibration import Calibration
+from litotes.classifier import is_task_name
 from litotes.errors import UserError
 from litotes.predictor import Predictor
 from litotes.recipe import Recipe
@@ -107,3 +108,9 @@ def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
     runtime.tokenizer.max_pieces += 1
     runtime.calibration = {"sarcasm": Calibration(temperature=2.0)}
     assert runtime.identity() != before
+
+
+@pytest.mark.parametrize("name", ["text", "truncated", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""])
+def test_names_that_would_hide_another_answer_are_no_names_of_tasks(name: str) -> None:
+    assert not is_task_name(name)
+    assert is_task_name("sarcasm")

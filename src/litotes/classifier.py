@@ -49,8 +49,9 @@ class Classifier(nn.Module):
 
 
 def is_task_name(name: str) -> bool:
-    """Whether a task may be called so: its name becomes a key of every prediction, a part of weight names, a folder's name."""
-    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and name not in ("text", "truncated") and not hasattr(nn.ModuleDict(), name)
+    """Whether a task may be called so: its name becomes a column beside NAME_probability, a part of weight names, a folder's name."""
+    is_taken = name in ("text", "truncated") or name.endswith("_probability") or hasattr(nn.ModuleDict(), name)
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and not is_taken
 
 
 def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:

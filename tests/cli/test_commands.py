@@ -95,6 +95,11 @@ def test_predict_as_csv_and_table(run_folder: Path, capsys: pytest.CaptureFixtur
     assert "its end was not seen" in shown
 
 
+def test_a_text_does_not_steer_the_terminal(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = output_of(capsys, "predict", "red \x1b[31m\x1b]0;title\x07 \u202eturned", "--model", str(run_folder))
+    assert shown.startswith("red ·[31m·]0;title· ·turned\n")
+
+
 def test_evaluate_with_a_selection(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments = ("evaluate", "--model", str(run_folder), "--data", "sampler", "--where", "variety=en-IN,en-UK", "--where", "task=sarcasm")
     rows = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))

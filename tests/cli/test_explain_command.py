@@ -11,8 +11,8 @@ import torch
 from litotes.analysis.attribution import METHODS
 from litotes.checkpoint import Model, save_model
 from litotes.classifier import Classifier
+from litotes.cli.display import visible
 from litotes.cli.main import main
-from litotes.cli.shaded import visible
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 
@@ -106,6 +106,7 @@ def test_a_mistake_is_one_sentence(arguments: tuple[str, ...], told: str, run_fo
 
 def test_strange_characters_do_not_move_the_cursor(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert visible("a\x1b[31mb\r\n\u202ec\td") == "a·[31mb  ·c d"
+    assert visible("\U0001f469\u200d\U0001f527") == "\U0001f469\u200d\U0001f527"
     out, _ = shown(capsys, "tea \x1b[31m is\nbad [bold]x[/bold]", "--model", str(run_folder), "--method", "standard")
     assert "\x1b" not in out
     assert "bold" in out

@@ -86,3 +86,17 @@ def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (settings.most_texts, settings.seconds, settings.body_seconds) == (5, 3, 3)
     assert (settings.queue_texts, settings.batch_texts, settings.most_characters) == (7, 2, 9)
     assert not settings.is_open_to_others
+
+
+def test_a_link_has_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "2026-11-01").mkdir()
+    (tmp_path / "current").symlink_to("2026-11-01")
+    assert model_folders([str(tmp_path / "current"), str(tmp_path / "x" / "..")]) == {
+        "current": tmp_path / "current",
+        tmp_path.name: tmp_path / "x" / "..",
+    }
+
+
+def test_an_empty_token_is_no_token(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITOTES_TOKEN", "")
+    assert "A token is made of" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")

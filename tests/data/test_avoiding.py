@@ -1,7 +1,11 @@
 """Texts of a later test are kept out of training, however they are spelt."""
 
+import pytest
+
+from litotes.data import near_duplicates
 from litotes.data.avoiding import without_texts_of
 from litotes.data.corpus import Corpus
+from litotes.errors import UserError
 from litotes.flow import Example
 
 LONG = "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of its maker at all"
@@ -31,3 +35,12 @@ def test_training_texts_of_the_other_corpus_may_stay() -> None:
 
 def test_signs_without_a_letter_are_not_all_the_same() -> None:
     assert without_texts_of(corpus(("!!!", "train")), [corpus(("???", "test"))])[1] == 0
+
+
+def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(near_duplicates, "MAX_CANDIDATES", 20)
+    letters = [(f"{LONG} {number}", "train") for number in range(10)]  # 45 pairs
+    copied = "A kettle that sings all day in the kitchen of a house by the sea is a friend"
+    assert without_texts_of(corpus(*letters, (copied, "train")), [corpus((f"{copied} indeed", "test"))])[1] == 1
+    with pytest.raises(UserError, match="too many"):
+        without_texts_of(corpus(*letters), [corpus(*((f"{LONG} {word}", "test") for word in ("one", "two", "three")))])

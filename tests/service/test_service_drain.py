@@ -96,6 +96,18 @@ def test_a_client_that_does_nothing_does_not_hold_it_up(served_folder: Path, tmp
         assert time.monotonic() - began < 3.5
 
 
+def test_a_log_that_nobody_reads_does_not_hold_it_up(served_folder: Path, tmp_path: Path) -> None:
+    service = start(served_folder, tmp_path)
+    with service.connect() as connection:
+        for _ in range(900):  # more lines than a pipe takes
+            connection.sendall(get(b"/live"))
+            assert parsed(read_answer(connection))[0] == 200
+    time.sleep(0.3)
+    service.process.send_signal(signal.SIGTERM)
+    assert service.process.wait(10) == 0
+    service.process.communicate()
+
+
 def test_a_second_signal_ends_it_at_once(served_folder: Path, tmp_path: Path) -> None:
     service = start(served_folder, tmp_path)
     service.process.send_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,6 +56,19 @@ def test_more_connections_than_anybody_needs(running: Running) -> None:
         connection.close()
 
 
+def test_an_answer_that_is_not_taken_is_not_kept_for_ever(running: Running) -> None:
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect(("127.0.0.1", running.port))
+        deaf.sendall(1000 * get(b"/openapi.json"))
+        time.sleep(1)
+        assert b"litotes_requests_in_flight 2.0" in running.ask(get(b"/metrics"))  # it waits for its reader
+        deadline = time.monotonic() + 10
+        while b"litotes_requests_in_flight 1.0" not in running.ask(get(b"/metrics")):
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
 def test_what_is_sent_behind_a_refused_body_is_no_request(running: Running) -> None:
     """A body that is refused unread must not be read as the next request."""
     smuggled = get(b"/v1/models")
@@ -96,6 +110,7 @@ def test_at_the_end_it_still_answers_and_has_opened_nothing(running: Running) ->
     code, written = running.stop()
     assert code == 0
     assert '"status": 5' not in written
+    assert '"event": "bug"' not in written
     assert running.events_between(until) == []
     assert "still here" not in written
     assert "passwd" not in written

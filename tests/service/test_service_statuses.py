@@ -79,7 +79,9 @@ def test_what_is_wrong_is_told_and_not_repeated(app: FastAPI, ask: Any, path: st
 
 
 def test_another_method_is_named(app: FastAPI, ask: Any) -> None:
-    assert ask(app, "/v1/predict", method="DELETE").headers["allow"] == "POST"
+    answer = ask(app, "/v1/predict", method="DELETE")
+    assert answer.headers["allow"] == "POST"
+    assert answer.json()["detail"] == "This path takes POST."
 
 
 def test_another_content_type(app: FastAPI, ask: Any) -> None:

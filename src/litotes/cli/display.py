@@ -12,6 +12,13 @@ from typing import Any
 from litotes.progress import Watch
 
 _SECONDS_BETWEEN_LINES = 5.0
+_JOINERS = "\u200c\u200d"
+"""Cannot be seen, but join letters and emoji."""
+
+
+def visible(text: str) -> str:
+    """Without characters that would move the cursor or colour a terminal: blanks for line ends, dots for the rest."""
+    return "".join(char if char.isprintable() or char in _JOINERS else " " if char.isspace() else "·" for char in text)
 
 
 @contextmanager

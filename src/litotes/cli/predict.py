@@ -121,9 +121,11 @@ def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
-    """A block per text: easy to read for a few, easy to follow for many."""
+    """A block per text: easy to read for a few, easy to follow for many. Whoever wrote a text does not steer the terminal."""
+    from litotes.cli.display import visible
+
     for prediction in predictions:
-        target.write(f"{prediction.text}\n")
+        target.write(f"{visible(prediction.text)}\n")
         for task, answer in prediction.answers.items():
             shown = f"{answer.label:.3f}" if isinstance(answer.label, float) else f"{answer.label:<10} {answer.probability or 0:6.1%}"
             target.write(f"  {task:<10} {shown}\n")

@@ -59,13 +59,15 @@ def run(options: argparse.Namespace) -> None:
     say([f"Loading {', '.join(folders)} …"])
     app = create_app(lambda: load_models(folders, device=options.device, runtime=options.runtime), settings=settings)
     run_server(app, door, when_ready=lambda: say([f"Ready: {address_of(door)}"]))
-    sys.stderr.flush()
-    if app.state.service.explainer.is_busy:  # an explanation nobody waits for any more; it cannot be interrupted
+    service = app.state.service
+    if not service.log.is_stuck:
+        sys.stderr.flush()
+    if service.log.is_stuck or service.explainer.is_busy:  # lines nobody reads, an explanation nobody waits for: neither can be interrupted
         os._exit(0)
 
 
 def model_folders(given: list[str] | None) -> dict[str, Path]:
-    """By name; the name of a folder is its own. None: the built-in model."""
+    """By name; the name of a folder is its own, and that of a link the link's. None: the built-in model."""
     from litotes.builtin import BUILTIN, located
     from litotes.errors import UserError
     from litotes.service.models import checked_name
@@ -74,7 +76,7 @@ def model_folders(given: list[str] | None) -> dict[str, Path]:
     for one in given or [BUILTIN]:
         name, sign, folder = one.partition("=")
         model = folder if sign else one
-        name = checked_name(name if sign else Path(model).resolve().name)
+        name = checked_name(name if sign else os.path.basename(os.path.abspath(model)))
         if name in folders:
             raise UserError(f"Two models are called {name}: give one of them another name, --model NAME=FOLDER.")
         folders[name] = located(model)
@@ -110,7 +112,7 @@ def _token(file: Path | None) -> str | None:
     from litotes.errors import UserError
 
     if file is None:
-        return os.environ.get(_TOKEN) or None
+        return os.environ.get(_TOKEN)  # an empty one is refused: somebody meant to give one
     try:
         return file.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

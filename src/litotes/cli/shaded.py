@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from litotes.analysis.attribution import by_weight
 from litotes.analysis.why.words import segments, unread
+from litotes.cli.display import visible
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -118,8 +119,3 @@ def _faithfulness(shading: Shading) -> tuple[str, str]:
 
 def _first_words(explanation: Explanation, shading: Shading) -> list[str]:
     return [visible(explanation.read.words[word].written) for word in by_weight(shading.weights)[:N_TOLD]]
-
-
-def visible(text: str) -> str:
-    """Without characters that would move the cursor or colour a terminal: blanks for line ends, dots for the rest."""
-    return "".join(character if character.isprintable() else " " if character.isspace() else "·" for character in text)

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
+from litotes.errors import UserError
 from litotes.flow import Example
 
 
@@ -22,7 +23,10 @@ def without_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, i
     plain = [_spelt_plainly(corpus.examples[place]) for place in training]
     letters = {text.replace(" ", "") for text in tested} - {""}
     avoided = {place for place, text in zip(training, plain, strict=True) if text.replace(" ", "") in letters}
-    for one, other in near_duplicates([*plain, *tested]).pairs:
+    found = near_duplicates([*plain, *tested], first=len(plain))
+    if not found.is_complete:  # what was not looked at would be trained on
+        raise UserError(f"{corpus.name} has too many texts that resemble those to avoid. Take repeated texts out, or avoid fewer tests.")
+    for one, other in found.pairs:
         if one < len(plain) <= other:
             avoided.add(training[one])
     kept = tuple(example for place, example in enumerate(corpus) if place not in avoided)

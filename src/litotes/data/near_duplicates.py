@@ -37,11 +37,15 @@ class NearDuplicates:
     is_complete: bool
 
 
-def near_duplicates(texts: Sequence[str]) -> NearDuplicates:
-    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more; texts of fewer than three words take no part."""
+def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
+    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more; texts of fewer than three words take no part.
+
+    first: only pairs whose later text stands there or behind it; what earlier ones have in common is not looked at.
+    """
     words = {place: found for place, text in enumerate(texts) if len(found := re.findall(r"\w+", text)) >= 3}
     places = list(words)
-    candidates = _candidates(_signatures(list(words.values()))) if words else iter(())
+    n_before = sum(place < first for place in places)
+    candidates = _candidates(_signatures(list(words.values())), n_before) if words else iter(())
     pairs: list[tuple[int, int]] = []
     n_candidates = 0
     for earlier, later in islice(candidates, MAX_CANDIDATES):
@@ -61,7 +65,7 @@ def _trigrams(words: Sequence[str]) -> set[tuple[str, str, str]]:
     return set(zip(words, words[1:], words[2:], strict=False))
 
 
-def _candidates(signatures: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
+def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple[int, int]]:
     from datasketch import MinHash, MinHashLSH
 
     index = MinHashLSH(num_perm=_N_HASHES, params=(_N_BANDS, _BAND_WIDTH))
@@ -69,7 +73,7 @@ def _candidates(signatures: NDArray[np.uint32]) -> Iterator[tuple[int, int]]:
     for later, signature in enumerate(signatures):
         minhash = blank.copy()  # making one anew draws the permutations again, at 100 times the cost
         minhash.hashvalues = signature
-        for earlier in sorted(index.query(minhash)):
+        for earlier in sorted(index.query(minhash)) if later >= n_before else ():
             yield earlier, later
         index.insert(later, minhash, check_duplication=False)
 

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 _MOST_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
+_LAST_SECONDS = 0.2
 
 
 class Log:
@@ -29,6 +30,8 @@ class Log:
         self._is_over = threading.Event()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
+        self.is_stuck = False
+        """The last flush waited in vain: nobody reads, and a thread is held in the middle of a line."""
 
     def write(self, event: str, **content: Any) -> None:
         if len(self._lines) == _MOST_LINES:
@@ -44,6 +47,13 @@ class Log:
         self.write(event, error=type(error).__name__, trace=frames, **content)
 
     def flush(self) -> None:
+        """Waits until the lines are out, but not for a reader that has stopped: the service must be able to end."""
+        last = threading.Thread(target=self._write_out, name="litotes-last-lines", daemon=True)
+        last.start()
+        last.join(_LAST_SECONDS)
+        self.is_stuck = last.is_alive()
+
+    def _write_out(self) -> None:
         with self._writing:
             lines = [_line(*self._lines.popleft()) for _ in range(len(self._lines))]
             if self._n_lost:
@@ -64,7 +74,7 @@ class Log:
 
     def _run(self) -> None:
         while not self._is_over.wait(_SECONDS_BETWEEN_WRITES):
-            self.flush()
+            self._write_out()
 
 
 def _line(when: float, event: str, content: dict[str, Any]) -> str:

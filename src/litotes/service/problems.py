@@ -84,7 +84,7 @@ async def on_error(request: Request, error: Exception) -> NoReturn:
 async def on_http_error(request: Request, error: Exception) -> NoReturn:
     """Starlette's own: no such path, another method, a body that is not JSON. The guard answers what is raised here."""
     assert isinstance(error, HTTPException)
-    headers = dict(error.headers or {})
+    headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == 404:
         raise Refusal("unknown-path", "GET /openapi.json lists the paths there are.")
     if error.status_code == 405:

@@ -2,6 +2,7 @@
 
 - A head (request line and headers) may have MOST_HEAD bytes and MOST_HEADERS headers; httptools itself has no limit.
 - A request must have arrived after some seconds; uvicorn waits for ever. `reading_since` says when it began.
+- An answer must have been taken after some seconds; uvicorn waits for ever. `answering_since` says when it could first have been sent.
 - A connection that is closed while its client still sends lingers: closed at once, the kernel would answer those bytes with a reset,
   which throws away the answer the client has not read yet.
 - There may be MOST_CONNECTIONS at once: they cost memory and file numbers before anybody has said a word.
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from litotes.service.exchange import SECURITY_HEADERS
 from litotes.service.problems import MEDIA_TYPE, Refusal
@@ -27,11 +28,12 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._n_head = self._n_lingering = 0
+        self._answered: RequestResponseCycle | None = None
         self._is_in_head = self._is_lingering = self._is_deaf = False
         self._refusal = Refusal("bad-http", "Send a request as RFC 9112 describes it.")
         self.is_whole = True
         """Nothing of a request is still to come."""
-        self.idle_since = self.loop.time()
+        self.idle_since = self._asked_at = self.loop.time()
         self.reading_since: float | None = self.idle_since
         super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
         if len(self.connections) > MOST_CONNECTIONS:
@@ -42,6 +44,31 @@ class GuardedProtocol(HttpToolsProtocol):
     def is_idle(self) -> bool:
         """No request is being sent or answered."""
         return self.is_whole and not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+
+    @property
+    def answering_since(self) -> float | None:
+        """When the request was complete, or the answer before it; None when nothing is to be answered."""
+        is_answering = self.cycle is not None and not self.cycle.response_complete
+        return max(self._asked_at, self.idle_since) if is_answering else None
+
+    def cut(self) -> None:
+        """Ends the connection now, whatever is still to be read or sent."""
+        self._tell_that_it_ended()  # before the transport wakes who waits to send on it
+        self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._tell_that_it_ended()
+        super().connection_lost(exc)
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle  # `cycle` is the newest request; others may be answered before it
+        super()._start_asgi_task(cycle, app)
+
+    def _tell_that_it_ended(self) -> None:
+        self.pipeline.clear()
+        if self._answered is not None and not self._answered.response_complete:
+            self._answered.disconnected = True
+            self._answered.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
@@ -76,6 +103,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self.is_whole, self.reading_since = True, None
+        if not self.pipeline:  # else others are answered before it
+            self._asked_at = self.loop.time()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

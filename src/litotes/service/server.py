@@ -119,11 +119,16 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter) or self._service.failure is not None
 
     def _close_the_slow(self) -> None:
-        """Requests that do not come to an end. Those whose body is late are answered by the app; this is for whoever has no head yet."""
-        now = asyncio.get_running_loop().time()
+        """Requests that do not come to an end, and answers that are not taken.
+
+        Those whose body is late are answered by the app; this is for whoever has no head yet. An answer has `seconds` to be made, and as
+        long again to be read.
+        """
+        now, seconds = asyncio.get_running_loop().time(), self._service.settings.seconds
         for connection in self._connections:
-            if connection.reading_since is not None and now - connection.reading_since > self._service.settings.seconds:
-                connection.transport.abort()
+            reading, answering = connection.reading_since, connection.answering_since
+            if (reading is not None and now - reading > seconds) or (answering is not None and now - answering > 2 * seconds):
+                connection.cut()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """The drain. All waiting is bounded by drain_seconds."""
@@ -140,7 +145,7 @@ class DrainingServer(uvicorn.Server):
         await self._wait_for_connections(end - _LAST_SECONDS)
         n_cut = len(self.server_state.connections)
         for connection in self._connections:
-            connection.transport.abort()
+            connection.cut()
         self._service.log.write("stopped", n_cut=n_cut)
         await self.lifespan.shutdown()
 
