@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """In a thread of its own: in this one the browser of other tests may have an event loop that runs."""
     capsys.readouterr()
-    assert main(["serve", *arguments]) == 2
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(main, ["serve", *arguments]).result() == 2
     return capsys.readouterr().err
 
 

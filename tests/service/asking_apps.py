@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 import httpx
 from fastapi import FastAPI
+
+Outcome = TypeVar("Outcome")
 
 
 async def asked_later(app: FastAPI, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
@@ -21,4 +25,10 @@ async def asked_later(app: FastAPI, path: str, body: Any = None, *, headers: dic
 
 
 def asked(*arguments: Any, **options: Any) -> httpx.Response:
-    return asyncio.run(asked_later(*arguments, **options))
+    return finished(asked_later(*arguments, **options))
+
+
+def finished(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """What it gives, run in a thread of its own: in this one the browser of other tests may have a loop that runs."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()

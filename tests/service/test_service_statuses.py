@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from asking_apps import asked_later
+from asking_apps import asked_later, finished
 from fake_models import FakePredictor
 from fastapi import FastAPI
 
@@ -104,7 +104,7 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             return await client.post("/v1/predict", content=endless(), headers={"content-type": "application/json"})
 
-    is_problem(asyncio.run(go()), 413, "too-large")
+    is_problem(finished(go()), 413, "too-large")
     assert n_sent < 15
 
 
@@ -142,7 +142,7 @@ def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
         fake.gate.set()
         assert [answer.status_code for answer in await asyncio.gather(first, *waiting)] == [200, 200, 200]
 
-    asyncio.run(go())
+    finished(go())
 
 
 def test_who_waits_too_long_is_told(fake: Any, ask: Any) -> None:
@@ -165,7 +165,7 @@ def test_a_slow_body(app: FastAPI, predictor: Predictor) -> None:
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
             return await client.post("/v1/predict", content=slow(), headers={"content-type": "application/json"})
 
-    is_problem(asyncio.run(go()), 408, "slow-body")
+    is_problem(finished(go()), 408, "slow-body")
 
 
 def test_a_bug_is_ours_and_has_a_number(fake: Any, ask: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,7 +229,7 @@ def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
         await first
         return answer
 
-    is_problem(asyncio.run(go()), 503, "draining")
+    is_problem(finished(go()), 503, "draining")
 
 
 def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:

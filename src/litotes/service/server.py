@@ -15,6 +15,7 @@ import logging
 import os
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -99,6 +100,9 @@ class DrainingServer(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Unlike uvicorn's, does not raise the signal again at the end: to stop when asked is a success."""
+        if threading.current_thread() is not threading.main_thread():  # no other thread hears signals
+            yield
+            return
         before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
