@@ -11,7 +11,6 @@ The queue is full when its texts would wait longer than `queue_seconds` at the s
 from __future__ import annotations
 
 import math
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from litotes.flow import Prediction
 from litotes.predictor import Predictor
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
-from litotes.service.threads import start_computing
+from litotes.service.threads import Computing
 
 _FIRST_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
@@ -73,15 +72,13 @@ Batch = list[tuple[Job, int]]
 """Texts by their job and their place in it."""
 
 
-class Batcher:
+class Batcher(Computing[Batch]):
     """One thread that computes what requests, from any thread, hand in."""
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
+        super().__init__("litotes-batches")
         self._settings, self._metrics = settings, metrics
         self._jobs: deque[Job] = deque()
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
         self.n_waiting = 0
         self._n_characters = 0
         self.speed = _FIRST_SPEED
@@ -106,9 +103,7 @@ class Batcher:
             self._jobs.append(job)
             self.n_waiting += len(texts)
             self._n_characters += sum(map(len, texts))
-            if self._thread is None:
-                self._thread = start_computing(self._run, "litotes-batches")
-            self._changed.notify()
+            self._wake()
         return job
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
@@ -117,23 +112,12 @@ class Batcher:
             for job in self._jobs:
                 job.fail(error())
 
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
+    def _do(self, batch: Batch) -> None:
+        began = time.perf_counter()
+        self._compute(batch)
+        self._measure(len(batch), time.perf_counter() - began)
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not (batch := self._next_batch()):
-                    if self._is_closed:
-                        return
-                    self._changed.wait()
-            began = time.perf_counter()
-            self._compute(batch)
-            self._measure(len(batch), time.perf_counter() - began)
-
-    def _next_batch(self) -> Batch:
+    def _next(self) -> Batch | None:
         """Texts of the oldest job's model: at first half a batch of each job, then whatever has room."""
         self._drop_what_is_over()
         batch: Batch = []
@@ -147,7 +131,7 @@ class Batcher:
                 if len(batch) == most:
                     break
         self._jobs = deque(job for job in self._jobs if job.n_left)
-        return batch
+        return batch or None
 
     def _drop_what_is_over(self) -> None:
         for job in self._jobs:

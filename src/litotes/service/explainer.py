@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +10,7 @@ from contextlib import suppress
 
 from litotes.progress import Watch
 from litotes.service.batcher import Full
-from litotes.service.threads import start_computing
+from litotes.service.threads import Computing
 
 _SECONDS_EACH = 2
 """For `Retry-After`: what an explanation takes, roughly."""
@@ -24,7 +23,7 @@ class _Over(Exception):
     """Nobody waits any more for what is being computed."""
 
 
-class Explainer:
+class Explainer(Computing[Errand]):
     """Does errands in the order they came. At most n_waiting wait.
 
     One whose time is over, or which was cancelled, is not begun, or ended where it next tells how far it is: a long text must not keep
@@ -32,11 +31,9 @@ class Explainer:
     """
 
     def __init__(self, n_waiting: int) -> None:
+        super().__init__("litotes-explanations")
         self._most_waiting = n_waiting
         self._errands: deque[Errand] = deque()
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
         self._under_way: Future[bytes] | None = None
 
     @property
@@ -62,9 +59,7 @@ class Explainer:
             if self._is_closed or self.is_full:
                 raise Full(self.seconds_to_wait)
             self._errands.append((work, deadline, future))
-            if self._thread is None:
-                self._thread = start_computing(self._run, "litotes-explanations")
-            self._changed.notify()
+            self._wake()
         return future
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
@@ -73,29 +68,21 @@ class Explainer:
             for future in waiting if self._under_way is None else [self._under_way, *waiting]:
                 _give(future, error())
 
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
+    def _next(self) -> Errand | None:
+        errand = self._errands.popleft() if self._errands else None
+        self._under_way = None if errand is None else errand[2]
+        return errand
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._under_way = None
-                while not self._errands:
-                    if self._is_closed:
-                        return
-                    self._changed.wait()
-                work, deadline, future = self._errands.popleft()
-                self._under_way = future
-            watch = _ending(future, deadline)
-            try:
-                watch("explaining", 0, 1, "")
-                _give(future, work(watch))
-            except _Over:
-                pass  # whoever asked knows what time it is
-            except Exception as error:
-                _give(future, error)
+    def _do(self, errand: Errand) -> None:
+        work, deadline, future = errand
+        watch = _ending(future, deadline)
+        try:
+            watch("explaining", 0, 1, "")
+            _give(future, work(watch))
+        except _Over:
+            pass  # whoever asked knows what time it is
+        except Exception as error:
+            _give(future, error)
 
 
 def _ending(future: Future[bytes], deadline: float) -> Watch:

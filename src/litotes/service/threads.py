@@ -10,11 +10,16 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 _MODESTY = 2
 """Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not enough for both. With much less, a flood
 of requests to refuse would leave nothing for those that were let in."""
+
+
+Task = TypeVar("Task")
 
 
 def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
@@ -28,3 +33,42 @@ def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     return thread
+
+
+class Computing(ABC, Generic[Task]):
+    """A thread that does what others hand in, one after the other: started with the first, ended with the process or when closed."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+        self._is_closed = False
+
+    @abstractmethod
+    def _next(self) -> Task | None:
+        """What is to be done now, None where nothing is; whoever calls holds `_changed`."""
+
+    @abstractmethod
+    def _do(self, task: Task) -> None:
+        """Does it; must not raise."""
+
+    def close(self) -> None:
+        """What has been handed in is still done."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify()
+
+    def _wake(self) -> None:
+        """There is something to do; whoever calls holds `_changed`."""
+        if self._thread is None:
+            self._thread = start_computing(self._run, self._name)
+        self._changed.notify()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while (task := self._next()) is None:
+                    if self._is_closed:
+                        return
+                    self._changed.wait()
+            self._do(task)
