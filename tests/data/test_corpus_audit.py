@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from litotes.data.audit import CHECKS, audit
+from litotes.data.auditing import CHECKS, audit
 from litotes.data.corpus import Cell, Corpus
 from litotes.data.finding import Finding
 from litotes.flow import Example, Label, Task

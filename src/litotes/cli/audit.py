@@ -15,7 +15,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table, progress
-    from litotes.data.audit import audit
+    from litotes.data.auditing import audit
     from litotes.data.sources import load
     from litotes.storage import write_json
 
