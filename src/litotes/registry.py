@@ -1,9 +1,10 @@
 """Tables of named choices are plain dicts; this is the one way to look a name up in them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from inspect import signature
-from typing import Any, TypeVar, get_type_hints
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from litotes.errors import UserError
 
@@ -43,13 +44,27 @@ def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: s
 
 
 def _check_type(entry: Callable[..., object], what: str, option: str, value: object) -> None:
-    from pydantic import TypeAdapter, ValidationError  # takes a moment; `litotes --help` does without
-
     hint = get_type_hints(getattr(entry, "__init__", entry)).get(option, Any)
+    if _is_just(value, hint):
+        return
+    from pydantic import TypeAdapter, ValidationError  # takes a moment; a good model and `litotes --help` do without
+
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError as error:
         raise UserError(f"{what} = {value!r}: {error.errors(include_url=False)[0]['msg']}.") from error
+
+
+def _is_just(value: object, hint: Any) -> bool:
+    """Whether the value is of this very type, as far as that can be seen at once."""
+    kind, inside = get_origin(hint), get_args(hint)
+    if kind is Literal:
+        return isinstance(value, str) and value in inside
+    if kind in (list, Sequence):
+        return isinstance(value, list) and all(_is_just(one, inside[0]) for one in value)
+    if kind in (Union, UnionType):
+        return any(_is_just(value, one) for one in inside)
+    return isinstance(hint, type) and type(value) is hint
 
 
 def options_of(entry: Callable[..., object]) -> dict[str, Any]:
