@@ -109,7 +109,7 @@ def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str])
     fill_own(encoder, tensors)
     classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
     classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
-    tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=description["max_pieces"])
+    tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=int(description["max_pieces"]))
     base = description["base"]
     calibration = {task: Calibration.from_json(content) for task, content in description.get("calibration", {}).items()}
     return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], calibration, description["facts"])
