@@ -63,6 +63,22 @@ def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
     assert (answer["sentiment"]["label"], answer["sarcasm"]["label"]) == ("negative", "sarcastic")
 
 
+def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor) -> None:
+    text = "Cheers for the rail replacement bus, I do love a tour of every car park in Kent."
+    program = (
+        "import sys; from litotes.cli.lean_torch import lean_torch\n"
+        "with lean_torch():\n    from litotes.predictor import Predictor; p = Predictor.load('builtin', device='cpu')\n"
+        f"print([a.probability for a in p.predict([{text!r}])[0].answers.values()])\n"
+        "import torch; print('torch._meta_registrations' in sys.modules)\n"
+        "import torch._meta_registrations as real; print(hasattr(real, 'meta_bmm'))\n"
+        "print(torch.empty(2, 3, device='meta').add(1).shape)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    probabilities, was_there, is_whole, shape = done.stdout.splitlines()
+    assert json.loads(probabilities) == [answer.probability for answer in predictor.predict([text])[0].answers.values()]
+    assert (was_there, is_whole, shape) == ("False", "True", "torch.Size([2, 3])")
+
+
 def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnxruntime")
     assert main(["export", "--model", BUILTIN]) == 2

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from litotes.cli.bulk import add_bulk, check_without, run_bulk
+from litotes.cli.lean_torch import lean_torch
 from litotes.cli.runtimes import add_model, add_runtime, load_predictor
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def run(options: argparse.Namespace) -> None:
         return
     check_without(options)
     options.format = options.format or "table"
-    predictor = load_predictor(options, options.model)
+    with lean_torch():
+        predictor = load_predictor(options, options.model)
     if options.file is not None and options.out is not None and options.format != "table" and not options.json:
         _score(predictor, options)
         return
