@@ -20,6 +20,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import spec_from_config
 from litotes.encoders.weights import taken_apart
 from litotes.recipe import Recipe
+from litotes.run import train
 from litotes.storage import write_bytes
 
 torch.set_num_threads(1)  # and for this one
@@ -90,6 +91,12 @@ def tiny_recipe(tiny_folder: Path) -> Recipe:
         training__learning_rate=1e-3,
         training__held_out=0.2,
     )
+
+
+@pytest.fixture(scope="session")
+def trained_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model folder of that recipe, trained once for all tests that only ask it; nobody may write there."""
+    return train(tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("trained") / "tiny").folder
 
 
 def _letter_tokenizer() -> Tokenizer:

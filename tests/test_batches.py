@@ -18,8 +18,6 @@ from litotes.batch_predictor import BatchPredictor
 from litotes.errors import UserError
 from litotes.flow import Answer, Prediction, Task
 from litotes.predictor import Predictor
-from litotes.recipe import Recipe
-from litotes.run import train
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -36,13 +34,8 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train(tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("batches") / "run").folder
-
-
-@pytest.fixture(scope="module")
-def predictor(folder: Path) -> Predictor:
-    return Predictor.load(folder, device="cpu")
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
 
 
 def as_lists(batch: Any) -> dict[str, list[Any]]:
@@ -141,9 +134,9 @@ def test_a_number_has_no_probability() -> None:
     assert np.isnan(answered({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)["grade_probability"]).all()
 
 
-def test_what_travels_is_small_and_loads_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(folder.parent)
-    asked = BatchPredictor(folder.name, device="cpu")
+def test_what_travels_is_small_and_loads_once(trained_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(trained_folder.parent)
+    asked = BatchPredictor(trained_folder.name, device="cpu")
     monkeypatch.chdir("/")
     sent = pickle.dumps(asked)
     assert len(sent) < 500
@@ -153,8 +146,8 @@ def test_what_travels_is_small_and_loads_once(folder: Path, monkeypatch: pytest.
     assert arrived.map_batches({"body": TEXTS}, column="body")["sarcasm"] == asked({"text": TEXTS})["sarcasm"]
 
 
-def test_a_forked_worker_loads_its_own(folder: Path) -> None:
-    asked = BatchPredictor(str(folder), device="cpu")
+def test_a_forked_worker_loads_its_own(trained_folder: Path) -> None:
+    asked = BatchPredictor(str(trained_folder), device="cpu")
     before = id(asked.predictor())
     read, write = os.pipe()
     child = multiprocessing.get_context("fork").Process(target=lambda: os.write(write, str(id(asked.predictor()) != before).encode()))
@@ -163,10 +156,10 @@ def test_a_forked_worker_loads_its_own(folder: Path) -> None:
     assert os.read(read, 10) == b"True"
 
 
-def test_cores_are_asked_for(folder: Path) -> None:
+def test_cores_are_asked_for(trained_folder: Path) -> None:
     n_before = torch.get_num_threads()
     try:
-        Predictor.load(folder, device="cpu", runtime="torch", n_cores=2)
+        Predictor.load(trained_folder, device="cpu", runtime="torch", n_cores=2)
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(n_before)
@@ -183,10 +176,10 @@ def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_in_dask(folder: Path) -> None:
+def test_in_dask(trained_folder: Path) -> None:
     dd = pytest.importorskip("dask.dataframe")
     frame = dd.from_pandas(pd.DataFrame({"id": range(6), "text": TEXTS * 2}), npartitions=3)
-    asked = BatchPredictor(str(folder), device="cpu")
+    asked = BatchPredictor(str(trained_folder), device="cpu")
     result = frame.map_partitions(asked, meta=asked(frame._meta)).compute(scheduler="threads")
     assert list(result["id"]) == list(range(6))
     assert list(result["sarcasm"]) == [one.answers["sarcasm"].label for one in asked.predictor().predict(TEXTS * 2)]

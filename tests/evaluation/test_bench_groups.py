@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -26,12 +25,6 @@ TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for 
 
 
 pytestmark = pytest.mark.usefixtures("small_limit")
-
-
-@pytest.fixture(scope="module")
-def everybody(tiny_folder: Path) -> Iterator[Contest]:
-    with contest(subject_of(encoder=str(tiny_folder)), TEXTS) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

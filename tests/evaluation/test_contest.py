@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,12 +35,6 @@ def model_of(folder: Path, *, head: str = "linear", **choices: object) -> Model:
 
 
 pytestmark = pytest.mark.usefixtures("small_limit")
-
-
-@pytest.fixture(scope="module")
-def everybody(tiny_folder: Path) -> Iterator[Contest]:
-    with contest(subject_of(encoder=str(tiny_folder)), TEXTS) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

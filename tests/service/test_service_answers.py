@@ -27,11 +27,11 @@ def test_one_text(app: FastAPI, predictor: Predictor, ask: Any) -> None:
 
 
 def test_many_texts_in_their_order_and_as_the_command_line_says_it(
-    app: FastAPI, served_folder: Path, ask: Any, capsys: pytest.CaptureFixture[str]
+    app: FastAPI, trained_folder: Path, ask: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     predictions = ask(app, "/v1/predict", {"texts": TEXTS, "model": "tiny"}).json()["predictions"]
     capsys.readouterr()
-    assert main(["predict", *TEXTS, "--model", str(served_folder), "--device", "cpu", "--format", "jsonl"]) == 0
+    assert main(["predict", *TEXTS, "--model", str(trained_folder), "--device", "cpu", "--format", "jsonl"]) == 0
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["text"] for one in predictions] == TEXTS
     for served, printed in zip(predictions, told, strict=True):

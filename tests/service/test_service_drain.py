@@ -45,9 +45,9 @@ def keep_asking(service: Running, seen: Counter[str], chance: random.Random) -> 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_that_was_accepted_is_lost(served_folder: Path, tmp_path: Path, seed: int) -> None:
+def test_nothing_that_was_accepted_is_lost(trained_folder: Path, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    service = start(served_folder, tmp_path)
+    service = start(trained_folder, tmp_path)
     counters = [Counter[str]() for _ in range(8)]
     clients = [threading.Thread(target=keep_asking, args=(service, seen, random.Random(n))) for n, seen in enumerate(counters)]
     for client in clients:
@@ -67,8 +67,8 @@ def test_nothing_that_was_accepted_is_lost(served_folder: Path, tmp_path: Path, 
     assert json.loads(written.splitlines()[-1])["n_cut"] == 0
 
 
-def test_while_it_drains_it_says_so_and_still_answers(served_folder: Path, tmp_path: Path) -> None:
-    service = start(served_folder, tmp_path)
+def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_path: Path) -> None:
+    service = start(trained_folder, tmp_path)
     with service.connect() as kept:
         kept.sendall(get(b"/ready"))
         status, headers, _ = parsed(read_answer(kept))
@@ -86,8 +86,8 @@ def test_while_it_drains_it_says_so_and_still_answers(served_folder: Path, tmp_p
     service.process.communicate()
 
 
-def test_a_client_that_does_nothing_does_not_hold_it_up(served_folder: Path, tmp_path: Path) -> None:
-    service = start(served_folder, tmp_path, "--drain-seconds", "3")
+def test_a_client_that_does_nothing_does_not_hold_it_up(trained_folder: Path, tmp_path: Path) -> None:
+    service = start(trained_folder, tmp_path, "--drain-seconds", "3")
     with service.connect(), service.connect() as half:
         half.sendall(post(b"", length=b"100"))  # and never a body
         began = time.monotonic()
@@ -96,8 +96,8 @@ def test_a_client_that_does_nothing_does_not_hold_it_up(served_folder: Path, tmp
         assert time.monotonic() - began < 3.5
 
 
-def test_a_log_that_nobody_reads_does_not_hold_it_up(served_folder: Path, tmp_path: Path) -> None:
-    service = start(served_folder, tmp_path)
+def test_a_log_that_nobody_reads_does_not_hold_it_up(trained_folder: Path, tmp_path: Path) -> None:
+    service = start(trained_folder, tmp_path)
     with service.connect() as connection:
         for _ in range(900):  # more lines than a pipe takes
             connection.sendall(get(b"/live"))
@@ -108,8 +108,8 @@ def test_a_log_that_nobody_reads_does_not_hold_it_up(served_folder: Path, tmp_pa
     service.process.communicate()
 
 
-def test_a_second_signal_ends_it_at_once(served_folder: Path, tmp_path: Path) -> None:
-    service = start(served_folder, tmp_path)
+def test_a_second_signal_ends_it_at_once(trained_folder: Path, tmp_path: Path) -> None:
+    service = start(trained_folder, tmp_path)
     service.process.send_signal(signal.SIGINT)
     time.sleep(0.3)
     service.process.send_signal(signal.SIGINT)

@@ -15,8 +15,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def running(served_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    service = start(served_folder, tmp_path_factory.mktemp("hostile"), "--seconds", "2")
+def running(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    service = start(trained_folder, tmp_path_factory.mktemp("hostile"), "--seconds", "2")
     yield service
     if service.process.poll() is None:
         service.stop()
