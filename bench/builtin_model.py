@@ -13,11 +13,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from litotes.builtin import BUILTIN, located
-from litotes.checkpoint import Model, load_model, save_model
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate
-from litotes.predictor import Predictor
+from litotes.model.builtin import BUILTIN, located
+from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.predict.predictor import Predictor
 
 RESULTS = Path("docs/results/builtin.json")
 OWN, BESSTIE = "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler", "BESSTIE, validation split"

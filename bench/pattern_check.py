@@ -24,14 +24,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.analysis.effective_attention import effective_attention
-from litotes.analysis.patterns import CLASSES, by_rules, classify
-from litotes.analysis.patterns.sight import sight
 from litotes.attention.scene import Scene
-from litotes.counting import confusion
-from litotes.data.packing import pack
+from litotes.core.counts import confusion
 from litotes.data.sources import load
 from litotes.encoders import pretrained
+from litotes.explain.effective_attention import effective_attention
+from litotes.inside.patterns import CLASSES, by_rules, classify
+from litotes.inside.patterns.sight import sight
+from litotes.text.packing import pack
 
 SOURCES = {"rte": "glue/rte:{}/glue", "mrpc": "glue/mrpc:{}/glue", "besstie": "besstie:{}/besstie"}
 KINDS = ("standard", "effective")

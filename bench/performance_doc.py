@@ -7,10 +7,10 @@ from typing import Any
 
 from readme_table import ROOT, lines_of, markdown, read, replaced
 
-from litotes.evaluation.bench.lines import Line
-from litotes.evaluation.bench.profile import PARTS
-from litotes.plots.matrix import rendered
-from litotes.plots.performance import growth_figure, length_figure, parts_figure
+from litotes.bench.figure import growth_figure, length_figure, parts_figure
+from litotes.bench.profile import PARTS
+from litotes.core.timing import Line
+from litotes.report.figure import rendered
 
 FIGURES = ROOT / "docs" / "results" / "performance"
 PAGE = ROOT / "docs" / "performance.md"

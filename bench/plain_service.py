@@ -20,9 +20,9 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, pipeline
 
-from litotes.checkpoint import load_model
-from litotes.description import folders_of
 from litotes.encoders import pretrained
+from litotes.model.checkpoint import load_model
+from litotes.model.folder import folders_of
 
 
 class Request(BaseModel):

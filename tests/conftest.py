@@ -15,13 +15,13 @@ import torch
 from hypothesis import HealthCheck, settings
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
+from litotes.core.storage import write_bytes
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import spec_from_config
 from litotes.encoders.weights import taken_apart
-from litotes.recipe import Recipe
-from litotes.run import train
-from litotes.storage import write_bytes
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 torch.set_num_threads(1)  # and for this one
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: the tests of Ctrl-C need to hear it

@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 
 from litotes.cli.main import make_parser
-from litotes.evaluation.study.plan import read_study
-from litotes.recipe import Recipe
-from litotes.run import train
+from litotes.study.plan import read_study
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -1,3 +1,3 @@
-"""litotes: saying less to mean more. Sentiment and sarcasm across varieties of English and across domains."""
+"""litotes: sentiment and sarcasm across varieties of English. Saying less to mean more."""
 
-__version__ = "0.1.0"
+from litotes.core.version import __version__ as __version__

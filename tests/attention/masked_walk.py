@@ -13,8 +13,8 @@ from torch import Tensor
 from litotes.attention.pruning import Plan, Seen
 from litotes.attention.survivors import Survivors
 from litotes.encoders.encoder import Encoder
-from litotes.flow import Batch
-from litotes.layout import Layout
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
 
 
 @dataclass

@@ -8,7 +8,7 @@ import torch
 from litotes.attention import simplex
 from litotes.attention.entmax import Entmax
 from litotes.attention.simplex import entmax
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 package = pytest.importorskip("entmax")
 

@@ -12,13 +12,13 @@ from masked_walk import masked_walk
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.attention.rows import Rows
 from litotes.attention.survivors import FUSED
-from litotes.data.packing import pack
-from litotes.data.pieces import Pieces
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
-from litotes.errors import UserError
-from litotes.flow import Batch
-from litotes.layout import Layout
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
 
 SIZES = {"n_vocabulary": 60, "width": 32, "n_layers": 4, "n_attention_heads": 4, "inner_width": 40, "n_positions": 512}
 SPEC = EncoderSpec("bert", **SIZES, dropout=0.0, attention_dropout=0.0)

@@ -11,7 +11,7 @@ from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
 from litotes.attention import WEIGHTINGS
 from litotes.attention.rows import Rows
 from litotes.attention.scene import Scene, View
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 
 def scenes_of(firsts_only: bool = False, **choices: Any) -> tuple[list[Scene], torch.Tensor, torch.Tensor]:

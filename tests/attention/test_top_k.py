@@ -9,7 +9,7 @@ import torch
 
 from litotes.attention.block_top_k import BlockTopK
 from litotes.attention.top_k import Choosing, TopK
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 HEADS = 2
 

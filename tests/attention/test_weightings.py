@@ -9,8 +9,8 @@ import torch
 
 from litotes.attention import WEIGHTINGS, Weighting
 from litotes.attention.rows import Rows
-from litotes.layout import Layout
-from litotes.registry import build
+from litotes.core.registry import build
+from litotes.text.layout import Layout
 
 HEADS = 3
 

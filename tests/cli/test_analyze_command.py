@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from litotes.analysis import ANALYSES
-from litotes.checkpoint import Model, save_model
-from litotes.classifier import Classifier
 from litotes.cli.main import main
+from litotes.core.values import Task
 from litotes.encoders import pretrained
-from litotes.flow import Task
+from litotes.inside import ANALYSES
+from litotes.model.checkpoint import Model, save_model
+from litotes.model.classifier import Classifier
 
 ROWS = ("great tea,the tea is great,5", "bad queue,a lovely walk,0.5", "i love it,i hate it,1", "the tea,a tea,4", "not bad,not great,2")
 
@@ -100,7 +100,7 @@ def test_a_pair_is_read_from_its_column(folder: Path, pairs: Path, capsys: pytes
         assert main([*common, *more]) == 0
         return [row["similarity"]["label"] for row in json.loads(capsys.readouterr().out)]
 
-    from litotes.predictor import Predictor
+    from litotes.predict.predictor import Predictor
 
     texts, others, _ = zip(*(row.split(",") for row in ROWS), strict=True)
     expected = [one.answers["similarity"].label for one in Predictor.load(folder).predict(texts, pairs=others)]

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.checkpoint import Model, save_model
-from litotes.classifier import Classifier
+from litotes.bench import BENCHES, CONTESTS, limits, measure
 from litotes.cli import bench as command
 from litotes.cli.main import main
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
-from litotes.evaluation.bench import BENCHES, CONTESTS, limits, measure
+from litotes.model.checkpoint import Model, save_model
+from litotes.model.classifier import Classifier
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from litotes.analysis.attribution import METHODS
-from litotes.checkpoint import Model, save_model
-from litotes.classifier import Classifier
 from litotes.cli.display import visible
 from litotes.cli.main import main
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
+from litotes.explain.attribution import METHODS
+from litotes.model.checkpoint import Model, save_model
+from litotes.model.classifier import Classifier
 
 TEXT = "Lovely queue, the tea is not great"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from litotes.builtin import located
 from litotes.cli.main import main, make_parser
 from litotes.cli.serve import model_folders, settings_of
-from litotes.errors import UserError
+from litotes.core.errors import UserError
+from litotes.model.builtin import located
 from litotes.service.listening import address_of, bound_socket
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from litotes.cli import display
 from litotes.cli.main import main
-from litotes.progress import Watch
+from litotes.core.progress import Watch
 
 STUDY = """
 name = "Few words"

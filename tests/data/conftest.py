@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from made_files import MADE, write_table
 
+from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
-from litotes.flow import Example, Task
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from litotes.core.errors import UserError
 from litotes.data.sources import load
-from litotes.errors import UserError
 
 HEAD = b"text,mood\n"
 TABLE = "table:{file}?label.sentiment=mood"

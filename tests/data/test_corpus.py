@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example, Task
 from litotes.data.corpus import Cell, Corpus, Count, text_key
-from litotes.errors import UserError
-from litotes.flow import Example, Task
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 TASKS = {"sentiment": Task("sentiment", ("negative", "positive")), "sarcasm": Task("sarcasm", ("literal", "sarcastic"))}

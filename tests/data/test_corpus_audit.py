@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from litotes.core.values import Example, Label, Task
 from litotes.data.auditing import CHECKS, audit
 from litotes.data.corpus import Cell, Corpus
 from litotes.data.finding import Finding
-from litotes.flow import Example, Label, Task
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 WORDS = [f"{start}{middle}{end}" for start in "bdfgkm" for middle in "aeiou" for end in ("nt", "rk", "ss", "ll")]

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.coverage import WORDS, Coverage, Part, coverage, parts_of, pieces, words
 from litotes.data.sources import load
 from litotes.encoders.pretrained import Pretrained, load_tokenizer
-from litotes.errors import UserError
-from litotes.flow import Example
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 FIGURE_1B = ((1, 0.611, 0.683), (0.611, 1, 0.61), (0.683, 0.61, 1))
@@ -108,7 +108,7 @@ def test_as_json_is_json() -> None:
 @pytest.fixture(scope="module")
 def besstie(shared_data: Path) -> Coverage:
     corpus = load(f"besstie:{shared_data / 'besstie'}").where(source="Reddit", split="train")
-    return coverage(parts_of(corpus), by=pieces(load_tokenizer("minilm")))
+    return coverage(parts_of(corpus), by=pieces(load_tokenizer("minilm").written))
 
 
 @pytest.mark.parametrize(("task", "figure"), [("sentiment", FIGURE_1B), ("sarcasm", FIGURE_1C)])

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from litotes.core.errors import UserError
 from litotes.data.sources import load
-from litotes.errors import UserError
 
 
 @dataclass(frozen=True)

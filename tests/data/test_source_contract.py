@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from made_files import MADE
 
+from litotes.core.errors import UserError
 from litotes.data.corpus import SPLITS, text_key
 from litotes.data.sources import SOURCES, load
-from litotes.errors import UserError
 
 OWN_SPLITS = ("twitter", "bicodemix", "sampler", "vader")
 

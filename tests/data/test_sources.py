@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from made_files import write_table
 
+from litotes.core.errors import UserError
 from litotes.data.sources import load
-from litotes.errors import UserError
 
 LONG = {"text": "Ace", "label": "1", "variety": "en-AU", "source": "Reddit", "task": "Sentiment"}
 WIDE = {"source": "google", "variety": "en-UK", "text": "Ta very much", "sentiment": "1", "sarcasm": "0"}

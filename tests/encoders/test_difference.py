@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from litotes.core.errors import UserError
 from litotes.encoders.difference import as_difference, from_difference
-from litotes.errors import UserError
 
 
 def made() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:

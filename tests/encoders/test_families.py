@@ -11,14 +11,14 @@ import torch
 from transformers import AutoConfig, AutoModel
 
 from litotes.attention.rows import Rows
-from litotes.data.packing import pack
-from litotes.data.pieces import Pieces
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, config_from_spec, spec_from_config, weight_names
 from litotes.encoders.weights import fill, taken_apart
-from litotes.errors import UserError
-from litotes.flow import Batch
-from litotes.layout import Layout
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
 
 COMMON = {"vocab_size": 99, "max_position_embeddings": 300}
 SIZES = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}

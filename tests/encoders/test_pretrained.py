@@ -12,12 +12,12 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from litotes.bundled import BUNDLED, Bundled
-from litotes.data.packing import pack
+from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoders import pretrained
+from litotes.encoders.bundled import BUNDLED, Bundled
 from litotes.encoders.weights import taken_apart
-from litotes.errors import UserError
+from litotes.text.packing import pack
 
 
 @pytest.fixture

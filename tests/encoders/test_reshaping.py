@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 import torch
 
-from litotes.data.packing import pack
-from litotes.data.pieces import Pieces
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import compacted, rebuilt
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import fill, fill_own, own_tensors, taken_apart
-from litotes.errors import UserError
-from litotes.flow import Batch
+from litotes.text.batch import Batch
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
 
 SIZES = {"n_vocabulary": 40, "width": 32, "n_layers": 3, "n_attention_heads": 4, "inner_width": 40, "n_positions": 64}
 KEPT = ((0, 1, 2, 3), (2,), (0, 3))

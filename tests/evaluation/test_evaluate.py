@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
+from litotes.core.errors import UserError
+from litotes.core.values import Task
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.errors import UserError
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
 from litotes.evaluation.scores import Scores
-from litotes.flow import Task
-from litotes.predictor import Predictor
-from litotes.recipe import Recipe
-from litotes.run import train
+from litotes.predict.predictor import Predictor
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 from scipy.special import ndtri
 from sklearn.metrics import f1_score
 
-from litotes.counting import confusion, macro_f1
+from litotes.core.counts import confusion, macro_f1
+from litotes.evaluation.answer_patterns import in_parts, patterns
 from litotes.evaluation.intervals import mean_interval, scores_of, seed_margin, text_bootstrap, widened
-from litotes.evaluation.patterns import in_parts, patterns
 from litotes.evaluation.scores import bootstrap, interval
 
 Array = np.ndarray[Any, Any]

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
+from litotes.core.errors import UserError
+from litotes.core.values import Answer, Example, Task
 from litotes.data.corpus import Corpus
-from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged
 from litotes.evaluation.paired import paired
 from litotes.evaluation.significance import holm
-from litotes.flow import Answer, Example, Task
 
 WORDS = ("negative", "positive")
 EXAMPLES = tuple(

@@ -11,11 +11,11 @@ import pytest
 from scipy.special import softmax
 from sklearn.metrics import brier_score_loss
 
-from litotes.calibration import Calibration, fit
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 from litotes.evaluation.reliability import Reliability, reliability
-from litotes.plots.matrix import rendered
-from litotes.plots.reliability import figure
+from litotes.evaluation.reliability_figure import figure
+from litotes.model.calibration import Calibration, fit
+from litotes.report.figure import rendered
 
 Array = np.ndarray[Any, Any]
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics
 
-from litotes.counting import confusion, macro_f1
+from litotes.core.counts import confusion, macro_f1
+from litotes.core.values import Task
 from litotes.evaluation.scores import bootstrap, interval, score, score_regression
-from litotes.flow import Task
 
 THREE = Task("sentiment", ("negative", "neutral", "positive"))
 TWO = Task("sarcasm", ("literal", "sarcastic"))

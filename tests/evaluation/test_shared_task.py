@@ -17,7 +17,7 @@ import pytest
 from sklearn.metrics import f1_score
 
 from litotes.cli.main import main
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 from litotes.evaluation.scores import confusion, macro_f1
 from litotes.evaluation.shared_task import COLUMNS, score_files, shared_task_score
 

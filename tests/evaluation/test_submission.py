@@ -16,15 +16,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.values import Task
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
-from litotes.errors import UserError
 from litotes.evaluation import submission as module
 from litotes.evaluation.shared_task import COLUMNS, read_wide, score_files
 from litotes.evaluation.submission import Submission, answer, write_submission
-from litotes.flow import Task
-from litotes.predictor import Predictor
-from litotes.recipe import Recipe
-from litotes.run import train
+from litotes.predict.predictor import Predictor
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 TEXTS = ["Top spot", 'She said "no",\nthen\r\n"yes", twice', " spaces around, and a tab\t", "naïve café 🫖\rold Mac", "=1+1", "tea " * 200]
 

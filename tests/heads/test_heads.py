@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from litotes.errors import UserError
-from litotes.flow import Encoding
+from litotes.core.errors import UserError
+from litotes.encoders.encoding import Encoding
 from litotes.heads import HEADS
 from litotes.heads.convolution import Convolution
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 WIDTH = 16
 LENGTHS = (5, 1, 8, 2)

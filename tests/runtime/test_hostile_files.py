@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from tiny_exports import SARCASM, encoder_of, model_of, text_of
 
-from litotes import checkpoint
 from litotes.attention import simplex
-from litotes.errors import UserError
-from litotes.runtime import contents, folder_check, wire_format
-from litotes.runtime.block_graph import ACTIVATIONS
-from litotes.runtime.file_check import checked, checked_file
-from litotes.runtime.graph import MICROSOFT, OPERATORS, Graph, model_bytes
-from litotes.runtime.onnx_export import written
-from litotes.runtime.onnx_session import OnnxSession
+from litotes.core.errors import UserError
+from litotes.export.block_graph import ACTIVATIONS
+from litotes.export.graph import Graph, model_bytes
+from litotes.export.writing import written
+from litotes.model import checkpoint
+from litotes.runtime.onnx import file_format as contents
+from litotes.runtime.onnx import folder_check, wire_format
+from litotes.runtime.onnx.file_check import checked, checked_file
+from litotes.runtime.onnx.file_format import MICROSOFT, OPERATORS
+from litotes.runtime.onnx.session import OnnxSession
 
 PATH = Path("model.onnx")
 RUNTIME = Path(contents.__file__).parent
@@ -343,7 +345,7 @@ def test_what_is_said_twice_is_said_the_same() -> None:
 
 
 def test_checking_needs_neither_torch_nor_onnx() -> None:
-    code = "import sys, litotes.runtime.folder_check; sys.exit(bool({'torch', 'onnx', 'onnxruntime'} & set(sys.modules)))"
+    code = "import sys, litotes.runtime.onnx.folder_check; sys.exit(bool({'torch', 'onnx', 'onnxruntime'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

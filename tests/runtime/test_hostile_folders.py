@@ -15,14 +15,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tiny_exports import SARCASM, model_of, text_of
 
-from litotes.calibration import Calibration
-from litotes.checkpoint import save_model
+from litotes.core.errors import UserError
+from litotes.core.storage import sha256_of
 from litotes.encoders import pretrained
-from litotes.errors import UserError
-from litotes.runtime.folder_check import checked_folder
-from litotes.runtime.onnx_export import export
-from litotes.runtime.onnx_session import OnnxSession
-from litotes.storage import sha256_of
+from litotes.export.writing import export
+from litotes.model.calibration import Calibration
+from litotes.model.checkpoint import save_model
+from litotes.runtime.onnx.folder_check import checked_folder
+from litotes.runtime.onnx.session import OnnxSession
 
 TEXT = text_of(6)
 
@@ -139,7 +139,7 @@ def test_a_whole_folder_answers(folder: Path) -> None:
 
 
 def test_an_export_that_crashed_is_not_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from litotes.runtime import onnx_export
+    from litotes.export import writing as onnx_export
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt

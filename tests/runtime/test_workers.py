@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_exports import encoder_of, model_of, session_of, text_of
 
-from litotes.data.pieces import Pieces
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, groups_of
+from litotes.text.tokenizer import Pieces
 
 
 @given(st.lists(st.integers(1, 700), max_size=60))

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from errands import Errand, errands, is_alive, pids, run, wait_until
 
-from litotes.errors import Stopped, UserError
-from litotes.progress import unwatched
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import unwatched
 from litotes.scale import crew
 from litotes.scale.jobs import Outcome, run_jobs
 from litotes.scale.outcomes import Tally
@@ -174,7 +174,7 @@ DRIVER = """
 import sys
 from pathlib import Path
 from errands import errands, run
-from litotes.errors import Stopped
+from litotes.core.errors import Stopped
 from litotes.scale.jobs import run_jobs
 
 def watch(what, done, total, note):

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 from errands import errands, is_alive, pids, run, wait_until
 
-from litotes.errors import UserError
-from litotes.progress import unwatched
+from litotes.core.errors import UserError
+from litotes.core.progress import unwatched
 from litotes.scale import on_ray
 from litotes.scale.on_ray import is_local, run_on_ray
 
@@ -28,7 +28,7 @@ DRIVER = """
 import json, sys
 from pathlib import Path
 from errands import errands, run
-from litotes.errors import Stopped
+from litotes.core.errors import Stopped
 from litotes.progress import unwatched
 from litotes.scale.on_ray import cluster, run_on_ray
 

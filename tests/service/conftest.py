@@ -10,7 +10,7 @@ import pytest
 from asking_apps import asked
 from fastapi import FastAPI
 
-from litotes.predictor import Predictor
+from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
 Ask = Callable[..., httpx.Response]

@@ -6,8 +6,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from litotes.errors import UserError
-from litotes.flow import Answer, Prediction, Task
+from litotes.core.errors import UserError
+from litotes.core.values import Answer, Prediction, Task
 
 
 class FakePredictor:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fake_models import FakePredictor
 
-from litotes.errors import UserError
-from litotes.progress import Watch
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch
 from litotes.service.batcher import Batcher, Full
 from litotes.service.explainer import Explainer
 from litotes.service.metrics import Metrics

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
-from litotes.analysis.attribution import METHODS
 from litotes.cli.main import main
-from litotes.predictor import Predictor
-from litotes.scoring import as_json
+from litotes.explain.attribution import METHODS
+from litotes.predict.predictor import Predictor
+from litotes.predict.tables.file import as_json
 from litotes.service import ServiceSettings, create_app
 
 TEXTS = ["The tea is great.", "Hate it, hate it: the queue!", "ok", "x " * 300, "\u202egreat\u202c \x01 \U0001f9cb é"]

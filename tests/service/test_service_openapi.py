@@ -8,7 +8,7 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 
-from litotes.predictor import Predictor
+from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.problems import KINDS
 

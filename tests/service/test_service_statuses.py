@@ -14,8 +14,8 @@ from asking_apps import asked_later, finished
 from fake_models import FakePredictor
 from fastapi import FastAPI
 
-from litotes.errors import UserError
-from litotes.predictor import Predictor
+from litotes.core.errors import UserError
+from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.models import ServedModels, load_models
 from litotes.service.problems import KINDS

@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from litotes.classifier import Classifier
-from litotes.data.packing import TextSet, text_set
+from litotes.core.errors import UserError
 from litotes.data.sources import load
 from litotes.encoders.pretrained import Pretrained
-from litotes.errors import UserError
+from litotes.model.classifier import Classifier
+from litotes.text.packing import TextSet, text_set
 from litotes.training.feeding import all_logits, feeder, freeze
 
 CPU = torch.device("cpu")

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.flow import MISSING, Task
+from litotes.core.values import MISSING, Task
 from litotes.training.losses import class_weights, task_weights, text_losses, text_weights
 
 SENTIMENT = Task("sentiment", ("negative", "positive"))

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 import torch
 
-from litotes.calibration import Calibration
-from litotes.checkpoint import load_model, load_models
-from litotes.data.packing import TextSet
-from litotes.data.pieces import Pieces
-from litotes.errors import UserError
-from litotes.flow import MISSING, Task
-from litotes.predictor import Predictor
-from litotes.recipe import Recipe
-from litotes.run import train
+from litotes.core.errors import UserError
+from litotes.core.values import MISSING, Task
+from litotes.model.calibration import Calibration
+from litotes.model.checkpoint import load_model, load_models
+from litotes.predict.predictor import Predictor
+from litotes.text.packing import TextSet
+from litotes.text.tokenizer import Pieces
 from litotes.training import held_out, loop
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
 
 TEXTS = ["The queue was great.", "Love it. Not.", "a bad tea"]
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch.optim import Adam, AdamW
 
-from litotes.classifier import Classifier
+from litotes.core.values import Task
 from litotes.encoders.pretrained import Pretrained
-from litotes.flow import Task
+from litotes.model.classifier import Classifier
 from litotes.training.optimizer import make_optimizer, rate_factor, set_rate
 from litotes.training.run_state import Tensors, _restore, trainable
 from litotes.training.settings import TrainingSettings

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.checkpoint import load_model
-from litotes.errors import Stopped, UserError
-from litotes.predictor import Predictor
-from litotes.recipe import Recipe, read_recipe
-from litotes.run import prepare, train
-from litotes.storage import locked
+from litotes.core.errors import Stopped, UserError
+from litotes.core.storage import locked
+from litotes.model.checkpoint import load_model
+from litotes.predict.predictor import Predictor
 from litotes.training import loop
+from litotes.training.recipe import Recipe, read_recipe
+from litotes.training.run import prepare, train
 
 
 def weights(folder: Path) -> bytes:
@@ -164,7 +164,7 @@ def saved(folder: Path) -> set[str]:
 def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The real thing: processes shot while they train and save, and started again."""
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["litotes.run", "torch._dynamo"])  # once, not by all who are shot; optimizers need the second
+    processes.set_forkserver_preload(["litotes.training.run", "torch._dynamo"])  # once, not by all who are shot; optimizers need the second
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__epochs=8)
     pace = train(recipe, tmp_path / "whole", device="cpu").model.facts["seconds_per_step"]
     chance, n_kills = random.Random(0), 0
@@ -359,7 +359,7 @@ def test_the_best_epoch_is_kept_and_training_stops_early(tiny_recipe: Recipe, tm
         seen.append(classifier.heads["sentiment"].output.weight.detach().clone())
         return [0.3, 0.9, 0.5, 0.4][len(seen) - 1]
 
-    monkeypatch.setattr("litotes.run.held_out_score", judged)
+    monkeypatch.setattr("litotes.training.run.held_out_score", judged)
     run = train(tiny_recipe.changed(training__epochs=9, training__patience=2), tmp_path / "run")
     assert len(seen) == 4
     assert run.model.facts["best_epoch"] == 2

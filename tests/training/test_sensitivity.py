@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from litotes.classifier import Classifier
-from litotes.data.packing import text_set
+from litotes.core.values import Example
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders.pretrained import Pretrained
-from litotes.flow import Example
+from litotes.model.classifier import Classifier
+from litotes.text.packing import text_set
 from litotes.training.feeding import WholeTexts
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 

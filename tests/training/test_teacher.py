@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from litotes.recipe import Recipe
+from litotes.training.recipe import Recipe
 from litotes.training.teacher import Teacher
 
 
@@ -42,11 +42,11 @@ def test_a_number_is_imitated_by_squared_error() -> None:
 
 def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """Texts without a label are learned from the teacher alone, and only with a share for it."""
-    from litotes.classifier import Classifier
-    from litotes.data.packing import text_set
+    from litotes.core.values import Example
     from litotes.data.tasks import SENTIMENT
     from litotes.encoders import pretrained
-    from litotes.flow import Example
+    from litotes.model.classifier import Classifier
+    from litotes.text.packing import text_set
     from litotes.training.feeding import WholeTexts, all_logits
     from litotes.training.loop import Loop, Surroundings
     from litotes.training.processes import Processes

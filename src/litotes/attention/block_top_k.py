@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from litotes.attention.softmax import softmax_over
 from litotes.attention.top_k import Choosing
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 
 class BlockTopK(Choosing):

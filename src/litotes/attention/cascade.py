@@ -13,7 +13,7 @@ from torch import Tensor
 
 from litotes.attention.pruning import Plan, Pruning, Seen
 from litotes.attention.survivors import Survivors
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 SCHEDULES = ("authors", "linear", "geometric")
 AUTHORS_PIECES, AUTHORS_HEADS = 0.9, 0.97

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from litotes.attention.simplex import entmax
 from litotes.attention.weighting import Weighting
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 FARTHEST = 4.6
 """Where a learned α stops, 1.01 and 1.99: past it the sigmoid is flat and a head that got there could never come back, and

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from litotes.attention.cascade import checked_shares, received
 from litotes.attention.pruning import Plan, Pruning, Seen
 from litotes.attention.survivors import Survivors
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 LOG_RANGE = 3.0
 """A scorer can make a piece e³, 20 times, as important or as unimportant as its attention says, and no more."""

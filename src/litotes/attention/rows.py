@@ -14,7 +14,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 FUSED = -1
 """The origin of a piece that stands for all that have left its text."""

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from litotes.attention.softmax import softmax_over
 from litotes.attention.weighting import Weighting
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 SPARSEST = 0.95
 

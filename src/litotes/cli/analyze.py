@@ -6,17 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.builtin import located
-from litotes.bundled import BUNDLED
 from litotes.cli.numbers import count
 from litotes.cli.runtimes import add_model
 from litotes.cli.selection import add_where, chosen_texts, parse_where
+from litotes.encoders.bundled import BUNDLED
+from litotes.model.builtin import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litotes.analysis.analysis import Analysis
-    from litotes.analysis.analyze import Analysed
+    from litotes.inside.analysis import Analysis
+    from litotes.inside.analyze import Analysed
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -34,11 +34,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.analysis.analyze import Subject, analyze
-    from litotes.checkpoint import load_model
     from litotes.cli.display import print_json, progress, say
     from litotes.data.sources import load
     from litotes.encoders import pretrained
+    from litotes.inside.analyze import Subject, analyze
+    from litotes.model.checkpoint import load_model
 
     if options.out:
         Path(options.out).mkdir(parents=True, exist_ok=True)  # a folder that cannot be is told before the work, not after
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
-    from litotes.analysis import ANALYSES
-    from litotes.registry import pick
+    from litotes.core.registry import pick
+    from litotes.inside import ANALYSES
 
     if only is None:
         return ANALYSES
@@ -85,10 +85,10 @@ def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
 
 
 def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    from litotes.analysis import ANALYSES
-    from litotes.errors import UserError
-    from litotes.recipe import apply_changes
-    from litotes.registry import check_options
+    from litotes.core.errors import UserError
+    from litotes.core.registry import check_options
+    from litotes.inside import ANALYSES
+    from litotes.training.recipe import apply_changes
 
     found: dict[str, Any] = {}
     apply_changes(found, changes)
@@ -101,10 +101,10 @@ def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
 
 def _write(analysed: Analysed, out: Path) -> None:
     """analysis.json, each figure as SVG with its JSON beside it, and the report that shows them."""
-    from litotes.analysis.report import report_html
-    from litotes.plots.inside import FIGURES
-    from litotes.plots.matrix import rendered
-    from litotes.storage import write_bytes, write_json, write_text
+    from litotes.core.storage import write_bytes, write_json, write_text
+    from litotes.inside.figures import FIGURES
+    from litotes.inside.report import report_html
+    from litotes.report.figure import rendered
 
     pictures = {}
     for name, result in analysed.results.items():

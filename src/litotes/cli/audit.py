@@ -15,9 +15,9 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table, progress
+    from litotes.core.storage import write_json
     from litotes.data.auditing import audit
     from litotes.data.sources import load
-    from litotes.storage import write_json
 
     corpus = load(options.data)
     with progress() as watch:

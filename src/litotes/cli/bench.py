@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.evaluation.bench.lines import Bench, Line
-    from litotes.evaluation.bench.subject import Subject
+    from litotes.bench.subject import Subject
+    from litotes.core.timing import Bench, Line
 
 CONTESTS = ("classify", "latency", "profile", "growth")
 WHAT = (*CONTESTS, "pcgrad", "entmax", "effective", "attention", "train")
@@ -35,10 +35,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from litotes.bench.measure import QUICK, measure
     from litotes.cli.display import print_json, progress, say
+    from litotes.core.storage import write_json
     from litotes.data.sources import load
-    from litotes.evaluation.bench.measure import QUICK, measure
-    from litotes.storage import write_json
 
     what = WHAT if options.what is None else (options.what,)
     more, subject = (QUICK if options.quick else {}) | {"train": _of_train(options)}, _subject(options)
@@ -62,20 +62,20 @@ def run(options: argparse.Namespace) -> None:
 
 def _subject(options: argparse.Namespace) -> Subject | None:
     """Whom contests are about."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     if options.what is not None and options.what not in CONTESTS:
         if options.model or options.pruned:
             raise UserError(f"--model and --pruned belong to {', '.join(CONTESTS)}; bench {options.what} has no such choice.")
         return None
-    from litotes.evaluation.bench.subject import subject_of
+    from litotes.bench.subject import subject_of
 
     return subject_of(*(Path(folder) if folder else None for folder in (options.model, options.pruned)))
 
 
 def _of_train(options: argparse.Namespace) -> dict[str, Any]:
     """The options that the bench of training alone has."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
     from litotes.heads import HEADS
 
     heads = None if options.heads is None else list(HEADS) if options.heads == "all" else options.heads.split(",")
@@ -92,7 +92,7 @@ def _show(name: str, bench: Bench, data: str) -> None:
     for note in bench.notes:
         print(note)
     if name == "train":
-        from litotes.evaluation.bench.train import table_of_heads
+        from litotes.bench.train import table_of_heads
 
         rows = [(head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}") for head, dense, cascade in table_of_heads(bench)]
         print_table(("head", "dense", "cascade", "cascade / dense"), rows, title=f"seconds for {bench.ms_of}")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.batch_predictor import BatchPredictor
-    from litotes.scale.bulk.score import Runner, Scored
+    from litotes.predict.batch_predictor import BatchPredictor
+    from litotes.predict.tables.folder import Runner, Scored
 
 _ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
 
@@ -27,7 +27,7 @@ def add_bulk(parser: argparse.ArgumentParser) -> None:
 
 def check_without(options: argparse.Namespace) -> None:
     """Without --on what belongs to it is a mistake."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     for name in _ONLY_WITH_ON:
         if getattr(options, name):
@@ -38,9 +38,9 @@ def check_without(options: argparse.Namespace) -> None:
 
 def run_bulk(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
-    from litotes.errors import UserError
-    from litotes.scale.bulk.request import ROWS_PER_PART, Request
-    from litotes.scale.bulk.score import score_tables
+    from litotes.core.errors import UserError
+    from litotes.predict.tables.folder import score_tables
+    from litotes.predict.tables.request import ROWS_PER_PART, Request
 
     _check(options)
     request = Request(
@@ -69,7 +69,7 @@ def run_bulk(options: argparse.Namespace) -> None:
 
 
 def _check(options: argparse.Namespace) -> None:
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     if options.file is None or options.out is None:
         raise UserError("--on answers tables in parts: name the table or folder (--file F) and a folder for the answers (--out FOLDER).")
@@ -81,7 +81,7 @@ def _check(options: argparse.Namespace) -> None:
 
 def _asked(options: argparse.Namespace) -> BatchPredictor:
     """On the CPU unless told otherwise, so that every worker computes alike, whatever machine it is on."""
-    from litotes.batch_predictor import BatchPredictor
+    from litotes.predict.batch_predictor import BatchPredictor
     from litotes.scale.crew import threads_each
 
     alone = options.on == "here" and (options.workers or 1) == 1
@@ -90,7 +90,7 @@ def _asked(options: argparse.Namespace) -> BatchPredictor:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from litotes.scale.bulk.score import here, on_ray
+    from litotes.predict.tables.folder import here, on_ray
 
     if options.on == "here":
         return here(options.workers or 1)

@@ -46,13 +46,13 @@ def _counted(options: argparse.Namespace) -> Counted:
     from litotes.data.coverage import WORDS, pieces
     from litotes.encoders.pretrained import load_tokenizer
 
-    return WORDS if options.by == "words" else pieces(load_tokenizer(options.encoder))
+    return WORDS if options.by == "words" else pieces(load_tokenizer(options.encoder).written)
 
 
 def _write(result: Coverage, out: Path) -> None:
-    from litotes.plots.coverage import figure
-    from litotes.plots.matrix import rendered
-    from litotes.storage import write_bytes, write_json
+    from litotes.core.storage import write_bytes, write_json
+    from litotes.data.coverage_figure import figure
+    from litotes.report.figure import rendered
 
     write_json(out / "coverage.json", result.as_json())
     picture = figure(result)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from litotes.progress import Watch
+from litotes.core.progress import Watch
 
 _SECONDS_BETWEEN_LINES = 5.0
 _JOINERS = "\u200c\u200d"

@@ -55,9 +55,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
-    from litotes.plots.matrix import rendered
-    from litotes.plots.reliability import figure
-    from litotes.storage import write_bytes, write_json
+    from litotes.core.storage import write_bytes, write_json
+    from litotes.evaluation.reliability_figure import figure
+    from litotes.report.figure import rendered
 
     write_json(out / "scores.json", content)
     believed = {task: result.reliability() for task, result in judged.items() if not result.task.is_regression}

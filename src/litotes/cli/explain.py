@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.runtimes import add_model
 
 if TYPE_CHECKING:
-    from litotes.analysis.explanation import Explanation
+    from litotes.explain.explanation import Explanation
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -26,10 +26,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.analysis.explain import METHOD, chosen_methods
     from litotes.cli.display import print_json, progress, say
     from litotes.cli.shaded import print_explanation
-    from litotes.predictor import Predictor
+    from litotes.explain.explain import METHOD, chosen_methods
+    from litotes.predict.predictor import Predictor
 
     write = None if options.out is None else writer_of(Path(options.out))  # a wrong name is told before anything is computed
     chosen_methods(options.method or METHOD)
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> None:
 
 def writer_of(out: Path) -> Callable[[Explanation], None]:
     """What writes an explanation to `out`, by the way its name ends."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     writers = {".html": _write_page, ".json": _write_json, ".svg": _write_picture, ".png": _write_picture}
     if out.suffix.lower() not in writers:
@@ -58,21 +58,21 @@ def writer_of(out: Path) -> Callable[[Explanation], None]:
 
 
 def _write_page(explanation: Explanation, out: Path) -> None:
-    from litotes.analysis.why.page import why_html
-    from litotes.storage import write_text
+    from litotes.core.storage import write_text
+    from litotes.explain.page.page import why_html
 
     write_text(out, why_html(explanation))
 
 
 def _write_picture(explanation: Explanation, out: Path) -> None:
-    from litotes.plots.explanation import figure
-    from litotes.plots.matrix import rendered
-    from litotes.storage import write_bytes
+    from litotes.core.storage import write_bytes
+    from litotes.explain.figures.explanation import figure
+    from litotes.report.figure import rendered
 
     write_bytes(out, rendered(figure(explanation), out.suffix.lower()[1:]))
 
 
 def _write_json(explanation: Explanation, out: Path) -> None:
-    from litotes.storage import write_json
+    from litotes.core.storage import write_json
 
     write_json(out, explanation.as_json())

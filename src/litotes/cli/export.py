@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count, percent
 
 if TYPE_CHECKING:
-    from litotes.exporting import Exported
+    from litotes.export.export import Exported
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -24,10 +24,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.builtin import BUILT_IN, located
     from litotes.cli.display import print_json, progress
-    from litotes.errors import UserError
-    from litotes.exporting import export_models, in_copy
+    from litotes.core.errors import UserError
+    from litotes.export.export import export_models, in_copy
+    from litotes.model.builtin import BUILT_IN, located
 
     if options.model in BUILT_IN and options.out is None:
         raise UserError(f"An export is written into the folder of its model, and {options.model} is not yours: copy it by --out FOLDER.")

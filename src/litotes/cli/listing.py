@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _analyses() -> dict[str, str]:
-    from litotes.analysis import ANALYSES
+    from litotes.inside import ANALYSES
 
     return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
 
@@ -56,13 +56,13 @@ def _prunings() -> dict[str, str]:
 
 
 def _methods() -> dict[str, str]:
-    from litotes.analysis.attribution import METHODS
+    from litotes.explain.attribution import METHODS
 
     return {name: _first_line(method) for name, method in METHODS.items()}
 
 
 def _encoders() -> dict[str, str]:
-    from litotes.bundled import BUNDLED
+    from litotes.encoders.bundled import BUNDLED
     from litotes.encoders.families import FAMILIES
 
     others = {"FOLDER": f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"}
@@ -72,7 +72,7 @@ def _encoders() -> dict[str, str]:
 
 
 def _models() -> dict[str, str]:
-    from litotes.builtin import BUILT_IN
+    from litotes.model.builtin import BUILT_IN
 
     return {**BUILT_IN, "FOLDER": "what `litotes train` or `litotes prune` has made"}
 
@@ -86,7 +86,7 @@ def _sources() -> dict[str, str]:
 def _settings() -> dict[str, str]:
     from pydantic import BaseModel
 
-    from litotes.recipe import Recipe
+    from litotes.training.recipe import Recipe
 
     def lines(model: type[BaseModel], prefix: str) -> dict[str, str]:
         found: dict[str, str] = {}
@@ -101,7 +101,7 @@ def _settings() -> dict[str, str]:
 
 
 def _with_options(thing: Callable[..., object]) -> str:
-    from litotes.registry import options_of
+    from litotes.core.registry import options_of
 
     options = ", ".join(f"{name} = {default!r}" for name, default in options_of(thing).items())
     return _first_line(thing) + (f" Options: {options}." if options else "")

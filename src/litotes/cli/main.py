@@ -9,7 +9,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from litotes import __version__
 from litotes.cli import (
     analyze,
     audit,
@@ -29,7 +28,8 @@ from litotes.cli import (
     train,
 )
 from litotes.cli.numbers import seed
-from litotes.errors import UserError
+from litotes.core.errors import UserError
+from litotes.core.version import __version__
 
 COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, export, analyze, audit, coverage, score, submit, serve, bench, listing)
 

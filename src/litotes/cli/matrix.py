@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.evaluation.tables import CrossMatrix
+    from litotes.evaluation.cross_matrix import CrossMatrix
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -23,12 +23,13 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
+    from litotes.core.storage import write_bytes, write_json, write_text
     from litotes.data.sources import load
-    from litotes.evaluation.matrix import cross
-    from litotes.evaluation.report import html_report, in_words
-    from litotes.plots.matrix import figure, rendered
-    from litotes.recipe import read_recipe
-    from litotes.storage import write_bytes, write_json, write_text
+    from litotes.evaluation.matrix_figure import figure
+    from litotes.report.figure import rendered
+    from litotes.study.matrix import cross
+    from litotes.study.matrix_report import html_report, in_words
+    from litotes.training.recipe import read_recipe
 
     recipe = read_recipe(options.recipe, changes=options.set)
     first = recipe.seed if options.seed is None else options.seed

@@ -15,9 +15,9 @@ from litotes.cli.lean_torch import lean_torch
 from litotes.cli.runtimes import add_model, add_runtime, load_predictor
 
 if TYPE_CHECKING:
-    from litotes.flow import Prediction
-    from litotes.predictor import Predictor
-    from litotes.scoring import Table
+    from litotes.core.values import Prediction
+    from litotes.predict.predictor import Predictor
+    from litotes.predict.tables.file import Table
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -35,7 +35,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     if options.pair is not None and options.file is None:
         raise UserError("--pair names a column: give the --file that has it.")
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
     if options.out is None:
         _print(predictions, sys.stdout, options)
         return
-    from litotes.storage import write_text
+    from litotes.core.storage import write_text
 
     written = StringIO()
     _print(predictions, written, options)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
 def _score(predictor: Predictor, options: argparse.Namespace) -> None:
     """A file to a file: of any length, and a stopped one goes on."""
     from litotes.cli.display import progress, say
-    from litotes.scoring import score_table
+    from litotes.predict.tables.file import score_table
 
     with progress() as watch:
         n_rows = score_table(predictor, _table(options), Path(options.out), format=options.format, watch=watch)
@@ -73,13 +73,13 @@ def _score(predictor: Predictor, options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> Table:
-    from litotes.scoring import Table
+    from litotes.predict.tables.file import Table
 
     return Table(options.file, options.column, options.pair)
 
 
 def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     if options.texts:
         yield from options.texts
@@ -94,7 +94,7 @@ def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
 
 def _lines(stream: TextIO) -> Iterator[str]:
     """One text a line; an empty line would put every later answer beside the wrong text."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     n_lines = 0
     for number, line in enumerate(stream, start=1):
@@ -107,7 +107,7 @@ def _lines(stream: TextIO) -> Iterator[str]:
 
 
 def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.Namespace) -> None:
-    from litotes.scoring import FORMATS, as_json
+    from litotes.predict.tables.file import FORMATS, as_json
 
     if options.json:
         json.dump([as_json(prediction) for prediction in predictions], target, ensure_ascii=False, indent=2)

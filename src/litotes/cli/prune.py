@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import chance, count, points, ratios, share
 
 if TYPE_CHECKING:
-    from litotes.pruning import Pruned
+    from litotes.prune import Pruned
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -29,11 +29,11 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
-    from litotes.errors import UserError
-    from litotes.plots.frontier import figure
-    from litotes.plots.matrix import rendered
-    from litotes.pruning import PruneSettings, prune
-    from litotes.storage import write_bytes
+    from litotes.core.errors import UserError
+    from litotes.core.storage import write_bytes
+    from litotes.prune import PruneSettings, prune
+    from litotes.prune.figure import figure
+    from litotes.report.figure import rendered
 
     settings = PruneSettings(
         loss=options.loss,

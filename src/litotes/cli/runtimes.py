@@ -6,10 +6,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litotes.builtin import BUILTIN
+from litotes.model.builtin import BUILTIN
 
 if TYPE_CHECKING:
-    from litotes.predictor import Predictor
+    from litotes.predict.predictor import Predictor
 
 
 def add_runtime(parser: argparse.ArgumentParser) -> None:
@@ -30,10 +30,10 @@ def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
 
 def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list[Predictor]:
     """A predictor for each folder, all run alike, so that they can be compared; what the user should know is said."""
-    from litotes.builtin import located
     from litotes.cli.display import say
-    from litotes.description import folders_of
-    from litotes.predictor import Predictor, chosen_runtime
+    from litotes.model.builtin import located
+    from litotes.model.folder import folders_of
+    from litotes.predict.predictor import Predictor, chosen_runtime
 
     parts = [part for folder in folders for part in folders_of(located(folder))]
     runtime, notes = chosen_runtime(parts, options.device, options.runtime)

@@ -16,8 +16,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, say
+    from litotes.core.storage import write_json
     from litotes.evaluation.shared_task import score_files
-    from litotes.storage import write_json
 
     result = score_files(options.predictions, options.gold, seed=options.seed or 0)
     if options.out:

@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from litotes.errors import UserError
-from litotes.registry import unknown
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
 
 if TYPE_CHECKING:
     from litotes.data.corpus import Corpus

@@ -39,7 +39,7 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # whatever a model folder says, nothing is fetched
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # cores are busy with texts; more threads would only change places
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> None:
 
 def model_folders(given: list[str] | None) -> dict[str, Path]:
     """By name; the name of a folder is its own, and that of a link the link's. None: the built-in model."""
-    from litotes.builtin import BUILTIN, located
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
+    from litotes.model.builtin import BUILTIN, located
     from litotes.service.models import checked_name
 
     folders: dict[str, Path] = {}
@@ -109,7 +109,7 @@ def settings_of(options: argparse.Namespace) -> ServiceSettings:
 
 def _token(file: Path | None) -> str | None:
     """From a file or the environment: the arguments of a process can be read by everybody on the machine."""
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
 
     if file is None:
         return os.environ.get(_TOKEN)  # an empty one is refused: somebody meant to give one

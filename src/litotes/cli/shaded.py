@@ -6,14 +6,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from litotes.analysis.attribution import by_weight
-from litotes.analysis.why.words import segments, unread
 from litotes.cli.display import visible
+from litotes.explain.attribution import by_weight
+from litotes.explain.page.words import segments, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litotes.analysis.explanation import Explanation, Shading
+    from litotes.explain.explanation import Explanation, Shading
 
 FOR, AGAINST = (86, 180, 233), (230, 159, 0)
 """Blue and orange, which colour-blind readers tell apart (Okabe and Ito 2008)."""

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-    from litotes.evaluation.study.page import Pictures
-    from litotes.evaluation.study.plan import Study
-    from litotes.evaluation.study.report import Report
-    from litotes.evaluation.study.results import Panel
-    from litotes.evaluation.study.vocabulary import Vocabulary
-    from litotes.evaluation.tables import MatrixCell
-    from litotes.progress import Watch
-    from litotes.scale.study import Executed
+    from litotes.core.progress import Watch
+    from litotes.evaluation.cross_matrix import MatrixCell
+    from litotes.study.execute import Executed
+    from litotes.study.page import Pictures
+    from litotes.study.plan import Study
+    from litotes.study.report import Report
+    from litotes.study.results import Panel
+    from litotes.study.vocabulary import Vocabulary
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -34,10 +34,10 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
-    from litotes.errors import UserError
-    from litotes.evaluation.study.plan import read_study
-    from litotes.evaluation.study.vocabulary import vocabularies
-    from litotes.scale.study import execute
+    from litotes.core.errors import UserError
+    from litotes.study.execute import execute
+    from litotes.study.plan import read_study
+    from litotes.study.vocabulary import vocabularies
 
     if options.on == "ray" and options.workers != 1:
         raise UserError("--workers is for this machine; on a Ray cluster as many runs work as it has places for. Leave it out.")
@@ -59,11 +59,11 @@ def run(options: argparse.Namespace) -> None:
 
 def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], out: Path, watch: Watch) -> Report:
     """The report and all its files."""
-    from litotes.evaluation.study.page import html
-    from litotes.evaluation.study.report import make_report
-    from litotes.evaluation.study.results import findings
-    from litotes.evaluation.study.timing import timing
-    from litotes.storage import write_json, write_text
+    from litotes.core.storage import write_json, write_text
+    from litotes.study.page import html
+    from litotes.study.report import make_report
+    from litotes.study.results import findings
+    from litotes.study.timing import timing
 
     reasons = {key: str(outcome.error) for key, outcome in executed.failures.items()}
     found = findings(study, executed.jobs, reasons)
@@ -78,9 +78,11 @@ def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], ou
 
 def _pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     """Draws and writes all figures, each as SVG and PNG with its numbers as JSON, and hands them on for the page."""
-    from litotes.evaluation.study.page import Pictures
-    from litotes.evaluation.study.report import panel_json
-    from litotes.plots import coverage, reliability, study
+    from litotes.data import coverage_figure as coverage
+    from litotes.evaluation import reliability_figure as reliability
+    from litotes.study import figure as study
+    from litotes.study.page import Pictures
+    from litotes.study.report import panel_json
 
     drawn = [section for section in report.sections if section.findings.panels]
     confidences = [one for section in drawn for one in section.confidences]
@@ -108,9 +110,9 @@ class _Saver:
 
     def __call__(self, title: str, picture: Figure, content: Any) -> str:
         """The figure's SVG, to stand in a page."""
-        from litotes.article.pieces import inline, slugs
-        from litotes.plots.matrix import rendered
-        from litotes.storage import write_bytes, write_json
+        from litotes.core.storage import write_bytes, write_json
+        from litotes.report.figure import rendered
+        from litotes.report.html import inline, slugs
 
         self.names.append(title)
         name = slugs(self.names)[title]

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _target(options: argparse.Namespace) -> Path:
-    from litotes.errors import UserError
+    from litotes.core.errors import UserError
     from litotes.evaluation.submission import ANSWER
 
     out = Path(options.out or "answer.zip")

@@ -17,8 +17,8 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
-    from litotes.recipe import read_recipe
-    from litotes.run import train
+    from litotes.training.recipe import read_recipe
+    from litotes.training.run import train
 
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from litotes.core.progress import Watch
 from litotes.data.balance import Length, empty_cells, imbalance, lengths, long_texts
 from litotes.data.corpus import Corpus, Count
 from litotes.data.finding import Finding, Keyed, keyed
 from litotes.data.repetition import exact_duplicates, group_leaks, label_conflicts, leaks, near_duplicate_pairs
-from litotes.progress import Watch
 
 CHECKS: tuple[Callable[[Keyed], Iterable[Finding]], ...] = (
     leaks,

@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
-from litotes.errors import UserError
-from litotes.flow import Example
 
 
 def without_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, int]:

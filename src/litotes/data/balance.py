@@ -9,9 +9,9 @@ from itertools import product
 from math import ceil
 from statistics import median
 
+from litotes.core.values import Example
 from litotes.data.corpus import Cell, Corpus, Count, cell_of
 from litotes.data.finding import Finding, Keyed, Severity, shown
-from litotes.flow import Example
 
 RARE = 0.05
 SMALL = 50

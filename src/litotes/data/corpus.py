@@ -10,10 +10,10 @@ from hashlib import sha256
 from typing import Literal
 from unicodedata import normalize
 
+from litotes.core.errors import UserError
+from litotes.core.registry import pick, unknown
+from litotes.core.values import Example, Label, Task
 from litotes.data.splitting import Block, choose, components, fraction
-from litotes.errors import UserError
-from litotes.flow import Example, Label, Task
-from litotes.registry import pick, unknown
 
 SPLITS = ("train", "valid", "test")
 

@@ -17,10 +17,9 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.pieces import PieceTokenizer
-from litotes.errors import UserError
-from litotes.flow import Example
 
 TOP = 1000
 _CHUNK = 512  # texts tokenized at once: a corpus of pieces would fill the memory, their counts do not
@@ -82,9 +81,12 @@ def words(texts: Sequence[str]) -> list[list[str]]:
 WORDS = Counted("words", words)
 
 
-def pieces(tokenizer: PieceTokenizer) -> Counted:
-    """The pieces an encoder reads. All that its vocabulary cannot spell (emoji, say) is one piece, [UNK], to it and here."""
-    return Counted("pieces", tokenizer.written)
+def pieces(written: Callable[[Sequence[str]], Iterable[Sequence[str]]]) -> Counted:
+    """The pieces an encoder reads, as its tokenizer writes them (`PieceTokenizer.written`).
+
+    All that the vocabulary cannot spell (emoji, say) is one piece, [UNK], to the encoder and here.
+    """
+    return Counted("pieces", written)
 
 
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 MAX_CHARS = 1_000_000
 """The longest line and the longest text read: nobody wrote more by hand, so more is a damaged file."""

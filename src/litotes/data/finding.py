@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
+from litotes.core.values import Example, Label
 from litotes.data.corpus import Corpus, example_key
-from litotes.flow import Example, Label
 
 Severity = Literal["error", "warning", "note"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from litotes.core.values import Label
 from litotes.data.finding import Finding, Keyed
 from litotes.data.near_duplicates import THRESHOLD, near_duplicates
-from litotes.flow import Label
 
 _MEND = "Train on what corpus.without_leaks() keeps"
 

@@ -11,9 +11,9 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Any
 
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
 from litotes.data.files import BEGINNING, MAX_CHARS, Start, read_lines, require_file, too_long
-from litotes.errors import UserError
-from litotes.registry import unknown
 
 Record = tuple[int, list[str]]
 """The line a record begins in, and its fields."""

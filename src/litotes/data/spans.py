@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from litotes.core.errors import UserError
 from litotes.data.files import Start, raw_lines, read_lines, require_file
 from litotes.data.rows import DELIMITERS, Row, kind_of, opened_parquet, read_records, read_rows
-from litotes.errors import UserError
 
 
 @dataclass(frozen=True)

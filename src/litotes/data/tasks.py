@@ -1,6 +1,6 @@
 """The two questions litotes asks of a text, and the ways files spell the answers."""
 
-from litotes.flow import Task
+from litotes.core.values import Task
 
 SENTIMENT = Task("sentiment", ("negative", "positive"))
 SENTIMENT_3 = Task("sentiment", ("negative", "neutral", "positive"))

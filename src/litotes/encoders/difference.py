@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 _STEPS, _SIZE = "difference.steps.", "difference.size."
 _MOST = 127

@@ -22,11 +22,12 @@ from litotes.attention.pruning import Seen
 from litotes.attention.rows import Rows
 from litotes.attention.scene import Look, Scene
 from litotes.attention.survivors import Survivors
+from litotes.core.errors import UserError
+from litotes.core.registry import build, pick
+from litotes.encoders.encoding import Encoding
 from litotes.encoders.spec import EncoderSpec
-from litotes.errors import UserError
-from litotes.flow import Batch, Encoding
-from litotes.layout import Layout
-from litotes.registry import build, pick
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
 
 Blocks = list[Tensor | None]
 """Something each row block has one of, or has not."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from litotes.core.errors import UserError
+from litotes.core.registry import pick
 from litotes.encoders.spec import EncoderSpec
-from litotes.errors import UserError
-from litotes.registry import pick
 
 
 @dataclass(frozen=True)

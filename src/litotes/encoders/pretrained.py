@@ -14,15 +14,15 @@ from typing import Any
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from litotes.bundled import BUNDLED, bundled_folder, bundled_weights
-from litotes.data.pieces import PieceTokenizer
+from litotes.core.errors import UserError, reason_of
+from litotes.core.registry import unknown
+from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import check_fits, fill, read_tensors, taken_apart, weight_files
-from litotes.errors import UserError, reason_of
-from litotes.registry import unknown
-from litotes.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.text.tokenizer import PieceTokenizer
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
 _HUB_FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
-from litotes.errors import UserError
 
 
 def rebuilt(encoder: Encoder, **choices: Any) -> Encoder:

@@ -12,10 +12,10 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, weight_names
 from litotes.encoders.spec import EncoderSpec
-from litotes.errors import UserError
 
 _MOST_LAYERS = 1000  # some families use a layer's weights again
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch, unwatched
+from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.corpus import Corpus
-from litotes.errors import UserError
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
-from litotes.flow import Answer, Example, Prediction, Task
-from litotes.predictor import Predictor
-from litotes.progress import Watch, unwatched
+from litotes.predict.predictor import Predictor
 
 _CHUNK = 256
 AnyScores = Scores | RegressionScores

@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import stdtrit
 
-from litotes.counting import Counts, Floats, classes_of, macro_f1
-from litotes.evaluation.patterns import Patterns, in_parts, patterns
+from litotes.core.counts import Counts, Floats, classes_of, macro_f1
+from litotes.evaluation.answer_patterns import Patterns, in_parts, patterns
 from litotes.evaluation.scores import N_RESAMPLES, interval
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from litotes.core.errors import UserError
+from litotes.core.values import Task
 from litotes.data.corpus import Corpus
-from litotes.errors import UserError
 from litotes.evaluation.evaluate import Judged, by_cell
 from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
-from litotes.flow import Task
 
 
 @dataclass(frozen=True)

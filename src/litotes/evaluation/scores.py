@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from litotes.counting import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
-from litotes.flow import Task
+from litotes.core.counts import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
+from litotes.core.values import Task
 
 N_RESAMPLES = 2000
 

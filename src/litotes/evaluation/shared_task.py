@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.counting import Floats, classes_of, macro_f1
+from litotes.core.counts import Floats, classes_of, macro_f1
+from litotes.core.errors import UserError
 from litotes.data.rows import Row, read_records, require_columns, tabulated
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.errors import UserError
 from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
 
 TASKS = (SENTIMENT, SARCASM)

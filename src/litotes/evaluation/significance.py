@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from litotes.counting import Counts, Floats, macro_f1
-from litotes.errors import UserError
+from litotes.core.counts import Counts, Floats, macro_f1
+from litotes.core.errors import UserError
+from litotes.evaluation.answer_patterns import Patterns, in_parts, patterns
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widened
-from litotes.evaluation.patterns import Patterns, in_parts, patterns
 from litotes.evaluation.scores import interval
 
 N_PERMUTATIONS = 10_000

@@ -12,15 +12,15 @@ from io import BytesIO, StringIO
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch, unwatched
+from litotes.core.storage import write_bytes
+from litotes.core.values import Prediction
 from litotes.data.rows import Row
 from litotes.data.sources import options_of
 from litotes.data.sources.besstie import told
-from litotes.errors import UserError
 from litotes.evaluation.shared_task import COLUMNS, PLACES, TASKS, VARIETIES, read_wide
-from litotes.flow import Prediction
-from litotes.predictor import Predictor
-from litotes.progress import Watch, unwatched
-from litotes.storage import write_bytes
+from litotes.predict.predictor import Predictor
 
 ANSWER = "answer.csv"
 _CHUNK = 256

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
-from litotes.flow import Encoding
+from litotes.encoders.encoding import Encoding
 from litotes.heads.head import Head
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from litotes.flow import Encoding
+from litotes.encoders.encoding import Encoding
 from litotes.heads.head import Head
 from litotes.heads.pooling import mean_by_text
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 
 class Convolution(Head):

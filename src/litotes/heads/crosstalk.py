@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from litotes.errors import UserError
-from litotes.flow import Encoding
+from litotes.core.errors import UserError
+from litotes.encoders.encoding import Encoding
 from litotes.heads.convolution import neighbours
 from litotes.heads.head import JointHead
 from litotes.heads.pooling import mean_by_text

@@ -8,7 +8,7 @@ from typing import ClassVar, Self
 
 from torch import Tensor, nn
 
-from litotes.flow import Encoding
+from litotes.encoders.encoding import Encoding
 
 
 class Head(nn.Module, ABC):

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from litotes.flow import Encoding
+from litotes.encoders.encoding import Encoding
 from litotes.heads.head import Head
 
 

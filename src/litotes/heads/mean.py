@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from litotes.flow import Encoding
+from litotes.encoders.encoding import Encoding
 from litotes.heads.head import Head
 from litotes.heads.pooling import mean_by_text
 

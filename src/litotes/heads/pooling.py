@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from litotes.layout import Layout
+from litotes.text.layout import Layout
 
 
 def mean_by_text(packed: Tensor, layout: Layout) -> Tensor:

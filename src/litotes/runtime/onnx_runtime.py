@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.calibration import Calibration
-from litotes.data.pieces import Pieces, PieceTokenizer
-from litotes.description import DESCRIPTION, read_description
-from litotes.errors import UserError
-from litotes.flow import Task
-from litotes.runtime.contents import FILE
-from litotes.runtime.onnx_session import OnnxSession
-from litotes.runtime.processor import n_cores, this_processor
+from litotes.core.errors import UserError
+from litotes.core.processor import n_cores, this_processor
+from litotes.core.values import Task
+from litotes.model.calibration import Calibration
+from litotes.model.folder import DESCRIPTION, read_description
+from litotes.runtime.onnx.file_format import FILE
+from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime
 from litotes.runtime.workers import Workers
+from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 if TYPE_CHECKING:
-    from litotes.checkpoint import Model
+    from litotes.model.checkpoint import Model
 
 
 class OnnxRuntime(Runtime):
@@ -51,7 +51,7 @@ class OnnxRuntime(Runtime):
     def in_torch(self) -> Runtime:
         import torch
 
-        from litotes.checkpoint import load_model
+        from litotes.model.checkpoint import load_model
         from litotes.runtime.torch_runtime import TorchRuntime
 
         if self._in_torch is None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.calibration import Calibration
-from litotes.data.pieces import Pieces, PieceTokenizer
-from litotes.flow import Task
+from litotes.core.values import Task
+from litotes.model.calibration import Calibration
+from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 if TYPE_CHECKING:
-    from litotes.checkpoint import Model
+    from litotes.model.checkpoint import Model
 
 
 class Runtime(ABC):

@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from litotes.answering import logits_of
-from litotes.checkpoint import Model
-from litotes.data.pieces import Pieces
+from litotes.model.answering import logits_of
+from litotes.model.checkpoint import Model
 from litotes.runtime.runtime import Runtime
+from litotes.text.tokenizer import Pieces
 
 
 class TorchRuntime(Runtime):

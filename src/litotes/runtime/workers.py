@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.data.pieces import Pieces
-from litotes.runtime.onnx_session import OnnxSession
+from litotes.runtime.onnx.session import OnnxSession
+from litotes.text.tokenizer import Pieces
 
 MOST_TEXTS, MOST_PIECES = 16, 256
 """In a group of several: enough to share the reading of the weights. Beyond it products run no faster and rows leave the cache."""

@@ -10,8 +10,8 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Generic
 
-from litotes.errors import Stopped
-from litotes.progress import Watch
+from litotes.core.errors import Stopped
+from litotes.core.progress import Watch
 from litotes.scale.outcomes import Job, Outcome, Tally, Work
 from litotes.scale.worker import Worker
 

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from litotes.errors import UserError
-from litotes.progress import Watch
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch
 from litotes.scale.crew import in_workers
 from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt
 

@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from litotes.errors import Stopped, UserError
-from litotes.progress import Watch, unwatched
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch, unwatched
 from litotes.scale.crew import GRACE_SECONDS
 from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt, in_one_sentence
 

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
-from litotes.errors import Stopped, UserError
-from litotes.progress import Watch, unwatched
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch, unwatched
 from litotes.scale.on_ray import N_RETRIES, SHARED_FOLDER, cluster, is_local, n_places
 from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt, in_one_sentence
 

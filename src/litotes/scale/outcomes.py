@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from litotes.errors import Stopped, UserError
-from litotes.progress import Watch
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch
 
 Job = TypeVar("Job")
 Work = Callable[[Job, Watch], None]

@@ -20,8 +20,8 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from litotes.errors import Stopped
-from litotes.progress import unwatched
+from litotes.core.errors import Stopped
+from litotes.core.progress import unwatched
 from litotes.scale.outcomes import Job, Outcome, Work, attempt
 
 STOPPED = 143

@@ -9,14 +9,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from litotes import __version__
-from litotes.analysis.attribution import METHODS
-from litotes.analysis.explain import METHOD
-from litotes.analysis.word_maps import word_maps
-from litotes.errors import UserError
-from litotes.predictor import Predictor
-from litotes.progress import Watch
-from litotes.scoring import as_json
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch
+from litotes.core.version import __version__
+from litotes.explain.attribution import METHODS
+from litotes.explain.explain import METHOD
+from litotes.explain.word_maps import word_maps
+from litotes.predict.predictor import Predictor
+from litotes.predict.tables.file import as_json
 from litotes.service.batcher import Full
 from litotes.service.described import described
 from litotes.service.exchange import Exchange

@@ -12,7 +12,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
-from litotes import __version__
+from litotes.core.version import __version__
 from litotes.service.api import api_routes
 from litotes.service.described import description
 from litotes.service.guard import Guard

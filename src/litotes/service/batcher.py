@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
-from litotes.flow import Prediction
-from litotes.predictor import Predictor
+from litotes.core.values import Prediction
+from litotes.predict.predictor import Predictor
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
 from litotes.service.threads import Computing

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
-from litotes.progress import Watch
+from litotes.core.progress import Watch
 from litotes.service.batcher import Full
 from litotes.service.threads import Computing
 

@@ -9,7 +9,7 @@ import struct
 import sys
 from contextlib import suppress
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 _SO_ATTACH_FILTER = 26
 

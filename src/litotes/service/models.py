@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from litotes.errors import UserError
-from litotes.predictor import Predictor
+from litotes.core.errors import UserError
+from litotes.predict.predictor import Predictor
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.service.problems import Refusal
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from litotes.analysis.attribution import METHODS
+from litotes.explain.attribution import METHODS
 from litotes.service.problems import Refusal
 from litotes.service.settings import ServiceSettings
 

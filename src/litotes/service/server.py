@@ -24,7 +24,7 @@ from typing import cast
 import uvicorn
 from fastapi import FastAPI
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 from litotes.service.listening import sentence_of, turn_newcomers_away
 from litotes.service.logs import ToLog
 from litotes.service.protocol import MOST_CONNECTIONS, GuardedProtocol

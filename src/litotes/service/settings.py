@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 

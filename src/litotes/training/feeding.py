@@ -12,11 +12,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from litotes.classifier import Classifier
-from litotes.data.packing import TextSet, by_budget
-from litotes.errors import UserError
-from litotes.layout import Layout
-from litotes.progress import Watch, unwatched
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch, unwatched
+from litotes.model.classifier import Classifier
+from litotes.text.layout import Layout
+from litotes.text.packing import TextSet, by_budget
 
 
 class Feeder(Protocol):

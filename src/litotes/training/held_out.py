@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from litotes.calibration import Calibration, fit
-from litotes.classifier import Classifier
-from litotes.counting import confusion, macro_f1, pearson
-from litotes.flow import MISSING, Task
+from litotes.core.counts import confusion, macro_f1, pearson
+from litotes.core.values import MISSING, Task
+from litotes.model.calibration import Calibration, fit
+from litotes.model.classifier import Classifier
 from litotes.training.feeding import Feeder, all_logits
 
 

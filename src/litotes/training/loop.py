@@ -18,11 +18,11 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from litotes.classifier import Classifier
-from litotes.errors import Stopped, UserError
-from litotes.progress import Watch, unwatched
-from litotes.registry import pick
-from litotes.storage import write_text
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch, unwatched
+from litotes.core.registry import pick
+from litotes.core.storage import write_text
+from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import Feeder
 from litotes.training.groups import GROUP_LOSSES, TaskBatch

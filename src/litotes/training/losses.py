@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.flow import MISSING, Task
+from litotes.core.values import MISSING, Task
 
 
 def class_weights(targets: Tensor, task: Task) -> Tensor:

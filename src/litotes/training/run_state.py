@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.storage import clear_staged, is_whole, remove_folder, write_folder
+from litotes.core.storage import clear_staged, is_whole, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from litotes.classifier import Classifier
+from litotes.model.classifier import Classifier
 from litotes.training.feeding import Feeder
 
 BATCH = 32

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from litotes.errors import UserError
+from litotes.core.errors import UserError
 
 Track = Callable[[int, Mapping[str, float]], None]
 

@@ -12,12 +12,12 @@ import torch
 from page_server import Opens, Server
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
-from litotes.checkpoint import Model
-from litotes.classifier import Classifier
+from litotes.core.values import Task
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.flow import Task
-from litotes.predictor import Predictor
+from litotes.model.checkpoint import Model
+from litotes.model.classifier import Classifier
+from litotes.predict.predictor import Predictor
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]

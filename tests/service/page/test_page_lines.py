@@ -12,7 +12,7 @@ from pathlib import Path
 from page_server import Opens
 from playwright.sync_api import Page, Route, expect
 
-from litotes.predictor import Predictor
+from litotes.predict.predictor import Predictor
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 RISKY = ['=SUM(A1:A9) "tea", bad', "+tea", "-tea", "@tea", "\ttea"]

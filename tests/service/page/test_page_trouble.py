@@ -8,7 +8,7 @@ import pytest
 from page_server import Opens, Server
 from playwright.sync_api import expect
 
-from litotes.predictor import Predictor
+from litotes.predict.predictor import Predictor
 
 
 def test_a_text_too_long_says_by_how_much(open_page: Opens) -> None:

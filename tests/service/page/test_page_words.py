@@ -8,8 +8,8 @@ import pytest
 from page_server import Opens
 from playwright.sync_api import Page, expect
 
-from litotes.analysis.word_maps import word_maps
-from litotes.predictor import Predictor
+from litotes.explain.word_maps import word_maps
+from litotes.predict.predictor import Predictor
 
 TEXT = "Oh great, the queue is not bad. I love it, and the tea!"
 LONG = "the tea is bad and the queue is great, " * 12

@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import unquote
 
+from litotes.core.errors import UserError
+from litotes.core.registry import pick, unknown
 from litotes.data.corpus import Corpus, joined
 from litotes.data.sources import besstie, bicodemix, glue, hub, irony, isarcasm, sampler, table, twitter, vader
-from litotes.errors import UserError
-from litotes.registry import pick, unknown
 
 
 @dataclass(frozen=True)

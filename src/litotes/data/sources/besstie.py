@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import SPLITS, Corpus
 from litotes.data.files import files_in, require_file
 from litotes.data.rows import Row, read_rows, require_columns
 from litotes.data.sources.options import choice, given
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.errors import UserError
-from litotes.flow import Example
 
 OPTIONS = {
     "split": "train, valid or test: the split of a single file whose name does not say it",

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
 from litotes.data.files import file_or_only
 from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import choice, given
 from litotes.data.splitting import hashed_split
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
-from litotes.errors import UserError
-from litotes.flow import Example
 
 OPTIONS = {
     "lang": "en (default), my, cm (code-mixed) or all",

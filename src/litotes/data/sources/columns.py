@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
 from litotes.data.rows import Row
 from litotes.data.sources.options import choice
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
-from litotes.errors import UserError
-from litotes.flow import Example, Label, Task
 
 COLUMN_OPTIONS = {
     "text": "column of the texts (text)",

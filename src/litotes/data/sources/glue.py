@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
 from litotes.data.files import files_in
 from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import given
 from litotes.data.tasks import SENTIMENT
-from litotes.errors import UserError
-from litotes.flow import Example, Label, Task
 
 _FILES = {"train": "train.tsv", "valid": "dev.tsv"}  # the official test files are unlabelled
 _ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
 from litotes.data.corpus import Corpus
 from litotes.data.rows import Row, as_text, require_columns
 from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
 from litotes.data.sources.options import given
 from litotes.data.splitting import SPLIT_WORDS
-from litotes.errors import UserError
-from litotes.registry import unknown
 
 OPTIONS = {
     **COLUMN_OPTIONS,

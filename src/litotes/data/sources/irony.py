@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.files import files_in
 from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import given
 from litotes.data.tasks import SARCASM, SPELLINGS
-from litotes.errors import UserError
-from litotes.flow import Example
 
 _FILES = {"train": "train.csv", "valid": "val.csv", "test": "test.csv"}
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.files import files_in
 from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import choice, given
 from litotes.data.tasks import SARCASM, SPELLINGS
-from litotes.errors import UserError
-from litotes.flow import Example
 
 OPTIONS = {"rephrased": "yes: what the authors say they meant comes with the sarcastic tweets, as literal texts of training (no)"}
 

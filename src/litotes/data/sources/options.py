@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from math import inf, nan
 from pathlib import Path
 
-from litotes.errors import UserError
-from litotes.registry import unknown
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
 
 
 def choice(options: Mapping[str, str], name: str, known: Sequence[str]) -> str:

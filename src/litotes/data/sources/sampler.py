@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
 from litotes.data.rows import Row, read_rows
 from litotes.data.splitting import hashed_split
 from litotes.data.tasks import SARCASM, SENTIMENT
-from litotes.flow import Example
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
 from litotes.data.files import file_or_only
 from litotes.data.rows import Row, read_records, require_columns, tabulated
 from litotes.data.sources.options import given, whole_number
 from litotes.data.splitting import components, hashed_split
 from litotes.data.tasks import SENTIMENT
-from litotes.errors import UserError
-from litotes.flow import Example
 
 OPTIONS = {"min_words": "leave shorter texts out (40)"}
 

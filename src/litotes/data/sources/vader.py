@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
 from litotes.data.files import files_in
 from litotes.data.rows import Row, read_records, tabulated
 from litotes.data.sources.options import given, number
 from litotes.data.splitting import components, hashed_split
 from litotes.data.tasks import SENTIMENT
-from litotes.errors import UserError
-from litotes.flow import Example
 
 OPTIONS = {"least": "leave out texts whose mean rating is nearer to 0 than this (0.5): people did not agree on a side"}
 

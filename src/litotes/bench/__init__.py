@@ -1,0 +1,31 @@
+"""What can be measured side by side. A new bench is one file and one line in `BENCHES`, or in `CONTESTS`."""
+
+from collections.abc import Callable
+
+from litotes.bench.attention import attention
+from litotes.bench.classify import classify
+from litotes.bench.effective import effective
+from litotes.bench.entmax import entmax
+from litotes.bench.growth import growth
+from litotes.bench.latency import latency
+from litotes.bench.pcgrad import pcgrad
+from litotes.bench.profile import profile
+from litotes.bench.train import train
+from litotes.core.timing import Bench
+
+CONTESTS: dict[str, Callable[..., Bench]] = {
+    "classify": classify,
+    "latency": latency,
+    "profile": profile,
+    "growth": growth,
+}
+"""From texts to answers, by all who take part (contest.py)."""
+
+BENCHES: dict[str, Callable[..., Bench]] = {
+    "pcgrad": pcgrad,
+    "entmax": entmax,
+    "effective": effective,
+    "attention": attention,
+    "train": train,
+}
+"""Parts of the work, each with opponents of its own, from texts."""

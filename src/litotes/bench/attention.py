@@ -1,0 +1,72 @@
+"""attention: what pruning saves of inference, pieces to hidden states. Hugging Face padded, litotes packed: dense, cascade, learned.
+
+Each line is compared with Hugging Face and, apart from that, with our own dense encoder: what packing gains is no merit of pruning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from litotes.bench import hugging_face
+from litotes.core.progress import Watch, unwatched
+from litotes.core.timing import Bench, Way, take_turns
+from litotes.encoders import pretrained
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.reshaping import rebuilt
+from litotes.prune.cost import flops
+from litotes.text.batch import Batch
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
+
+BATCH = 32
+PADDED = "hf-padded-32"
+COMPARED = {"dense": "none", "cascade": "cascade", "learned": "learned"}
+"""Names of lines and the prunings they stand for, each as it is without options: cascade with its authors' schedule."""
+READERS = {"": False, "-linear": True}
+"""How names end, and whether first pieces alone are read: by a head such as mean, which wants all pieces, or by the head linear."""
+
+
+def attention(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+    """All texts in batches of 32 as they come; tokenizing, packing and padding are not timed."""
+    loaded = pretrained.load(encoder)
+    pieces = loaded.tokenizer.encode(texts)
+    parts = [pieces[start : start + BATCH] for start in range(0, len(pieces), BATCH)]
+    ways: dict[str, Way] = {}
+    left_out = {}
+    try:
+        ways[PADDED] = _padded(encoder, loaded.encoder, parts)
+    except ImportError:
+        left_out[PADDED] = "transformers"
+    ways |= _packed(loaded.encoder, parts)
+    with torch.inference_mode():
+        lines = take_turns("attention", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch)
+    return Bench(PADDED, lines, left_out)
+
+
+def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Way:
+    reference = hugging_face.encoder_of(name)
+    batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
+    lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
+    return Way(lambda _: [reference(**batch) for batch in batches], against=(), flops=flops(encoder, lengths).total)
+
+
+def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Way]:
+    batches = [pack(part) for part in parts]
+    encoders = {name: rebuilt(encoder, pruning=pruning) for name, pruning in COMPARED.items()}
+    return {
+        f"litotes-{name}{ending}": _way(own, batches, firsts_only=firsts_only, rivals=_rivals(name, ending))
+        for ending, firsts_only in READERS.items()
+        for name, own in encoders.items()
+    }
+
+
+def _way(encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, rivals: tuple[str, ...]) -> Way:
+    lengths = [length for batch in batches for length in batch.layout.lengths]
+    cost = flops(encoder, lengths, firsts_only=firsts_only)
+    return Way(lambda _: [encoder(batch, firsts_only=firsts_only) for batch in batches], against=rivals, flops=cost.total)
+
+
+def _rivals(name: str, ending: str) -> tuple[str, ...]:
+    return (PADDED,) if name == "dense" else (PADDED, f"litotes-dense{ending}")

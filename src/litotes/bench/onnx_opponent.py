@@ -1,0 +1,79 @@
+"""The opponent on our own ground: the `transformers` model in ONNX Runtime, as people export it, float32 and int8.
+
+Traced by `torch.onnx.export` (its older path: the file is a tenth faster here than that of the newer one, and needs no further
+package), quantised by `onnxruntime.quantization.quantize_dynamic` with its own settings. Texts may be padded; one text needs none.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from litotes.bench.asking import Logits
+from litotes.bench.hugging_face import Opponent
+from litotes.text.tokenizer import Pieces
+
+INPUTS = ("input_ids", "attention_mask")
+ALL_TASKS = "all tasks"
+OPSET = 17
+
+
+def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
+    """The two files by precision."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    files = {precision: folder / f"opponent-{precision}.onnx" for precision in ("float32", "int8")}
+    example = torch.ones(2, 7, dtype=torch.long)  # (text, piece), both of any size in the file
+    axes = {name: {0: "text", 1: "piece"} for name in INPUTS} | {"logits": {0: "text"}}
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")  # that the older path is old, and of what a trace cannot see
+        torch.onnx.export(
+            opponent,
+            (example, example),
+            str(files["float32"]),
+            input_names=list(INPUTS),
+            output_names=["logits"],
+            dynamic_axes=axes,
+            opset_version=OPSET,
+            dynamo=False,
+        )
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # advice about a preparation that does not go through with this graph
+    try:
+        quantize_dynamic(files["float32"], files["int8"], weight_type=QuantType.QInt8)
+    finally:
+        logging.disable(before)
+    return files
+
+
+class OpponentSession:
+    """A session over one of the files: what `runtime.workers` asks of a session, so that our scheduling can be given to it."""
+
+    def __init__(self, file: Path, *, n_threads: int, padding_piece: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._padding_piece = padding_piece
+        self.n_outputs = {ALL_TASKS: self._session.get_outputs()[0].shape[1]}
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, Logits]:
+        """The logits of all tasks side by side, (text, class); texts of different lengths are padded."""
+        return {ALL_TASKS: self._session.run(["logits"], _feeds(texts, self._padding_piece))[0]}
+
+
+def _feeds(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Any]:
+    """Pieces filled up to the longest text, and which of them are real; both (text, longest)."""
+    lengths = [len(text.ids) for text in texts]
+    pieces = np.full((len(texts), max(lengths)), padding_piece, dtype=np.int64)
+    live = np.zeros_like(pieces)
+    for place, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+        pieces[place, :length], live[place, :length] = text.ids, 1
+    return dict(zip(INPUTS, (pieces, live), strict=True))

@@ -1,0 +1,1 @@
+"""What every other package rests on: errors, tables of names, progress, files, the machine, and the values that flow."""

@@ -1,0 +1,73 @@
+"""Tables of named choices are plain dicts; this is the one way to look a name up in them."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from inspect import signature
+from types import UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from litotes.core.errors import UserError
+
+Entry = TypeVar("Entry")  # Python 3.11 has no `def pick[Entry]`
+
+
+def pick(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
+    """The entry called `name`; a wrong name is answered with the nearest one and the whole list."""
+    if name not in table:
+        raise UserError(unknown(name, table, kind))
+    return table[name]
+
+
+def unknown(name: str, known: Iterable[str], kind: str) -> str:
+    """The sentence for a name that is not there."""
+    names = sorted(known)
+    nearest = get_close_matches(name, names, n=1, cutoff=0.5)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    return f"There is no {kind} {name!r}.{hint} Known: {', '.join(names)}."
+
+
+def build(table: Mapping[str, Callable[..., Entry]], name: str, kind: str, *fixed: object, options: Mapping[str, Any]) -> Entry:
+    """The entry called `name`, made with its options: the keyword-only arguments of its class."""
+    check_options(table, name, kind, options)
+    return table[name](*fixed, **options)
+
+
+def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Mapping[str, Any]) -> None:
+    """Tells a wrong name, an option the entry does not have, or a value of another type than the option's."""
+    entry = pick(table, name, kind)
+    known = options_of(entry)
+    for option, value in options.items():
+        if option not in known:
+            hint = unknown(option, known, f"option of the {kind} {name!r} called") if known else f"The {kind} {name!r} has no options."
+            raise UserError(hint)
+        _check_type(entry, f"{option} of the {kind} {name!r}", option, value)
+
+
+def _check_type(entry: Callable[..., object], what: str, option: str, value: object) -> None:
+    hint = get_type_hints(getattr(entry, "__init__", entry)).get(option, Any)
+    if _is_just(value, hint):
+        return
+    from pydantic import TypeAdapter, ValidationError  # takes a moment; a good model and `litotes --help` do without
+
+    try:
+        TypeAdapter(hint).validate_python(value, strict=True)
+    except ValidationError as error:
+        raise UserError(f"{what} = {value!r}: {error.errors(include_url=False)[0]['msg']}.") from error
+
+
+def _is_just(value: object, hint: Any) -> bool:
+    """Whether the value is of this very type, as far as that can be seen at once."""
+    kind, inside = get_origin(hint), get_args(hint)
+    if kind is Literal:
+        return isinstance(value, str) and value in inside
+    if kind in (list, Sequence):
+        return isinstance(value, list) and all(_is_just(one, inside[0]) for one in value)
+    if kind in (Union, UnionType):
+        return any(_is_just(value, one) for one in inside)
+    return isinstance(hint, type) and type(value) is hint
+
+
+def options_of(entry: Callable[..., object]) -> dict[str, Any]:
+    """The options an entry of a table can be made with, and their defaults."""
+    parameters = signature(entry).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}

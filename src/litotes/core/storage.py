@@ -1,0 +1,173 @@
+"""Files that are whole or not there: staged beside their place, flushed to disk, then renamed.
+
+A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a whole folder from the rest of a crash.
+A folder that is written for hours is locked meanwhile, so that a second process cannot write into it as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from litotes.core.errors import UserError
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+MANIFEST = "manifest.json"
+LOCK = ".lock"
+_STAGED = ".staged-"
+_FAR = 1 << 30  # Windows locks bytes, not files: one far behind the text, which stays readable
+
+
+def sha256_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_bytes(file: Path, content: bytes, *, writer: str = "") -> None:
+    """Replaces the file in one step. writer: a name of its own for each of several processes that may write it at the same time."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    staged = file.with_name(f"{_STAGED}{writer}{file.name}")
+    try:
+        staged.write_bytes(content)
+        _flush(staged)
+        staged.replace(file)
+    finally:
+        staged.unlink(missing_ok=True)
+    _flush(file.parent)
+
+
+def write_text(file: Path, content: str) -> None:
+    write_bytes(file, content.encode())
+
+
+def write_json(file: Path, content: Any) -> None:
+    write_text(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Makes a folder whose files `fill` writes; it appears under its name only when all of it is on disk."""
+    staged = folder.with_name(f"{_STAGED}{folder.name}")
+    shutil.rmtree(staged, ignore_errors=True)
+    staged.mkdir(parents=True)
+    fill(staged)
+    hashes = {path.name: sha256_of(path) for path in sorted(staged.iterdir())}
+    (staged / MANIFEST).write_text(json.dumps(hashes, indent=2), "utf-8")
+    for path in staged.iterdir():
+        _flush(path)
+    _flush(staged)
+    staged.rename(folder)
+    _flush(folder.parent)
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether every file of the manifest is there with the content it was written with."""
+    try:
+        hashes = json.loads((folder / MANIFEST).read_text("utf-8"))
+        return bool(hashes) and all(sha256_of(folder / name) == sha256 for name, sha256 in hashes.items())
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def remove_folder(folder: Path) -> None:
+    """Deletes a folder so that a crash half-way never leaves a part of it under its name."""
+    doomed = folder.with_name(f"{_STAGED}{folder.name}")
+    shutil.rmtree(doomed, ignore_errors=True)
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def clear_staged(parent: Path) -> None:
+    """Takes away what an earlier crash left half-written."""
+    for path in parent.glob(f"{_STAGED}*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def is_staged(path: Path) -> bool:
+    """Whether this is the half of a file or folder on its way to its place."""
+    return path.name.startswith(_STAGED)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Keeps every other process that asks for the same lock out of a folder, which is made if need be.
+
+    The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however that ends. The file is removed
+    while the lock is still held, and whoever gets a lock looks whether its file is still the one under that name: a removal and a
+    newcomer cannot cross. (Windows removes no open file; there it is removed afterwards.)
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise UserError(f"{folder} is a file; --out needs a folder.") from error
+    file = folder / LOCK
+    descriptor = _lock(file)
+    try:
+        yield
+    finally:
+        if sys.platform != "win32":
+            file.unlink(missing_ok=True)
+        os.close(descriptor)
+        if sys.platform == "win32":
+            with suppress(OSError):  # opened by another process meanwhile
+                file.unlink()
+
+
+def _lock(file: Path) -> int:
+    """The open, locked file; its text says who holds it."""
+    while True:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _ask_for_lock(descriptor, file.parent)
+            is_in_place = os.path.samestat(os.fstat(descriptor), file.stat())
+        except FileNotFoundError:  # removed by the holder before, between our opening and our locking it
+            is_in_place = False
+        except BaseException:
+            os.close(descriptor)
+            raise
+        if is_in_place:
+            os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+            os.write(descriptor, f"PID {os.getpid()} on {platform.node()}".encode())
+            return descriptor
+        os.close(descriptor)
+
+
+def _ask_for_lock(descriptor: int, folder: Path) -> None:
+    try:
+        if sys.platform == "win32":
+            os.lseek(descriptor, _FAR, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError) as error:
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        holder = os.read(descriptor, 200).decode(errors="replace") or "just started"
+        raise UserError(f"{folder} is being written by another process ({holder}). Wait for it, or choose another --out.") from error
+    except OSError as error:
+        raise UserError(f"{folder} cannot be locked ({error.strerror}). Choose an --out on another file system.") from error
+
+
+def _flush(path: Path) -> None:
+    """Asks the system to put a file (or a folder's list of names) onto the disk."""
+    if path.is_dir() and os.name == "nt":
+        return  # Windows cannot flush folders
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes only what may be written
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,63 @@
+"""What flows between the stages: frozen values, nothing kept between calls.
+
+source → Example → Batch → Encoding → logits → Prediction
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+Label = str | float
+
+MISSING = -100
+"""Target of a text that carries no label for a task; such texts add nothing to that task's loss."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question asked of a text: the words it may be answered with, or none of them when the answer is a number."""
+
+    name: str
+    labels: tuple[str, ...]
+
+    @property
+    def is_regression(self) -> bool:
+        return not self.labels
+
+    @property
+    def n_outputs(self) -> int:
+        return len(self.labels) or 1
+
+
+@dataclass(frozen=True)
+class Example:
+    """One text (or a pair of texts) with the labels somebody gave it.
+
+    `group` names what must not be torn apart by a split beside the text itself (paraphrases of one tweet, say).
+    """
+
+    text: str
+    labels: Mapping[str, Label]
+    pair: str | None = None
+    variety: str | None = None
+    source: str | None = None
+    split: str = "train"
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A task's answer for one text: the label and its probability; for a regression the number and None."""
+
+    label: Label
+    probability: float | None
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """All answers for one text, and whether the text had to be cut to the encoder's length."""
+
+    text: str
+    answers: Mapping[str, Answer]
+    truncated: bool

@@ -1,0 +1,107 @@
+"""Tables of scores: a row is what models were trained on (or how), a column what they were tested on.
+
+With several seeds a cell is the mean over the seeds, and its interval covers both the choice of texts (bootstrap) and the choice of
+seeds (Student's t, which is wide for few of them; `intervals.py`). With one seed it covers the choice of texts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from litotes.core.counts import Counts, confusion, macro_f1
+from litotes.evaluation.intervals import mean_interval
+from litotes.evaluation.scores import constant
+
+
+@dataclass(frozen=True)
+class MatrixCell:
+    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval and the majority line of the tested texts."""
+
+    trained_on: str
+    tested_on: str
+    n: int
+    macro_f1: float
+    interval: tuple[float, float]
+    majority: float
+    by_seed: tuple[float, ...]
+    n_collapsed: int
+
+
+@dataclass(frozen=True)
+class CrossMatrix:
+    """One task's table, cells row by row; a cell whose run failed is not there. `axis` says what the columns are."""
+
+    task: str
+    axis: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[MatrixCell, ...]
+
+    def find(self, row: str, column: str) -> MatrixCell | None:
+        return next((cell for cell in self.cells if (cell.trained_on, cell.tested_on) == (row, column)), None)
+
+    def cell(self, row: str, column: str) -> MatrixCell:
+        """The cell that is known to be there."""
+        found = self.find(row, column)
+        assert found is not None
+        return found
+
+    @property
+    def mean(self) -> float:
+        """Mean of all cells."""
+        return _mean([cell.macro_f1 for cell in self.cells])
+
+    @property
+    def at_home(self) -> float | None:
+        """Mean of the cells tested where they were trained; None where rows are something else than columns."""
+        return self._mean_where(home=True)
+
+    @property
+    def elsewhere(self) -> float | None:
+        """Mean of the others."""
+        return self._mean_where(home=False)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"mean": self.mean, "at_home": self.at_home, "elsewhere": self.elsewhere}
+
+    def _mean_where(self, *, home: bool) -> float | None:
+        if not set(self.rows) & set(self.columns):
+            return None
+        values = [cell.macro_f1 for cell in self.cells if (cell.trained_on == cell.tested_on) == home]
+        return _mean(values) if values else None
+
+
+def make_cell(trained_on: str, tested_on: str, gold: Counts, predicted: Counts, n_classes: int, *, seed: int = 0) -> MatrixCell:
+    """The cell of one or several models' answers. gold (text,), predicted (seed, text)"""
+    counts = np.stack([confusion(gold, row, n_classes) for row in predicted])
+    by_seed = macro_f1(counts)
+    several_classes = (counts[0].sum(1) > 0).sum() > 1
+    return MatrixCell(
+        trained_on=trained_on,
+        tested_on=tested_on,
+        n=len(gold),
+        macro_f1=float(by_seed.mean()),
+        interval=mean_interval(gold, predicted, n_classes, seed=seed),
+        majority=float(macro_f1(constant(counts[0].sum(1)))),
+        by_seed=tuple(float(value) for value in by_seed),
+        n_collapsed=int(sum(several_classes and len(set(row)) == 1 for row in predicted.tolist())),
+    )
+
+
+def collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
+    """A loud word for every cell with models that give one answer to everything."""
+    return [
+        f"COLLAPSED: {'' if matrix.at_home is None else 'trained on '}{cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
+        f"{cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their score is that of a constant."
+        for matrix in matrices
+        for cell in matrix.cells
+        if cell.n_collapsed
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")

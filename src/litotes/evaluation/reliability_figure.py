@@ -1,0 +1,62 @@
+"""Reliability diagrams: how often a model is right against how sure it says it is, with the number of texts below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from litotes.evaluation.reliability import Reliability
+from litotes.report.figure import BAR, GAP, INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def draw(result: Reliability, ax: Axes, *, title: str) -> None:
+    """Draws the diagram into given axes: bars for the share right, hatched up (too sure) or down (too unsure) to the mean confidence."""
+    for one in result.bins:
+        x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
+        ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
+        ax.bar(x, gap, width, one.right, fill=False, edgecolor=GAP, hatch="////", linewidth=0.6, label="gap to confidence")
+        ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
+    ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1)
+    ax.set_ylabel("share right")
+    ax.set_title(f"{title}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})", fontsize=11, parse_math=False)
+    _plain(ax)
+
+
+def draw_counts(result: Reliability, ax: Axes) -> None:
+    """Draws how many texts each bin holds: a bar that few texts stand behind means little."""
+    for one in result.bins:
+        x = (one.low + one.high) / 2
+        ax.bar(x, one.n, width=one.high - one.low, color="#BBBBBB", edgecolor=INK, linewidth=0.6)
+        ax.text(x, one.n, str(one.n), ha="center", va="bottom", fontsize=7)
+    ax.set_xlim(0, 1)
+    ax.set_ylim(0, 1.35 * max(one.n for one in result.bins))  # room for the numbers
+    ax.set_yticks([])
+    ax.set_xlabel("confidence")
+    ax.set_ylabel("texts")
+    _plain(ax)
+
+
+def figure(results: Mapping[str, Reliability]) -> Figure:
+    """The diagrams side by side, each under its name: {"before": …, "after": …}."""
+    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+
+    picture = Figure(figsize=(4.4 * len(results), 4.8), layout="constrained")
+    axes = picture.subplots(2, len(results), squeeze=False, sharex=True, height_ratios=(4, 1))
+    for (name, result), ax, counts_ax in zip(results.items(), *axes, strict=True):
+        draw(result, ax, title=name)
+        draw_counts(result, counts_ax)
+    handles, labels = axes[0][0].get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
+    picture.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False, fontsize=8)
+    return picture
+
+
+def _plain(ax: Axes) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)

@@ -1,0 +1,34 @@
+"""How much each word counts for an answer. A new method is one file and one line in `METHODS`."""
+
+from typing import cast
+
+from litotes.explain.attribution.attention import Effective, Standard, ValueNorm
+from litotes.explain.attribution.gradients import GradientInput, IntegratedGradients
+from litotes.explain.attribution.method import Method, Weighed, by_weight
+from litotes.explain.attribution.question import Question
+from litotes.explain.attribution.removal import Occlusion, Random
+from litotes.explain.attribution.rollout import Rollout
+
+METHODS: dict[str, type[Method]] = {
+    "occlusion": Occlusion,
+    "integrated_gradients": IntegratedGradients,
+    "gradient_input": GradientInput,
+    "effective": Effective,
+    "standard": Standard,
+    "value_norm": ValueNorm,
+    "rollout": Rollout,
+    "random": Random,
+}
+
+CONTROL = "random"
+"""What every other method has to beat."""
+
+__all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed", "by_weight", "weighed_by"]
+
+
+def weighed_by(name: str, question: Question) -> Weighed:
+    """What the method called `name` says with its own defaults; worked out once for all analyses that ask about the same answer."""
+    known, key = question.observation.known, (name, question.task.name, question.label)
+    if key not in known:
+        known[key] = METHODS[name]().weigh(question)
+    return cast(Weighed, known[key])

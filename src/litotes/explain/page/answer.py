@@ -1,0 +1,54 @@
+"""The first part of the page: the answer and how sure the model is of it."""
+
+from __future__ import annotations
+
+from litotes.core.harmless import markup
+from litotes.core.values import Answer
+from litotes.explain.explanation import Explanation
+
+
+def answer_html(explanation: Explanation) -> str:
+    """A sentence, a bar for every label, a line about the other tasks."""
+    parts = [f'<p class="answer"><bdi>{markup(in_words(explanation.answer))}</bdi></p>', *_notes(explanation)]
+    if explanation.probabilities:
+        bars = "".join(_bar(label, share, label == explanation.answer.label) for label, share in explanation.probabilities.items())
+        parts.append(f'<table class="bars"><caption>How sure, label by label</caption><tbody>{bars}</tbody></table>')
+    others = [f"{name}: {in_words(answer)}" for name, answer in explanation.answers.items() if name != explanation.task]
+    if others:
+        parts.append(f"<p>The model also says: {markup('; '.join(others))}.</p>")
+    return "\n".join(parts)
+
+
+def in_words(answer: Answer) -> str:
+    """`sarcastic, 87 % sure`; a regression's number as it is."""
+    if answer.probability is None:
+        return f"{answer.label:.3g}" if isinstance(answer.label, float) else str(answer.label)
+    return f"{answer.label}, {_share_in_words(answer.probability)} sure"
+
+
+def _share_in_words(share: float) -> str:
+    """No model is certain, whatever floating point says."""
+    return "over 99 %" if share >= 0.995 else f"{share * 100:.0f} %"
+
+
+def _notes(explanation: Explanation) -> list[str]:
+    answer, shares = explanation.answer, explanation.probabilities
+    notes = []
+    if answer.probability is None:
+        notes.append("This task is answered with a number; there is no label to be sure of.")
+    elif shares and max(shares.values()) > shares.get(str(answer.label), 1.0):
+        notes.append("Another label is more probable; a threshold that was fitted on held-out texts decided for this one.")
+    if explanation.read.pieces.truncated:
+        n_pieces = len(explanation.read.written)
+        notes.append(f"The text is longer than the model can read: it saw {n_pieces} pieces, and not what is in italics below.")
+    return [f'<p class="note">{markup(note)}</p>' for note in notes]
+
+
+def _bar(label: str, share: float, is_answer: bool) -> str:
+    """Lengths are attributes of a drawing: the page's policy allows no styles beside its own."""
+    drawing = (
+        f'<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true"><rect class="whole" width="100" height="6"/>'
+        f'<rect class="part" width="{share * 100:.2f}" height="6"/></svg>'
+    )
+    row = ' class="chosen"' if is_answer else ""
+    return f'<tr{row}><th scope="row" dir="auto">{markup(label)}</th><td class="number">{share * 100:.1f} %</td><td>{drawing}</td></tr>'

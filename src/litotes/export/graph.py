@@ -1,0 +1,181 @@
+"""A tiny writer of ONNX graphs: operators are added one by one and are known by the name of what they give.
+
+    graph = Graph()
+    with graph.part("feed_forward"):
+        wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
+        back = graph.add("Relu", wide)
+
+Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where time goes. Constants that are equal are
+kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.errors import UserError
+from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
+
+_TYPE_NUMBERS: dict[type[np.generic], int] = {np.float32: 1, np.int64: 7, np.bool_: 9, np.float64: 11}
+"""How ONNX numbers types (TensorProto.DataType)."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output of a graph: its name, its type and its shape, in which a word is a size that varies."""
+
+    name: str
+    dtype: type[np.generic]
+    shape: tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator. An attribute that is a Graph is the body of a loop."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    name: str
+    attributes: Mapping[str, Any]
+
+
+class Graph:
+    """Operators in the order they run, and the constants they read."""
+
+    def __init__(self, outer: Graph | None = None) -> None:
+        self.nodes: list[Node] = []
+        self.outer = outer
+        self.inputs: list[Value] = []
+        self.outputs: list[Value] = []
+        self.constants: dict[str, NDArray[Any]] = {}
+        self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._numbers: Iterator[int] = count() if outer is None else outer._numbers  # names inside a body differ from those outside
+        self._part: str = "" if outer is None else outer._part
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Nodes added inside belong to this part of the model."""
+        before, self._part = self._part, name
+        try:
+            yield
+        finally:
+            self._part = before
+
+    def add(self, op: str, *inputs: str, **attributes: Any) -> str:
+        """An operator with one output; gives the output's name. An input that is left out is an empty name."""
+        return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
+
+    def add_several(self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any) -> list[str]:
+        """An operator with several outputs. Those that are unused are not computed and have no name."""
+        number = next(self._numbers)
+        names = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        outputs = ["" if place in unused else name for place, name in enumerate(names)]
+        self.nodes.append(Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes))
+        return outputs
+
+    def add_as(self, name: str, op: str, *inputs: str, **attributes: Any) -> str:
+        """The same with a name of one's own for the output: those of the whole graph."""
+        self.nodes.append(Node(op, inputs, (name,), f"{self._part}/{op}_{next(self._numbers)}", attributes))
+        return name
+
+    def constant(self, values: Any) -> str:
+        """The name of a constant tensor. numpy's own types stay what they are; give float32 where float32 is meant."""
+        if self.outer is not None:
+            return self.outer.constant(values)
+        array = np.asarray(values, order="C")
+        key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
+        if key not in self._names:
+            self._names[key] = f"constant_{len(self._names)}"
+            self.constants[self._names[key]] = array
+        return self._names[key]
+
+    def ints(self, *values: int) -> str:
+        """A vector of whole numbers: axes, shapes, places."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def number(self, value: float) -> str:
+        """A float32 that broadcasts."""
+        return self.constant(np.float32(value))
+
+    # A few operators everybody needs.
+
+    def reshape(self, values: str, *shape: int) -> str:
+        """-1: what is left; 0: as it was."""
+        return self.add("Reshape", values, self.ints(*shape))
+
+    def between(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
+        """values[start:end] along an axis; start and end name vectors of one whole number."""
+        return self.add("Slice", values, start, end, self.ints(axis))
+
+    def cast(self, values: str, dtype: type[np.generic]) -> str:
+        return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
+
+    def pick(self, values: str, places: str, *, axis: int = 0) -> str:
+        return self.add("Gather", values, places, axis=axis)
+
+    def total(self, values: str, *axes: int, keep: bool = False) -> str:
+        """The sum along some axes."""
+        return self.add("ReduceSum", values, self.ints(*axes), keepdims=int(keep))
+
+    def body(self) -> Graph:
+        """A graph for the inside of a loop: it may read everything that is already there."""
+        return Graph(self)
+
+
+def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
+    """The file's content. facts: what it says about itself (`metadata_props`)."""
+    onnx = _onnx()
+    model = onnx.helper.make_model(
+        _graph_proto(graph, "litotes"),
+        opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)],
+        ir_version=IR_VERSION,
+        producer_name=PRODUCER,
+    )
+    onnx.helper.set_model_props(model, dict(facts))
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _graph_proto(graph: Graph, name: str) -> Any:
+    onnx = _onnx()
+    nodes = [
+        onnx.helper.make_node(
+            node.op,
+            node.inputs,
+            node.outputs,
+            name=node.name,
+            domain=_domain_of(node.op),
+            **{key: _graph_proto(value, key) if isinstance(value, Graph) else value for key, value in node.attributes.items()},
+        )
+        for node in graph.nodes
+    ]
+    constants = [onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()]
+    return onnx.helper.make_graph(nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants)
+
+
+def _domain_of(op: str) -> str:
+    for domain, operators in OPERATORS.items():
+        if op in operators:
+            return domain
+    raise ValueError(f"no file with the operator {op} would be run: add it to OPERATORS")
+
+
+def _value_protos(values: Sequence[Value]) -> list[Any]:
+    return [_onnx().helper.make_tensor_value_info(value.name, _TYPE_NUMBERS[value.dtype], value.shape) for value in values]
+
+
+def _onnx() -> Any:
+    try:
+        import onnx
+    except ImportError as error:
+        raise UserError("Writing an ONNX file needs the package onnx: `pip install litotes[onnx]`.") from error
+    return onnx

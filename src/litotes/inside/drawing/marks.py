@@ -1,0 +1,132 @@
+"""Means with their intervals as marks: along the layers, or one below the other under their names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from litotes.inside.drawing.sheet import LETTER
+from litotes.inside.running import Number
+from litotes.report.figure import INK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one kind of thing is told from others: by colour, by the form of its mark, and by whether that is filled, for print in grey."""
+
+    colour: str
+    marker: str = "o"
+    filled: bool = True
+    dash: str = "-"
+
+    @property
+    def fill(self) -> str:
+        return self.colour if self.filled else "white"
+
+
+STANDARD, EFFECTIVE, PLAIN = Look("#009E73"), Look("#0072B2", "s", filled=False, dash="--"), Look(INK)
+"""Green and blue as in Sun and Marasović 2021, from the palette of Okabe and Ito."""
+
+KINDS: Mapping[str, Look] = {"standard": STANDARD, "effective": EFFECTIVE}
+
+_LONGEST = 20  # letters of a name; what is longer is cut, and written out in the tables
+
+_APART = 0.16  # of a place on the axis, between marks that belong to the same place
+
+
+@dataclass(frozen=True)
+class Series:
+    """Means along an axis with half of their intervals; None where nothing could be measured."""
+
+    values: Sequence[Number]
+    half_widths: Sequence[Number]
+    look: Look = PLAIN
+
+
+@dataclass(frozen=True)
+class Marked:
+    """A mean under its name, with its interval where there is one. note: stands behind the name."""
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None = None
+    note: str = ""
+
+    @property
+    def label(self) -> str:
+        """The name as it can be drawn: cut where it is long, and without characters that would turn or break the line."""
+        plain_name = "".join(letter if letter.isprintable() else "▯" for letter in self.name)
+        cut = plain_name if len(plain_name) <= _LONGEST else f"{plain_name[: _LONGEST - 1]}…"
+        return f"{cut} ({self.note})" if self.note else cut
+
+
+def along(series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24) -> None:
+    """Draws each series at 1, 2, … (layers, attention heads), a little beside one another.
+
+    joined: by a line. most_numbers: that fit below the axes; where there are more places, every second or third is numbered.
+    """
+    for number, (name, one) in enumerate(series.items()):
+        shift = (number - (len(series) - 1) / 2) * _APART
+        places = [place + 1 + shift for place in range(len(one.values))]
+        bars = ax.errorbar(
+            places,
+            [_plain(value) for value in one.values],
+            yerr=[0.0 if width is None else width for width in one.half_widths],
+            color=one.look.colour,
+            marker=one.look.marker,
+            linestyle=one.look.dash if joined else "none",
+            elinewidth=1.2,
+            capsize=2,
+        )
+        bars.lines[0].set(markersize=4.5, markerfacecolor=one.look.fill, linewidth=1)
+        bars.set_label(name)
+    n_places = max(len(one.values) for one in series.values())
+    ax.set_xlim(0.4, n_places + 0.6)
+    ax.set_xticks(range(1, n_places + 1, math.ceil(n_places / most_numbers)))
+    plain(ax)
+
+
+def height_of(n_marks: int) -> float:
+    """Inches of a chart with so many names below one another, with its title and its axis."""
+    return 0.19 * n_marks + 0.95
+
+
+def room_for(marks: Sequence[Marked]) -> float:
+    """Inches that the names take on the left."""
+    return LETTER * max(len(one.label) for one in marks) + 0.15
+
+
+def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
+    """Draws the means one below the other, the first on top, each beside its name."""
+    for place, one in enumerate(marks):
+        if one.interval is not None:
+            ax.plot(one.interval, [place, place], color=look.colour, linewidth=1.4)
+        ax.plot([one.value], [place], look.marker, color=look.colour, markersize=5, markerfacecolor=look.fill)
+    ax.set_yticks(range(len(marks)), [one.label for one in marks], parse_math=False)
+    ax.set_ylim(len(marks) - 0.4, -0.6)
+    ax.locator_params(axis="x", nbins=5)
+    ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
+    ax.set_axisbelow(True)
+    plain(ax)
+
+
+def legend_above(ax: Axes) -> None:
+    """Names of the series outside of the axes, where they cover nothing."""
+    handles, labels = ax.get_legend_handles_labels()
+    ax.legend(handles, labels, frameon=False, fontsize=8, ncols=len(labels), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+
+
+def plain(ax: Axes) -> None:
+    """Small letters, and no frame where there is no axis."""
+    ax.tick_params(labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _plain(value: Number) -> float:
+    return math.nan if value is None else value

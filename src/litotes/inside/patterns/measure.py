@@ -1,0 +1,120 @@
+"""patterns: how often a map shows each of five patterns. Kovaleva et al. 2019, arXiv 1908.08593, §4.1; Sun and Marasović 2021, table 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from litotes.attention.scene import View
+from litotes.explain.observation import KINDS, Observation
+from litotes.inside.analysis import Analysis, Result
+from litotes.inside.patterns import CLASSES, by_rules, classify
+from litotes.inside.running import Number, Running, Table, number, numbers, table
+from litotes.model.checkpoint import Model
+
+Shares = dict[str, Number]
+
+
+@dataclass(frozen=True)
+class PatternShares(Result):
+    """Shares of all maps of a text, means over texts, {standard, effective: {pattern: share}}, as the network sees them.
+
+    half_width: half of the 95 % interval over texts. by_layer: {kind: (layer, pattern)}, patterns in the order of `classes`.
+    difference, difference_half_width: effective less standard on the same texts, {pattern: share}.
+    agreement: the share of maps on which written rules say the same as the network, {kind: share}, on one map of every text.
+    sure: the mean probability the network gives its answers, {kind: probability}.
+    """
+
+    classes: tuple[str, ...]
+    shares: dict[str, Shares]
+    half_width: dict[str, Shares]
+    by_layer: dict[str, Table]
+    difference: Shares
+    difference_half_width: Shares
+    agreement: Shares
+    sure: Shares
+
+    def findings(self) -> tuple[str, ...]:
+        said = [f"{kind.capitalize()} maps: {_listed(self.shares[kind])}." for kind in KINDS]
+        moved = [
+            f"{'more' if change > 0 else 'fewer'} {name} ({100 * change:+.1f} ± {100 * (self.difference_half_width[name] or 0):.1f} points)"
+            for name, change in self.difference.items()
+            if change is not None and abs(change) > (self.difference_half_width[name] or math.inf)
+        ]
+        same = "No pattern is told apart between standard and effective attention."
+        said.append(f"Against standard attention, effective attention shows {', '.join(moved)}." if moved else same)
+        said.append(f"Written rules agree with the network on {100 * (self.agreement['standard'] or 0):.0f} % of the standard maps.")
+        return tuple(said)
+
+
+class PatternsAnalysis(Analysis):
+    """Which of five patterns the maps show (vertical, diagonal, both, block, heterogeneous)."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.by_layer = {kind: Running(self.n_layers, len(CLASSES)) for kind in KINDS}
+        self.shares = {kind: Running(len(CLASSES)) for kind in KINDS}
+        self.difference = Running(len(CLASSES))
+        self.agreement = {kind: Running() for kind in KINDS}
+        self.sure = {kind: Running() for kind in KINDS}
+        self.n_texts = 0
+
+    def add(self, observation: Observation) -> None:
+        """Every map counts alike; a text is the unit of the intervals, for its maps are not independent."""
+        shares = {kind: self._add(kind, observation, maps) for kind, maps in observation.maps.items()}
+        self.difference.add(shares["effective"] - shares["standard"])
+        self.n_texts += 1
+
+    def _add(self, kind: str, observation: Observation, maps: Sequence[Tensor]) -> Tensor:
+        probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]  # per layer (attention_head, class)
+        answers = [layer.argmax(-1) for layer in probabilities]
+        counts = torch.stack([torch.bincount(layer, minlength=len(CLASSES)) for layer in answers]).double()  # (layer, class)
+        self.by_layer[kind].add(counts / counts.sum(-1, keepdim=True))
+        shares = counts.sum(0) / counts.sum()
+        self.shares[kind].add(shares)
+        self.sure[kind].add(torch.cat(probabilities).amax(-1).mean())
+        layer, head = self._spot_check(observation)
+        view = observation.layers[layer]
+        ruled = by_rules(maps[layer][head].double().cpu(), segments_of(view, observation))
+        self.agreement[kind].add(float(ruled == tuple(CLASSES)[int(answers[layer][head])]))
+        return shares
+
+    def _spot_check(self, observation: Observation) -> tuple[int, int]:
+        """One map of the text, whichever its pieces point at: rules are slow, and one a text tells enough."""
+        place = sum(observation.read.pieces.ids)  # any number that hangs on the text alone
+        layer = place % self.n_layers
+        return layer, (place // self.n_layers) % len(observation.layers[layer].heads)
+
+    def result(self) -> PatternShares:
+        names = tuple(CLASSES)
+        return PatternShares(
+            n_texts=self.n_texts,
+            classes=names,
+            shares={kind: _named(names, running.mean) for kind, running in self.shares.items()},
+            half_width={kind: _named(names, running.half_width) for kind, running in self.shares.items()},
+            by_layer={kind: table(running.mean) for kind, running in self.by_layer.items()},
+            difference=_named(names, self.difference.mean),
+            difference_half_width=_named(names, self.difference.half_width),
+            agreement={kind: number(running.mean) for kind, running in self.agreement.items()},
+            sure={kind: number(running.mean) for kind, running in self.sure.items()},
+        )
+
+
+def segments_of(view: View, observation: Observation) -> Tensor | None:
+    """Which text of a pair each piece still there belongs to, (piece,); None where there is no pair. A fused piece goes with the first."""
+    if not any(word.is_pair for word in observation.read.words):
+        return None
+    first_of_pair = min(word.pieces[0] for word in observation.read.words if word.is_pair)  # RoBERTa's type ids do not tell the two apart
+    return (view.origin.cpu() >= first_of_pair).long()
+
+
+def _named(names: Sequence[str], values: Tensor) -> Shares:
+    return dict(zip(names, numbers(values), strict=True))
+
+
+def _listed(shares: Shares) -> str:
+    return ", ".join(f"{name} {100 * (share or 0):.1f} %" for name, share in shares.items())

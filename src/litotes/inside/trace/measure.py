@@ -1,0 +1,91 @@
+"""trace: which pieces and attention heads left at which layer. Nespolo et al., "Figurative Language Understanding", appendix D."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import torch
+
+from litotes.explain.observation import Observation
+from litotes.explain.trace import trace_of
+from litotes.inside.analysis import Analysis, Result
+from litotes.inside.running import Number, Running, Table, numbers, table
+from litotes.model.checkpoint import Model
+
+FEWEST = 5
+"""A word must occur this often before its mean says anything."""
+
+N_WORDS = 15
+"""How many of the words that leave first and of those that stay longest are told."""
+
+
+@dataclass(frozen=True)
+class WordStay:
+    """A word and the share of the layers it is there for, the mean over its occurrences."""
+
+    word: str
+    share: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Traces(Result):
+    """kept: the share of a text's pieces whose keys and values each layer sees, with half of its 95 % interval over texts.
+
+    heads: the share of texts that use an attention head. (layer, attention_head)
+    first_to_leave, last_to_leave: words (in lower case) by the share of the layers they are there for.
+    """
+
+    kept: tuple[Number, ...]
+    kept_half_width: tuple[Number, ...]
+    heads: Table
+    first_to_leave: tuple[WordStay, ...]
+    last_to_leave: tuple[WordStay, ...]
+
+    def findings(self) -> tuple[str, ...]:
+        last = self.kept[-1]
+        if last == 1.0 and all(share == 1.0 for row in self.heads for share in row):
+            return ("Nothing leaves: every layer sees all pieces, with all attention heads.",)
+        said = [f"The last layer sees {last:.0%} of the pieces."] if last is not None else []
+        if self.first_to_leave and last != 1.0:
+            early, late = (", ".join(word.word for word in words[:6]) for words in (self.first_to_leave, self.last_to_leave))
+            said.append(f"First to leave: {early}. Last: {late}.")
+        return tuple(said)
+
+
+class TraceAnalysis(Analysis):
+    """Which pieces and attention heads left at which layer of a pruned model."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.kept = Running(self.n_layers)
+        self.heads = Running(self.n_layers, self.n_attention_heads)
+        self.stays: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+        self.n_texts = 0
+
+    def add(self, observation: Observation) -> None:
+        self.n_texts += 1
+        trace = trace_of(observation)
+        n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]  # that see each piece
+        self.kept.add(torch.tensor([sum(row) / len(row) for row in trace.seen]))
+        used = torch.zeros(self.n_layers, self.n_attention_heads)
+        for layer, heads in enumerate(trace.heads):
+            used[layer, list(heads)] = 1.0
+        self.heads.add(used)
+        for word in observation.read.words:
+            entry = self.stays[word.written.casefold()]
+            entry[0] += 1
+            entry[1] += max(n_layers[piece] for piece in word.pieces) / self.n_layers
+
+    def result(self) -> Traces:
+        known = [WordStay(word, total / n, int(n)) for word, (n, total) in self.stays.items() if n >= FEWEST]
+        by_stay = sorted(known, key=lambda word: (word.share, word.word))
+        return Traces(
+            n_texts=self.n_texts,
+            kept=numbers(self.kept.mean),
+            kept_half_width=numbers(self.kept.half_width),
+            heads=table(self.heads.mean),
+            first_to_leave=tuple(by_stay[:N_WORDS]),
+            last_to_leave=tuple(by_stay[::-1][:N_WORDS]),
+        )

@@ -1,0 +1,1 @@
+"""A classifier and the folder it lives in: weights, tokenizer, calibration, card."""

@@ -1,0 +1,61 @@
+"""An encoder with a classification head for every task."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from litotes.attention.scene import Look
+from litotes.core.errors import UserError
+from litotes.core.registry import pick
+from litotes.core.values import Task
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.encoding import Encoding
+from litotes.heads import HEADS
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+
+
+class Classifier(nn.Module):
+    """Batch → logits{task: (text, class)}. All tasks share the encoder."""
+
+    def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
+        super().__init__()
+        for task in tasks:
+            if not is_task_name(task.name):
+                raise UserError(f"A task cannot be called {task.name!r}. Choose another name of letters, digits, - and _.")
+        self.tasks = {task.name: task for task in tasks}
+        self.head_name, self.dropout = head, dropout
+        self.encoder = encoder
+        kind = pick(HEADS, head, "head")
+        self.heads = kind.for_tasks(encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout)
+        self.firsts_only = kind.firsts_only
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.encoder.device
+
+    def forward(self, batch: Batch, *, look: Look | None = None) -> dict[str, Tensor]:
+        return self.read(self.encoder(batch, firsts_only=self.firsts_only, look=look))
+
+    def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
+        """The same from hidden states (piece, width) that `layer` layers have already seen."""
+        return self.read(self.encoder.walk(hidden, layout, start=layer, firsts_only=self.firsts_only))
+
+    def read(self, encoding: Encoding) -> dict[str, Tensor]:
+        return self.heads(encoding)
+
+
+def is_task_name(name: str) -> bool:
+    """Whether a task may be called so: its name becomes a column beside NAME_probability, a part of weight names, a folder's name."""
+    is_taken = name in ("text", "truncated") or name.endswith("_probability") or hasattr(nn.ModuleDict(), name)
+    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and not is_taken
+
+
+def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:
+    """Tasks as a model folder writes them: {name: [label words]}."""
+    return [Task(name, tuple(labels)) for name, labels in tasks.items()]

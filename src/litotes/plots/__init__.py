@@ -1,1 +1,0 @@
-"""Pictures of results; matplotlib is imported where one is drawn."""

@@ -1,0 +1,47 @@
+"""An article as one HTML file that needs nothing else: on a screen of any width, light or dark, and on A4."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from litotes.core.version import __version__
+from litotes.report.html import items, slugs
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of the page with its entry in the table of contents. body: HTML."""
+
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Article:
+    """What an article says, first things first.
+
+    lead: one line below the title. abstract: what was found, in sentences. sources: where all its numbers are.
+    """
+
+    title: str
+    lead: str
+    abstract: tuple[str, ...]
+    parts: tuple[Part, ...]
+    sources: str
+
+
+def page(article: Article) -> str:
+    """The whole page."""
+    template = Template(files("litotes.report").joinpath("article.html").read_text("utf-8"))
+    places = slugs([part.title for part in article.parts])
+    return template.substitute(
+        name=escape(article.title),
+        lead=escape(article.lead),
+        abstract=items(article.abstract),
+        contents="".join(f'<li><a href="#part-{places[part.title]}">{escape(part.title)}</a></li>' for part in article.parts),
+        parts="\n".join(f'<h2 id="part-{places[part.title]}">{escape(part.title)}</h2>\n{part.body}' for part in article.parts),
+        closing=escape(f"Written by litotes {__version__}. {article.sources}"),
+    )

@@ -1,0 +1,27 @@
+"""What an exported file is called, what its inputs are called, and what it says about itself. Nothing here needs torch."""
+
+FILE = "model.onnx"
+NOTE = "export.json"
+"""Written beside the file when it is whole, with its sha256."""
+PRODUCER = "litotes"
+PIECES, SEGMENTS = "pieces", "segments"
+HASH_OF = "sha256 of "
+"""Begins the facts that say which files of a model folder the file was made from."""
+MOST_ROUNDS = 30
+"""Of a loop in the file: `attention.simplex.MOST_ROUNDS`, which needs torch."""
+OPSET = 23
+"""The first with an operator for attention (ONNX 1.18)."""
+IR_VERSION = 11
+MICROSOFT = "com.microsoft"
+"""The domain of ONNX Runtime's own operators: documented in its ContribOperators.md and there on every processor."""
+OPERATORS: dict[str, frozenset[str]] = {
+    "": frozenset({
+        "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand",
+        "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max",
+        "Min", "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
+        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK",
+        "Transpose", "Unsqueeze", "Where",
+    }),
+    MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
+}  # fmt: skip
+"""All that is ever written, by domain: a file with any other operator is not ours and is not run (file_check.py)."""

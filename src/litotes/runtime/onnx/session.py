@@ -1,0 +1,82 @@
+"""Runs an exported model: pieces of texts of one length in, logits out. Needs onnxruntime, not torch, so it is there at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.errors import UserError, reason_of
+from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
+from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
+from litotes.runtime.onnx.folder_check import checked_folder
+from litotes.text.tokenizer import Pieces
+
+
+class OnnxSession:
+    """An ONNX Runtime session over one file. facts: what the file says about itself."""
+
+    def __init__(self, session: Any, file: CheckedFile) -> None:
+        self._session, self.facts, self.sha256 = session, file.facts, file.sha256
+        self.n_outputs = {task: len(labels) or 1 for task, labels in tasks_of(file.facts).items()}
+        """By task: its labels, or one number."""
+        self.tasks = tuple(self.n_outputs)
+        self.max_pieces = int(file.facts["max_pieces"])
+
+    @classmethod
+    def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
+        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to other sessions."""
+        return cls.of(checked_file(path), n_threads)
+
+    @classmethod
+    def of_folder(cls, folder: Path, n_threads: int = 1) -> OnnxSession:
+        """The export of a model folder; one made from other files than those beside it is refused."""
+        return cls.of(checked_folder(folder), n_threads)
+
+    @classmethod
+    def of(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
+        """The bytes that were checked are those that are run."""
+        runtime = _onnxruntime()
+        options = runtime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.log_severity_level = 4  # its errors become our sentence; nobody wants them on the terminal as well
+        options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
+        try:
+            return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file)
+        except Exception as error:  # the library's errors have no common class
+            raise UserError(
+                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)}). Export the model again, or install "
+                "the newest: `pip install -U litotes[onnx]`."
+            ) from error
+
+    def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """The logits of every task for one text, or for several of equal length, (text, class): each as if it were alone."""
+        lengths = sorted({len(pieces.ids) for pieces in group})
+        if len(lengths) != 1:
+            raise UserError(f"A group is one text or several of equal length; this one has texts of {lengths} pieces. Sort them by length.")
+        if not 1 <= lengths[0] <= self.max_pieces:
+            raise UserError(f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the model's own tokenizer.")
+        feeds = {
+            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
+            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
+        }
+        names = [f"{task}.logits" for task in self.tasks]
+        try:
+            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+        except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
+            raise UserError(f"The exported model cannot read this text ({_reason(error)}). Export the model again.") from error
+
+
+def _reason(error: Exception) -> str:
+    return reason_of(error)[:MOST_LETTERS]
+
+
+def _onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise UserError("Running an exported model needs the package onnxruntime: `pip install litotes[onnx]`.") from error
+    return onnxruntime

@@ -1,0 +1,206 @@
+"""The study file: what is trained, what it is tested on, what is set side by side.
+
+    name = "Two heads"                                # a study
+    seeds = 3
+    [sources]                                         # names for corpora, so that a path is written once
+    besstie = "besstie:data/besstie"
+    [recipe.data]                                     # what all runs share: a recipe
+    source = "besstie"
+    [[experiment]]                                    # a table or several: what differs
+    name = "Reddit sentiment"
+    set = { "data.tasks" = ["sentiment"] }
+    grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }
+    rows = "data.where.variety"                       # one table per head, a row per variety
+    compare = "model.head"                            # every head against the first one, text by text
+    test = [{ by = "variety" }]                       # the columns
+
+Every combination of the grid is a run per seed. A run is known by the hash of its resolved recipe and of the texts it reads, so the
+same run in two experiments is made once, and a changed line of the file reruns only what it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
+from litotes.data.corpus import Axis
+from litotes.training.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
+
+
+class TestedOn(BaseModel):
+    """A `test` entry: which texts the models are tested on, and what the columns are."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: str | None = Field(None, description="None: what the model was trained on")
+    where: Where = Where()
+    by: Axis = "variety"
+    name: str = Field("", description="shown in titles; none: the selected source")
+
+    def label(self) -> str:
+        return self.name or ", ".join(words for words in (self.where.source, self.where.variety) if isinstance(words, str))
+
+
+class CoverageSettings(BaseModel):
+    """A `[[coverage]]` entry: corpora whose frequent vocabulary is compared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    data: list[str]
+    figure: str | None = None
+
+
+class ExperimentSettings(BaseModel):
+    """An `[[experiment]]` entry."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str = Field("", description="a sentence for the report")
+    figure: str | None = Field(None, description="of the paper, set beside ours")
+    set: dict[str, Any] = {}
+    grid: dict[str, list[Any]] = {}
+    rows: str = Field("data.where.variety", description="the path of the grid that makes the rows")
+    compare: str | None = Field(None, description="a path of the grid: every value against the first, on the same texts")
+    against: list[str] = Field([], description="other experiments with the same rows and columns: their first table of the same task")
+    test: list[TestedOn] = [TestedOn()]
+
+
+class StudySettings(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str = ""
+    seeds: int = Field(1, ge=1)
+    keep_models: bool = Field(False, description="keep the trained models, 90 MB each, after they were tested")
+    sources: dict[str, str] = {}
+    recipe: dict[str, Any] = {}
+    coverage: list[CoverageSettings] = []
+    experiment: list[ExperimentSettings] = []
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One combination of an experiment's grid: its values by path, and the recipe it makes (for the first seed)."""
+
+    values: Mapping[str, Any]
+    recipe: Recipe
+
+    @property
+    def name(self) -> str:
+        """Its values in words."""
+        return ", ".join(named(path, value) for path, value in self.values.items())
+
+    @property
+    def kind(self) -> str:
+        """Head and tasks: what the time of a step depends on."""
+        return f"{self.recipe.model.head}, {', '.join(self.recipe.data.tasks or ['all tasks'])}"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment with its grid written out, and its tests with their sources resolved."""
+
+    settings: ExperimentSettings
+    grid: tuple[Setting, ...]
+    tests: tuple[TestedOn, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study file, checked and resolved. Seeds are counted from each recipe's own."""
+
+    settings: StudySettings
+    experiments: tuple[Experiment, ...]
+
+    @property
+    def seeds(self) -> range:
+        return range(self.settings.seeds)
+
+
+def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
+    """Reads a study file, applies `a.b=c` changes, and checks every recipe in it before anything starts."""
+    if not file.is_file():
+        raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
+    try:
+        content = tomllib.loads(file.read_text("utf-8"))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not readable as a study ({error}).") from error
+    apply_changes(content, changes)
+    try:
+        settings = StudySettings.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
+    if not settings.experiment and not settings.coverage:
+        raise UserError(f"{file}: nothing to do; add an [[experiment]].")
+    experiments = tuple(_experiment(one, settings, where=f"{file}, experiment {one.name!r}") for one in settings.experiment)
+    _check_names(experiments, file)
+    return Study(settings, experiments)
+
+
+def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) -> Experiment:
+    for path in filter(None, (one.rows, one.compare)):
+        if path not in one.grid:
+            raise UserError(f"{where}: {path!r} is not in its grid ({', '.join(one.grid) or 'which is empty'}).")
+    for path, choices in one.grid.items():
+        if not choices:
+            raise UserError(f"{where}: the grid gives no value for {path!r}; name at least one.")
+    labels = [test.label() for test in one.test]
+    if len(set(labels)) < len(labels):
+        raise UserError(f"{where}: two of its tests would be called {max(labels, key=labels.count)!r}; give each a name.")
+    settings = []
+    for values in _combinations(one.grid):
+        content = deepcopy(study.recipe)  # every setting changes its own
+        for path, value in {**one.set, **values}.items():
+            put(content, path.split("."), value, where=where)
+        recipe = recipe_of(content, where)
+        source = study.sources.get(recipe.data.source, recipe.data.source)
+        settings.append(Setting(values, recipe.changed(data__source=source)))
+    tests = tuple(test.model_copy(update={"data": study.sources.get(test.data or "", test.data)}) for test in one.test)
+    return Experiment(one, tuple(settings), tests)
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*grid.values()):
+        yield dict(zip(grid, values, strict=True))
+
+
+def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
+    names = [experiment.settings.name for experiment in experiments]
+    for name in names:
+        if names.count(name) > 1:
+            raise UserError(f"{file}: two experiments are called {name!r}; give each a name of its own.")
+    for experiment in experiments:
+        for other in experiment.settings.against:
+            if other not in names:
+                raise UserError(f"{file}: {experiment.settings.name!r} is compared with another. {unknown(other, names, 'experiment')}")
+
+
+def hashed(*parts: str) -> str:
+    """A short name for what the parts say together."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+def shown(value: Any) -> str:
+    """A grid's value as a person reads it."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def named(path: str, value: Any) -> str:
+    """A grid's value where it stands without its path: a word says enough, a number or a yes does not."""
+    if path == "data.leaks":
+        return {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}.get(value, str(value))
+    return shown(value) if isinstance(value, str | list) else f"{path.rpartition('.')[2]} {value}"

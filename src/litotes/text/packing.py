@@ -1,0 +1,97 @@
+"""Pieces of several texts laid end to end: the batch the encoder reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from litotes.core.values import MISSING, Example, Task
+from litotes.data.corpus import Axis, name_along
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+from litotes.text.tokenizer import Pieces, PieceTokenizer
+
+
+def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
+    """One batch of the texts in order."""
+    ids = [piece for text in texts for piece in text.ids]
+    segments = [segment for text in texts for segment in text.segments]
+    return Batch(
+        pieces=torch.tensor(ids, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
+        segments=torch.tensor(segments, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
+        layout=Layout.of([len(text.ids) for text in texts], device),
+    )
+
+
+def targets(examples: Sequence[Example], tasks: Iterable[Task]) -> dict[str, Tensor]:
+    """Per task a (text,) tensor of class numbers, or of numbers for a regression."""
+    return {task.name: _target(examples, task) for task in tasks}
+
+
+def _target(examples: Sequence[Example], task: Task) -> Tensor:
+    labels = [example.labels.get(task.name) for example in examples]
+    if task.is_regression:
+        return torch.tensor([math.nan if label is None else float(label) for label in labels])
+    place = {word: number for number, word in enumerate(task.labels)}
+    return torch.tensor([MISSING if label is None else place[str(label)] for label in labels])
+
+
+def by_budget(lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 4096) -> Iterator[list[int]]:
+    """Places of consecutive texts that fit into one batch, by their number and by their pieces together.
+
+    The defaults suit work without gradients: large enough to keep the cores busy, small enough for their caches.
+    """
+    batch: list[int] = []
+    n_pieces = 0
+    for place, length in enumerate(lengths):
+        if batch and (len(batch) == max_texts or n_pieces + length > max_pieces):
+            yield batch
+            batch, n_pieces = [], 0
+        batch.append(place)
+        n_pieces += length
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class TextSet:
+    """Texts ready to be packed: their pieces, targets (text,) per task, and the number of the group each belongs to (text,)."""
+
+    pieces: Sequence[Pieces]
+    targets: Mapping[str, Tensor]
+    groups: Tensor
+    group_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def lengths(self) -> list[int]:
+        return [len(text.ids) for text in self.pieces]
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.group_names)
+
+    @property
+    def n_truncated(self) -> int:
+        return sum(text.truncated for text in self.pieces)
+
+    def targets_of(self, places: Sequence[int]) -> dict[str, Tensor]:
+        return {task: target[list(places)] for task, target in self.targets.items()}
+
+    def batch(self, places: Sequence[int], device: torch.device | str = "cpu") -> Batch:
+        return pack([self.pieces[place] for place in places], device=device)
+
+
+def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer, *, group_by: Axis = "variety") -> TextSet:
+    """Tokenizes the examples, looks up their targets and numbers their groups."""
+    pieces = tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
+    names = [name_along(example, group_by) for example in examples]
+    known = tuple(sorted(set(names)))
+    groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)
+    return TextSet(pieces, targets(examples, tasks), groups, known)

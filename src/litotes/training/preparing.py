@@ -1,0 +1,124 @@
+"""From a recipe's `[data]` table to the texts a run learns from, chooses by and is tested on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from litotes.core.errors import UserError
+from litotes.core.values import Label
+from litotes.data.avoiding import without_texts_of
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load, options_of
+from litotes.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to test on.
+
+    reserved: training texts that nothing of the training has seen, for choices made afterwards. notes: sentences the user should read.
+    """
+
+    whole: Corpus
+    train: Corpus
+    held_out: Corpus | None
+    reserved: Corpus | None
+    test: Corpus | None
+    notes: tuple[str, ...]
+
+    def fingerprint(self) -> str:
+        """A hash of the texts learned from, chosen by and tested on."""
+        texts = (self.train, self.held_out, self.reserved, self.test)
+        parts = [part.fingerprint() if part is not None else "" for part in texts]
+        return sha256("".join(parts).encode()).hexdigest()
+
+
+def prepare(recipe: Recipe) -> Prepared:
+    """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out."""
+    prepared = _divided(recipe)
+    for name, task in prepared.train.tasks.items():
+        present = _answers_seen(prepared.train, name)
+        if not task.is_regression and len(present) < 2:
+            only = f"only {next(iter(present))!r}" if present else "none"
+            raise UserError(
+                f"The training texts of {prepared.train.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
+            )
+    return prepared
+
+
+def learnable(recipe: Recipe) -> list[str]:
+    """The tasks of which the training texts, as they would be prepared, show at least two answers."""
+    train = _divided(recipe).train
+    return [name for name in train.tasks if len(_answers_seen(train, name)) > 1]
+
+
+def _divided(recipe: Recipe) -> Prepared:
+    whole, notes = _mapped(load(recipe.data.source), recipe)
+    whole, leak_notes = _without_leaks(whole, recipe)
+    whole, avoided = _without_avoided(whole, recipe)
+    notes += leak_notes + avoided
+    if options_of(recipe.data.source).get("told") == "yes":
+        notes.append("Trained on texts that begin with their source and variety (told=yes): it must be asked with such texts.")
+    where = recipe.data.where
+    chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
+    if "train" not in chosen.splits():
+        raise UserError(f"{recipe.data.source} has no training texts for this selection, only {', '.join(chosen.splits())}.")
+    training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
+    share, kept_back = recipe.training.held_out, recipe.training.reserved
+    rest, reserved = training.hold_out(kept_back, seed=recipe.seed) if kept_back else (training, None)
+    rest, held_out = rest.hold_out(share, seed=recipe.seed) if share else (rest, None)
+    test = _test_part(chosen)
+    if test is None:
+        notes.append("There is no labelled test split: the model is not tested.")
+    return Prepared(whole, rest, held_out, reserved, test, tuple(notes))
+
+
+def _answers_seen(corpus: Corpus, task: str) -> set[Label]:
+    return {example.labels[task] for example in corpus if task in example.labels}
+
+
+def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus with its labels replaced as the recipe says, and a sentence for every task where something was."""
+    notes = []
+    for name, words in recipe.data.labels.items():
+        labels = corpus.tasks[name].labels if name in corpus.tasks else ()
+        arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
+        notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
+    return corpus.mapped(recipe.data.labels), notes
+
+
+def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus with its leaking texts treated as the recipe says, and a sentence about them."""
+    clean, n_leaks = corpus.without_leaks()
+    if not n_leaks:
+        return corpus, []
+    if recipe.data.leaks == "drop":
+        return clean, [
+            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
+            "Keep them with --set data.leaks=keep."
+        ]
+    if recipe.data.leaks == "keep":
+        note = f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high."
+        return corpus, [note]
+    joined, n_joined = corpus.with_joined_labels()
+    return joined, [
+        f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told; {n_joined} of them were given labels from "
+        "there: scores on it are worthless but to show what such a leak does."
+    ]
+
+
+def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus less the training texts that are in a test to come, and a sentence about them."""
+    if not recipe.data.avoid:
+        return corpus, []
+    kept, n_avoided = without_texts_of(corpus, [load(source) for source in recipe.data.avoid])
+    names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
+    return kept, [f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and were left out."]
+
+
+def _test_part(chosen: Corpus) -> Corpus | None:
+    """The labelled part of the test split; None where there is none."""
+    if not any(example.labels for example in chosen if example.split != "train"):
+        return None
+    return chosen.where(split=chosen.test_split(), task=list(chosen.tasks))

@@ -1,0 +1,162 @@
+"""A run as data: a TOML file, changed by `--set a.b=c`, checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown
+from litotes.training.settings import TrainingSettings
+
+Words = str | list[str] | None
+Options = dict[str, bool | int | float | str | list[float]]
+
+
+class Where(BaseModel):
+    """Which texts: the `[data.where]` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    variety: Words = None
+    source: Words = None
+
+
+class DataSettings(BaseModel):
+    """The `[data]` table: which corpus, which tasks, which part of it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source: str = Field("sampler", description="NAME[:PATH][?option=value], see `litotes list sources`")
+    tasks: list[str] | None = Field(None, description="None: all the corpus has")
+    where: Where = Where()
+    labels: dict[str, dict[str, str]] = Field(
+        {}, description='label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
+    )
+    avoid: list[str] = Field([], description="sources whose test and valid texts must not be learned from, in whatever spelling")
+    leaks: Literal["drop", "keep", "join"] = Field(
+        "drop",
+        description="training texts that also sit in another split, under whatever task: dropped, kept, or given the labels from there",
+    )
+
+
+class ModelSettings(BaseModel):
+    """The `[model]` table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    encoder: str = Field("minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION")
+    head: str = Field("mean", description="see `litotes list heads`")
+    separate: bool = Field(False, description="a model of its own for every task instead of one for all")
+    weighting: str = Field("softmax", description="how affinities become weights, see `litotes list weightings`")
+    weighting_options: Options = Field({}, description='for example {alpha = "learned"}')
+    pruning: str = Field("none", description="which pieces and attention heads go on, see `litotes list prunings`")
+    pruning_options: Options = Field({}, description='for example {schedule = "geometric", final = 0.3}')
+    dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
+    max_pieces: int | None = Field(None, description="None: what the encoder can read, at most 512")
+
+
+class Recipe(BaseModel):
+    """All that determines a run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seed: int = Field(0, ge=0)
+    data: DataSettings = DataSettings()
+    model: ModelSettings = ModelSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    def key(self) -> str:
+        """A hash of everything that can change the result."""
+        content = self.model_dump(mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}})
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def changed(self, **paths: Any) -> Recipe:
+        """A copy with values at dotted paths replaced (dots written as two underscores: `data__where__variety="en-AU"`)."""
+        content = self.model_dump()
+        for path, value in paths.items():
+            put(content, path.split("__"), value, where=path)
+        return recipe_of(content, "recipe")
+
+
+def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
+    """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
+    if not file.is_file():
+        raise UserError(f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all that can be set.")
+    try:
+        text = file.read_text("utf-8")
+        content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: not readable as a recipe ({error}).") from error
+    apply_changes(content, changes)
+    return recipe_of(content, str(file))
+
+
+def apply_changes(content: dict[str, Any], changes: Sequence[str]) -> None:
+    """Puts `a.b=c` into tables read from TOML."""
+    for change in changes:
+        path, equals, value = change.partition("=")
+        if not equals:
+            raise UserError(f"--set {change}: write it as key=value, for example --set training.epochs=3.")
+        put(content, path.strip().split("."), _value(value.strip()), where=f"--set {path.strip()}")
+
+
+def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str) -> None:
+    """Sets a value inside nested tables, which are made where they are missing."""
+    *tables, key = path
+    for table in tables:
+        inner = content.setdefault(table, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"{where}: {table!r} is a value, not a table.")
+        content = inner
+    content[key] = value
+
+
+def recipe_of(content: dict[str, Any], where: str) -> Recipe:
+    """The checked recipe; `where` is named when it is wrong."""
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{where}: {first_problem(error, Recipe)}") from error
+
+
+def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem in words; an unknown key is answered with the nearest one."""
+    problem = error.errors(include_url=False)[0]
+    path = [str(part) for part in problem["loc"]]
+    if problem["type"] == "extra_forbidden":
+        names = [part for part in path[:-1] if not part.isdigit()]
+        kind = f"setting in [{'.'.join(names)}] called" if names else "table or setting called"
+        return unknown(path[-1], _fields(model, names), kind)
+    if problem["type"] == "missing":
+        return f"{'.'.join(path)} is missing."
+    return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."
+
+
+def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:
+    """The settings of the table that lies under these names."""
+    for name in names:
+        annotation = model.model_fields[name].annotation
+        inner = [part for part in (annotation, *get_args(annotation)) if _is_model(part)]  # a table, or a list of them
+        if not inner:
+            return {}
+        model = inner[0]
+    return model.model_fields
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _value(text: str) -> Any:
+    """A TOML value; what is not one is taken as a word."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

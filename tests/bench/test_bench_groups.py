@@ -1,0 +1,151 @@
+"""latency, profile and growth on a tiny encoder, and the whole run: which lines, of what, and where their time went."""
+
+from __future__ import annotations
+
+import json
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from litotes.bench import BENCHES, CONTESTS, measure
+from litotes.bench.contest import OWN, Contest, contest
+from litotes.bench.growth import growth
+from litotes.bench.kernels import Call, _by_part, _runs, calls
+from litotes.bench.latency import latency
+from litotes.bench.profile import PARTS, profile, whole
+from litotes.bench.sized_texts import texts_of_length
+from litotes.bench.subject import subject_of
+from litotes.core.errors import UserError
+from litotes.core.timing import Bench, Line
+from litotes.encoders import pretrained
+
+TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate great tea and a bad queue"] * 4
+
+
+pytestmark = pytest.mark.usefixtures("small_limit")
+
+
+@pytest.fixture(scope="module")
+def profiled(everybody: Contest) -> dict[str, Line]:
+    return {line.name: line for line in profile(everybody, lengths=(8, 64, 512), n_rounds=1).lines}
+
+
+@pytest.mark.parametrize("n_pieces", [4, 9, 33, 96])
+def test_a_text_of_a_wanted_length_has_it(n_pieces: int, tiny: pretrained.Pretrained) -> None:
+    texts = texts_of_length(TEXTS, tiny.tokenizer, n_pieces, n_texts=3)
+    assert [(len(read.ids), read.truncated) for read in tiny.tokenizer.encode(texts)] == [(n_pieces, False)] * 3
+    assert set(" ".join(texts).split()) <= set(" ".join(TEXTS).split())
+
+
+def test_a_length_that_cannot_be_had_is_told(tiny: pretrained.Pretrained) -> None:
+    with pytest.raises(UserError, match="make 4 pieces"):
+        texts_of_length(["abcdefgh"], tiny.tokenizer, 4, n_texts=1)
+
+
+def test_latency_of_every_length_on_one_thread_and_on_all(everybody: Contest) -> None:
+    bench = latency(everybody, lengths=(5,), n_runs=21, n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    who = ["ort-fp32", "ort-int8", *OWN]
+    endings = ["", "-all-cores"] if everybody.n_cores > 1 else [""]
+    assert set(lines) == {f"{name}-n5{ending}" for name in who for ending in endings} | {"hf-n5-all-cores", "litotes-packed-n5-all-cores"}
+    assert set(bench.ratios(lines["litotes-pruned-int8-n5"])) == {"ort-int8-n5"}
+    assert all(len(line.ms_all_rounds) == 21 for line in bench.lines)
+    assert all(one["ms_p99"] >= one["ms"] and one["n_rounds"] == 21 for one in bench.as_json())
+
+
+def test_parts_of_a_text_are_those_of_the_graph_and_what_is_around_it(profiled: dict[str, Line]) -> None:
+    lengths = {name.rpartition("-n")[2] for name in profiled if not name.startswith("limit")}
+    assert lengths == {"8", "64"}, "the tiny encoder reads no 512 pieces"
+    for name in OWN:
+        parts = profiled[f"{name}-n64"].parts or {}
+        assert {"tokenizing", "embeddings", "attention", "feed_forward", "head", "around"} <= parts.keys() <= set(PARTS)
+        assert ("selection" in parts) == ("pruned" in name)
+        assert all(ms >= 0 for ms in parts.values())
+        assert list(parts) == [part for part in PARTS if part in parts]
+
+
+def test_every_profiled_line_knows_its_share_of_the_limit(everybody: Contest, profiled: dict[str, Line]) -> None:
+    bench = Bench("ort-fp32-n8", tuple(profiled.values()), {})
+    known = [name for name, line in profiled.items() if bench.share_of_limit(line)]
+    assert known == [name for name in profiled if not name.startswith(("limit", "tokenizing"))]
+    assert set(bench.ratios(profiled["litotes-pruned-int8-n8"])) == {"ort-int8-n8"}
+
+
+def test_parts_add_up_to_the_call_and_the_tokenizer() -> None:
+    kernels = {"head": 0.5, "attention": 2.0, "embeddings": 0.25}
+    assert whole(0.1, Call(3.0, kernels)) == {"tokenizing": 0.1, "embeddings": 0.25, "attention": 2.0, "head": 0.5, "around": 0.25}
+    assert whole(0.1, Call(2.0, kernels))["around"] == 0
+
+
+def test_kernels_are_told_apart_by_text(everybody: Contest) -> None:
+    short, long = everybody.subject.dense.tokenizer.encode([TEXTS[1], TEXTS[2]])
+    first, second = calls(everybody.own_file("litotes-dense"), [short, long])
+    assert first.parts.keys() == second.parts.keys()
+    assert min(first.ms, second.ms) > 0
+    assert not list(everybody.folder.glob("*.json")), "the profile's file is gone"
+
+
+def test_nodes_belong_to_the_run_around_them_and_parts_to_their_names() -> None:
+    def node(name: str, ts: int, dur: int) -> dict[str, object]:
+        return {"cat": "Node", "name": f"{name}_kernel_time", "ts": ts, "dur": dur}
+
+    events = [
+        {"cat": "Session", "name": "model_loading", "ts": 1, "dur": 5},
+        node("layer.0.attention/A_1", 11, 4000), node("layer.1.attention/A_2", 12, 2000), node("/Shape_0", 13, 1000),
+        {"cat": "Session", "name": "model_run", "ts": 10, "dur": 9},
+        node("layer.0.attention/A_1", 21, 3000), node("layer.1.attention/A_2", 22, 7000), node("/Shape_0", 23, 500),
+        {"cat": "Session", "name": "model_run", "ts": 20, "dur": 9},
+    ]  # fmt: skip
+    runs = _runs(events)
+    assert [len(run) for run in runs] == [3, 3]
+    assert _by_part(runs) == {"attention": 4.0, "other": 0.0}, "the quickest of each, less half a millisecond of the profile itself"
+    assert _by_part(runs[1:]) == {"attention": 9.0, "other": 0.0}
+
+
+def test_growth_with_batch_and_cores(everybody: Contest) -> None:
+    bench = growth(everybody, sizes=(1, 4), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    assert {f"{who}-b{size}" for who in ("hf", "ort-fp32", "ort-int8", "litotes-packed") for size in (1, 4)} <= lines.keys()
+    assert {f"{who}-c{everybody.n_cores}" for who in ("ort-fp32", "ort-int8", *OWN)} <= lines.keys()
+    assert set(bench.ratios(lines["hf-b4"])) == {"hf-b1"}
+    assert bench.ms_of == "4 texts"
+
+
+def test_nothing_of_onnx_is_needed(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with contest(subject_of(encoder=str(tiny_folder)), TEXTS) as found:
+        assert {line.name.split("-n")[0] for line in profile(found, lengths=(8,), n_rounds=1).lines} == {"tokenizing"}
+        assert {line.name for line in growth(found, sizes=(1,), n_rounds=1).lines} == {"hf-b1", "litotes-packed-b1"}
+
+
+def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "n_cores", lambda: 1)
+    ran: list[str] = []
+
+    def made(name: str) -> object:
+        def bench(given: object, **options: object) -> Bench:
+            ran.append(f"{name} {options.get('sizes')}")
+            return Bench("a", (Line(name, "a", 1.0, 1.0, (1.0,)),), {"b": "lib"}, notes=("mind",))
+
+        return bench
+
+    for name in ("classify", "growth"):
+        monkeypatch.setitem(CONTESTS, name, made(name))  # type: ignore[arg-type]
+    monkeypatch.setitem(BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
+    subject, options = subject_of(encoder=str(tiny_folder)), {"growth": {"sizes": (1,)}}
+    found = measure.measure(("classify", "entmax", "growth"), TEXTS, subject=subject, options=options, n_rounds=1)
+    content = json.loads(json.dumps(found.as_json()))
+    assert sorted(ran) == ["classify None", "entmax None", "growth (1,)"]
+    assert [line["group"] for line in content["lines"]] == ["classify", "entmax", "growth"]
+    assert content["groups"]["entmax"] == {"baseline": "a", "ms_of": "all texts", "notes": ["mind"], "left_out": {"b": "lib"}}
+    assert (content["n_texts"], content["subject"]["pruning"], content["subject"]["is_trained"]) == (len(TEXTS), "learned", False)
+    assert found.left_out["growth: b"] == "lib"
+    assert str(tiny_folder) not in json.dumps(content)
+
+
+def test_lengths_of_a_line_grow_its_operations(profiled: dict[str, Line]) -> None:
+    for name in OWN:
+        operations = [profiled[f"{name}-n{length}"].flops or 0 for length in (8, 64)]
+        assert all(short < long for short, long in pairwise(operations))

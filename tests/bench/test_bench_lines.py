@@ -1,0 +1,70 @@
+"""Lines of a bench: medians, spreads, ratios by round, shares of the limit, and what JSON keeps of them."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+
+from litotes.core import machine as machine_module
+from litotes.core.machine import machine, machine_now
+from litotes.core.processor import n_cores
+from litotes.core.progress import unwatched
+from litotes.core.timing import MOST_WRITTEN, Bench, Line, Way, take_turns
+
+
+def line(name: str, *ms: float, **more: object) -> Line:
+    return Line("group", name, sorted(ms)[len(ms) // 2], 1.0, ms, **more)  # type: ignore[arg-type]
+
+
+def test_a_ratio_pairs_what_ran_in_the_same_round() -> None:
+    bench = Bench("slow", (line("slow", 10, 100, 20), line("quick", 5, 10, 10)), {})
+    ratio = bench.ratios(bench.lines[1])["slow"]
+    assert (ratio.middle, ratio.low, ratio.high) == (2.0, 2.0, 6.0)  # 2, 10 and 2: that of the medians would be 2 as well, its spread not
+    assert bench.ratios(Line("group", "none", 1.0, 1.0, (1.0, 1.0, 1.0), against=("gone",))) == {}
+
+
+def test_a_share_of_the_limit_is_that_of_the_best_round() -> None:
+    limit = line("limit", 4.0, 2.0, 3.0, flops=100, against=())
+    worker = line("worker", 5.0, 5.0, 5.0, flops=50, limit="limit")
+    bench = Bench("worker", (worker, limit), {})
+    assert bench.share_of_limit(worker) == pytest.approx((50 / 5) / (100 / 2))
+    assert bench.share_of_limit(limit) is None
+    assert Bench("worker", (worker,), {}).share_of_limit(worker) is None
+
+
+def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
+    few, many = line("few", 1.0, 2.0, 3.0, 4.0, 5.0), line("many", *range(1, 202), against=("many",))
+    written = {one["name"]: one for one in Bench("few", (few,), {}).as_json() + Bench("many", (many,), {}).as_json()}
+    assert (written["few"]["ms_low"], written["few"]["ms_high"]) == (2.0, 4.0)
+    assert written["few"]["ms_all_rounds"] == (1.0, 2.0, 3.0, 4.0, 5.0)
+    assert "ms_p99" not in written["few"]
+    assert MOST_WRITTEN < written["many"]["n_rounds"] == 201
+    assert written["many"]["ms_p99"] == 199
+    assert "ms_all_rounds" not in written["many"]
+    json.dumps(written)
+
+
+def test_the_first_round_is_heard_and_not_counted() -> None:
+    ran: list[str] = []
+    heard: dict[str, object] = {}
+    ways = {name: Way(lambda _, name=name: ran.append(name) or len(ran)) for name in ("a", "b")}  # type: ignore[misc]
+    lines = take_turns("group", ways, n_texts=1, n_rounds=2, watch=unwatched, first=heard.__setitem__)
+    assert ran == ["a", "b", "b", "a", "a", "b"]
+    assert heard == {"a": 1, "b": 2}
+    assert all(len(one.ms_all_rounds) == 2 for one in lines)
+
+
+def test_a_machine_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = machine()
+    assert {"processor", "model", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
+    assert found["n_cores"] == n_cores() >= 1
+    assert found == machine(), "runs on one machine are known as such by it"
+    assert machine_now().keys() - found.keys() <= {"load_average"}
+
+    def absent(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(machine_module, "version", absent)
+    assert "numpy" not in machine()

@@ -1,0 +1,139 @@
+"""The README's table and docs/performance.md say what docs/results/bench.json says, and their figures show what they should."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from litotes.bench import CONTESTS
+from litotes.bench.contest import OWN
+from litotes.bench.figure import PART_COLOURS, growth_figure, length_figure, parts_figure
+from litotes.core.errors import UserError
+from litotes.core.timing import Line
+from litotes.report.figure import rendered
+
+
+@pytest.fixture
+def readme(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(root / "bench")
+    return import_module("readme_table")
+
+
+@pytest.fixture
+def page(readme: ModuleType) -> ModuleType:
+    return import_module("performance_doc")
+
+
+def line(name: str, *, group: str, ms: float = 10.0, **more: Any) -> Line:
+    return Line(group, name, ms, 1000 / ms, (ms,), **more)
+
+
+PARTS = {"tokenizing": 0.25, "embeddings": 0.5, "attention": 2.0, "feed_forward": 3.0, "head": 0.25, "around": 0.0}
+PROFILED = [line(f"{name}-n{n}", group="profile", ms=n / 8, parts=PARTS) for name in OWN for n in (8, 32, 128, 512)]
+GROWN = [
+    line(f"{who}-{n}", group="growth", ms=ms / int(n[1:]))
+    for who, ms, ns in (("hf", 9, "b1 b2 b4"), ("litotes-dense", 1, "c1 c2"))
+    for n in ns.split()
+]
+
+
+def test_the_readme_and_the_json_agree(readme: ModuleType, root: Path) -> None:
+    shown = (root / "README.md").read_text("utf-8")
+    assert readme.replaced(shown, "readme", readme.readme_table(readme.read())) == shown, "run bench/readme_table.py"
+
+
+def test_the_page_and_the_json_agree(page: ModuleType, readme: ModuleType) -> None:
+    shown = page.PAGE.read_text("utf-8")
+    assert page.page_of(shown, readme.read()) == shown, "run bench/performance_doc.py"
+
+
+def test_the_figures_and_the_json_agree(page: ModuleType, readme: ModuleType) -> None:
+    for name in page.figures(readme.read()):
+        assert (page.FIGURES / name).is_file(), "run bench/performance_doc.py"
+
+
+def test_the_json_holds_every_group_the_pages_show_and_no_paths(readme: ModuleType) -> None:
+    content = readme.read()
+    assert CONTESTS.keys() <= content["groups"].keys()
+    assert "/" not in json.dumps([content["data"], content["subject"]])
+
+
+def test_a_row_names_padding_and_the_nearest_opponent(readme: ModuleType) -> None:
+    lines = {
+        "hf-padded-32": {"per_second": 10.0, "ratios": {}},
+        "ort-int8-1": {"per_second": 40.0, "ratios": {"hf-padded-32": {"middle": 4.0}}},
+        "litotes-dense-int8": {
+            "per_second": 61.26,
+            "ratios": {"ort-int8-1-workers": {"middle": 1.449}, "ort-int8-1": {"middle": 1.6}, "hf-padded-32": {"middle": 6.13}},
+        },
+    }
+    assert readme._row(lines, "hf-padded-32")[1:] == ["10.0", "1.0", ""]
+    assert readme._row(lines, "ort-int8-1")[1:] == ["40.0", "4.0", ""]
+    assert readme._row(lines, "litotes-dense-int8")[1:] == ["**61.3**", "**6.1**", "**1.45**"]
+
+
+def test_an_aim_that_is_missed_is_told(page: ModuleType) -> None:
+    ratio = {"middle": 1.2, "low": 1.1, "high": 1.3}
+    made = {
+        "group": "classify",
+        "name": "litotes-dense-int8",
+        "ratios": {"ort-int8-1-workers": ratio, "ort-int8-1": ratio | {"middle": 1.9}},
+    }
+    shown = page.aims({"lines": [made]}).splitlines()
+    assert shown[2].endswith("| 1.20 (1.10–1.30) | **missed** |")
+    assert shown[3].endswith("| 1.90 (1.10–1.30) | met |")
+
+
+def test_a_page_without_marks_is_told(readme: ModuleType) -> None:
+    assert (
+        readme.replaced("a\n<!-- bench: x -->\nold\n<!-- end of x -->\nb", "x", "new\n")
+        == "a\n<!-- bench: x -->\nnew\n<!-- end of x -->\nb"
+    )
+    with pytest.raises(SystemExit, match="needs one"):
+        readme.replaced("no marks", "x", "new")
+
+
+def test_bars_are_as_long_as_their_parts() -> None:
+    picture = parts_figure(PROFILED)
+    assert [ax.get_title() for ax in picture.axes] == ["32 pieces", "128 pieces", "512 pieces"]
+    for ax in picture.axes:
+        ends = [bar.get_x() + bar.get_width() for bar in ax.patches]
+        assert max(ends) == pytest.approx(sum(PARTS.values()))
+        assert len(ax.patches) == len(OWN) * len(PARTS)
+        assert ax.get_xlim()[1] > 1.1 * max(ends), "the number stands beside the bar"
+    assert "feed-forward" in rendered(picture, "svg").decode()
+
+
+def test_every_part_has_a_colour_of_its_own() -> None:
+    from litotes.bench.profile import PARTS as KNOWN
+
+    assert tuple(PART_COLOURS) == KNOWN
+    assert len(set(PART_COLOURS.values())) == len(KNOWN)
+
+
+def test_curves_go_through_what_was_measured() -> None:
+    whole, by_piece = length_figure(PROFILED).axes
+    curve = {drawn.get_label(): drawn for drawn in whole.get_lines()}["litotes-pruned-int8"]
+    assert list(zip(*curve.get_data(), strict=True)) == [(8, 1), (32, 4), (128, 16), (512, 64)]
+    assert {round(value, 6) for drawn in by_piece.get_lines() for value in drawn.get_ydata()} == {125.0}
+    batches, cores = growth_figure(GROWN).axes
+    assert [drawn.get_label() for drawn in batches.get_lines()] == ["hf"]
+    assert [drawn.get_label() for drawn in cores.get_lines()] == ["litotes-dense"]
+    for ax in (batches, cores):
+        assert ax.get_ylim()[0] == 0
+        assert ax.get_ylim()[1] > max(value for drawn in ax.get_lines() for value in drawn.get_ydata())
+
+
+@pytest.mark.parametrize("draw", [parts_figure, length_figure, growth_figure])
+def test_nothing_to_draw_is_told(draw: Any) -> None:
+    with pytest.raises(UserError, match="measure them with"):
+        draw([])
+
+
+def test_pictures_are_drawn_the_same_twice() -> None:
+    assert rendered(parts_figure(PROFILED), "svg") == rendered(parts_figure(PROFILED), "svg")

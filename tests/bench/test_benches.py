@@ -1,0 +1,138 @@
+"""The benches on a tiny encoder: which lines there are, what each is compared with, and the operations they name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from litotes.bench.attention import attention
+from litotes.bench.effective import by_svd, effective
+from litotes.bench.entmax import entmax
+from litotes.bench.pcgrad import pcgrad
+from litotes.bench.train import PASSES, table_of_heads, train
+from litotes.cli.bench import table
+from litotes.core.errors import UserError
+from litotes.core.progress import unwatched
+from litotes.core.timing import Bench, Way, take_turns
+from litotes.encoders import pretrained
+from litotes.explain.effective_attention import effective_attention
+from litotes.heads import HEADS
+from litotes.prune.cost import flops
+
+TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate"] * 9
+
+
+def test_attention_compares_with_padded_and_with_our_own_dense(tiny_folder: Path) -> None:
+    bench = attention(TEXTS, encoder=str(tiny_folder), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    kinds = [f"litotes-{kind}{ending}" for ending in ("", "-linear") for kind in ("dense", "cascade", "learned")]
+    assert list(lines) == ["hf-padded-32", *kinds]
+    assert set(bench.ratios(lines["litotes-cascade"])) == {"hf-padded-32", "litotes-dense"}
+    assert set(bench.ratios(lines["litotes-learned-linear"])) == {"hf-padded-32", "litotes-dense-linear"}
+    assert set(bench.ratios(lines["litotes-dense"])) == {"hf-padded-32"}
+
+
+def test_operations_fall_from_padded_to_packed_to_pruned(tiny_folder: Path) -> None:
+    bench = attention(TEXTS, encoder=str(tiny_folder), n_rounds=1)
+    work = {line.name: line.flops or 0 for line in bench.lines}
+    assert work["hf-padded-32"] > work["litotes-dense"] > work["litotes-cascade"] > work["litotes-learned"]
+    # Two layers: cascade first removes in the last one, of which the head linear reads nothing but first pieces.
+    assert work["litotes-dense"] > work["litotes-dense-linear"] == work["litotes-cascade-linear"] > work["litotes-learned-linear"]
+    loaded = pretrained.load(str(tiny_folder))
+    lengths = [len(text.ids) for text in loaded.tokenizer.encode(TEXTS)]
+    assert work["litotes-dense"] == flops(loaded.encoder, lengths).total
+    padded = [max(lengths[:32])] * 32 + [max(lengths[32:])] * 4
+    assert work["hf-padded-32"] == flops(loaded.encoder, padded).total
+
+
+def test_training_names_every_head_dense_and_with_cascade(tiny_folder: Path) -> None:
+    bench = train(TEXTS, encoder=str(tiny_folder), heads=list(HEADS), batch_texts=2, n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    assert [head for head, _, _ in table_of_heads(bench)] == list(HEADS)
+    assert set(bench.ratios(lines["litotes-cascade"])) == {"hf-padded", "litotes-dense"}
+    assert set(bench.ratios(lines["litotes-cascade-bilstm"])) == {"litotes-dense-bilstm"}
+    assert not bench.ratios(lines["litotes-dense-crosstalk"])
+    assert bench.ms_of == "a batch of 2"
+    assert len(lines) == 2 * len(HEADS) + 1
+
+
+def test_training_leaves_out_what_is_not_installed(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    bench = train(TEXTS, encoder=str(tiny_folder), batch_texts=4, n_rounds=1)
+    assert bench.left_out == {"hf-padded": "transformers"}
+    assert [line.name for line in bench.lines] == ["litotes-dense", "litotes-cascade"]
+
+
+def test_training_knows_its_heads(tiny_folder: Path) -> None:
+    with pytest.raises(UserError, match="Did you mean 'bilstm'"):
+        train(TEXTS, encoder=str(tiny_folder), heads=["linear", "bilstn"])
+
+
+def test_a_step_is_three_passes(tiny: pretrained.Pretrained) -> None:
+    from litotes.text.packing import pack
+
+    batch = pack(tiny.tokenizer.encode(TEXTS[:4]))
+    encoder = tiny.encoder.train()  # with dropout attention is computed in plain products, which torch counts
+    with FlopCounterMode(display=False) as counter:
+        encoder(batch).hidden.sum().backward()
+    assert counter.get_total_flops() == PASSES * flops(encoder, batch.layout.lengths).total
+
+
+def test_effective_compares_each_length_with_its_own(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["litotes.bench.effective"], "LENGTHS", (48, 70))
+    bench = effective(TEXTS[:5], encoder=str(tiny_folder), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    layers = [f"{way}-n{length}" for length in (48, 70) for way in ("svd", "litotes")]
+    assert list(lines) == [*layers, "maps-standard", "maps-effective"]
+    assert {name: set(bench.ratios(line)) for name, line in lines.items() if bench.ratios(line)} == {
+        "litotes-n48": {"svd-n48"},
+        "litotes-n70": {"svd-n70"},
+        "maps-effective": {"maps-standard"},
+    }
+
+
+def test_entmax_compares_each_length_with_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["litotes.bench.entmax"], "LENGTHS", (8, 16))
+    against = {line.name: line.against for line in entmax(TEXTS[:1], n_rounds=1).lines}
+    for length in ("n8", "n16"):
+        assert against[f"litotes-1.5-{length}"] == (f"package-1.5-{length}", f"package-bisect-{length}")
+        assert against[f"litotes-1.5-backward-{length}"] == (f"package-1.5-backward-{length}",)
+
+
+def test_gradient_surgery_is_compared_with_two_backward_passes(tiny_folder: Path) -> None:
+    bench = pcgrad(TEXTS[:3], encoder=str(tiny_folder), n_rounds=1)
+    lines = {line.name: line for line in bench.lines}
+    assert set(lines) == {"two-backwards", "torchjd", "litotes"}
+    assert set(bench.ratios(lines["litotes"])) == {"two-backwards"}
+
+
+@pytest.mark.parametrize("n_pieces", [30, 70])
+def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -> None:
+    torch.manual_seed(0)
+    weights, value = torch.randn(2, n_pieces, n_pieces).softmax(-1), torch.randn(2, n_pieces, 64)
+    torch.testing.assert_close(by_svd(weights, value), effective_attention(weights, value, weights @ value).maps, atol=1e-6, rtol=0)
+
+
+def test_milliseconds_of_a_batch_and_texts_per_second() -> None:
+    ways = {"slow": Way(lambda _: torch.ones(1), flops=7)}
+    (line,) = take_turns("group", ways, n_texts=40, n_batches=4, n_rounds=3, watch=unwatched)
+    (whole,) = take_turns("group", {"slow": Way(lambda _: sum(range(200_000)))}, n_texts=40, n_rounds=3, watch=unwatched)
+    assert line.flops == 7
+    assert whole.flops is None
+    assert whole.per_second == pytest.approx(40 / whole.ms * 1000, rel=0.1)
+
+
+def test_each_comparison_has_a_column_of_its_own(tiny_folder: Path) -> None:
+    whole = attention(TEXTS[:4], encoder=str(tiny_folder), n_rounds=1)
+    head, rows = table(whole)
+    assert head[-2:] == ["as fast as", "as fast as"]
+    assert head[3] == "GFLOP"
+    by_name = {row[0]: row for row in rows}
+    assert by_name["litotes-cascade"][-2].endswith("× hf-padded-32")
+    assert by_name["litotes-cascade"][-1].endswith("× litotes-dense")
+    without = Bench(whole.baseline, whole.lines[1:], {})  # transformers absent: columns keep their meaning
+    assert {row[0]: row for row in table(without)[1]}["litotes-cascade"][-2] == ""

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.core.storage import LOCK, clear_staged, is_whole, locked, remove_folder, write_folder, write_text
+
+
+def fill(folder: Path) -> None:
+    (folder / "a.txt").write_text("a" * 1000)
+    (folder / "b.txt").write_text("b")
+
+
+def test_a_folder_is_whole_when_it_appears(tmp_path: Path) -> None:
+    write_folder(tmp_path / "x", fill)
+    assert is_whole(tmp_path / "x")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "change", "remove", "manifest"])
+def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
+    write_folder(tmp_path / "x", fill)
+    file = tmp_path / "x" / "a.txt"
+    match damage:
+        case "cut":
+            file.write_text("a" * 10)
+        case "change":
+            file.write_text("a" * 999 + "b")
+        case "remove":
+            file.unlink()
+        case "manifest":
+            (tmp_path / "x" / "manifest.json").write_text("[]")
+    assert not is_whole(tmp_path / "x")
+
+
+def test_a_crash_while_filling_leaves_nothing_under_the_name(tmp_path: Path) -> None:
+    def crash(folder: Path) -> None:
+        fill(folder)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_folder(tmp_path / "x", crash)
+    assert not (tmp_path / "x").exists()
+    clear_staged(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_text_is_replaced_in_one_step(tmp_path: Path) -> None:
+    write_text(tmp_path / "deep" / "file", "one")
+    write_text(tmp_path / "deep" / "file", "two")
+    assert (tmp_path / "deep" / "file").read_text() == "two"
+    assert len(list((tmp_path / "deep").iterdir())) == 1
+
+
+def test_removed_folders_are_gone(tmp_path: Path) -> None:
+    write_folder(tmp_path / "x", fill)
+    remove_folder(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from litotes.core.storage import locked
+with locked(Path(sys.argv[1])):
+    print("locked", flush=True)
+    sys.stdin.read()
+"""
+
+
+def holder_of(folder: Path) -> subprocess.Popen[str]:
+    """A process that holds the lock until its stdin is closed."""
+    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "locked\n"
+    return process
+
+
+def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "x"
+    with holder_of(folder) as process:
+        with (
+            pytest.raises(UserError, match=rf"being written by another process \(PID {process.pid} on .*choose another --out"),
+            locked(folder),
+        ):
+            raise AssertionError
+        process.communicate("")
+    assert not list(folder.iterdir())
+    with locked(folder):
+        assert (folder / LOCK).is_file()
+    assert not list(folder.iterdir())
+
+
+def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
+    with holder_of(tmp_path) as process:
+        process.kill()
+    assert (tmp_path / LOCK).is_file()  # nobody was left to remove it
+    with locked(tmp_path), pytest.raises(UserError, match="being written"), locked(tmp_path):
+        raise AssertionError
+    assert not (tmp_path / LOCK).exists()
+
+
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The holder removes the file between a newcomer's opening it and locking it: the newcomer's lock would be on nothing."""
+    from litotes.core import storage
+
+    original, seen = storage._ask_for_lock, []
+
+    def after_a_removal(descriptor: int, folder: Path) -> None:
+        if not seen:
+            (folder / LOCK).unlink()
+        seen.append(descriptor)
+        original(descriptor, folder)
+
+    monkeypatch.setattr(storage, "_ask_for_lock", after_a_removal)
+    with locked(tmp_path):
+        monkeypatch.undo()
+        with pytest.raises(UserError, match="being written"), locked(tmp_path):
+            raise AssertionError
+    assert len(seen) == 2
+
+
+def test_a_file_cannot_be_locked_as_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(UserError, match="is a file; --out needs a folder"), locked(tmp_path / "x"):
+        raise AssertionError

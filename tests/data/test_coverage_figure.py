@@ -1,0 +1,30 @@
+"""Pictures: the numbers are in them, the same result gives the same bytes."""
+
+from __future__ import annotations
+
+from litotes.data.coverage import Coverage
+from litotes.data.coverage_figure import figure
+from litotes.report.figure import rendered
+
+NAMES = ("en-AU $review$", "en-IN review", "Twitter")
+
+
+def made(*rows: tuple[float, ...], names: tuple[str, ...] = NAMES) -> Coverage:
+    ones = (1,) * len(names)
+    return Coverage("pieces", 1000, names, ("review", "review", "Twitter")[: len(names)], ones, ones, rows)
+
+
+def test_coverage_shows_every_name_and_number() -> None:
+    svg = rendered(figure(made((1, 0.614, 0.31), (0.614, 1, 0.42), (0.31, 0.42, 1))), "svg").decode()
+    for shown in (*NAMES, "0.61", "0.31", "0.42", "1,000 most frequent pieces"):
+        assert shown in svg
+
+
+def test_coverage_is_drawn_the_same_twice() -> None:
+    found = made((1, 0.5), (0.25, 1), names=NAMES[:2])
+    for kind in ("svg", "png"):
+        assert rendered(figure(found), kind) == rendered(figure(found), kind)
+
+
+def test_one_part_alone_can_be_drawn() -> None:
+    assert rendered(figure(made((1,), names=NAMES[:1])), "png").startswith(b"\x89PNG")

@@ -1,0 +1,136 @@
+"""Cheap jobs for workers to do; they import nothing heavy, so that a worker starts in a moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch
+from litotes.training.interruption import Interruption
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What to do, and the file to write."""
+
+    what: str
+    file: Path
+
+
+def errands(folder: Path, *whats: str) -> dict[str, Errand]:
+    """Named 0-write, 1-fail, …"""
+    return {f"{n}-{what}": Errand(what, folder / f"{n}-{what}") for n, what in enumerate(whats)}
+
+
+def run(errand: Errand, watch: Watch) -> None:
+    begun = errand.file.with_name(f"{errand.file.name}.begun")
+    n_before = len(begun.read_text().splitlines()) if begun.exists() else 0
+    with begun.open("a") as stream:
+        stream.write(f"{os.getpid()}\n")
+    DOES[errand.what](errand, n_before)
+    watch("errand", 1, 1, errand.what)
+    errand.file.write_text(f"{os.getpid()}")
+
+
+def pids(folder: Path) -> set[int]:
+    """Of all processes that ever began a job here."""
+    return {int(line) for file in folder.glob("*.begun") for line in file.read_text().splitlines()}
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    stat = Path(f"/proc/{pid}/stat")
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # nobody may have asked after a dead orphan
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def _write(errand: Errand, n_before: int) -> None:
+    """Nothing else."""
+
+
+def _fail(errand: Errand, n_before: int) -> None:
+    raise UserError("There is no tea. Buy some.")
+
+
+def _crash(errand: Errand, n_before: int) -> None:
+    raise ValueError("no tea\n" + "x" * 300_000)  # more than a pipe holds
+
+
+def _interrupt(errand: Errand, n_before: int) -> None:
+    raise KeyboardInterrupt
+
+
+def _stop(errand: Errand, n_before: int) -> None:
+    raise Stopped("Stopped after step 1.")
+
+
+def _stop_once(errand: Errand, n_before: int) -> None:
+    """As a training loop whose process, but nobody else's, was sent SIGTERM."""
+    if n_before == 0:
+        _stop(errand, n_before)
+
+
+def _die(errand: Errand, n_before: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _die_once(errand: Errand, n_before: int) -> None:
+    if n_before == 0:
+        _die(errand, n_before)
+
+
+def _die_later(errand: Errand, n_before: int) -> None:
+    wait_until(errand.file.with_name("now").exists, seconds=20)
+    _die_once(errand, n_before)
+
+
+def _leave(errand: Errand, n_before: int) -> None:
+    sys.exit(3)
+
+
+def _sleep(errand: Errand, n_before: int) -> None:
+    time.sleep(60)
+
+
+def _stay(errand: Errand, n_before: int) -> None:
+    """Hears nothing."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    time.sleep(60)
+
+
+def _train(errand: Errand, n_before: int) -> None:
+    """As the training loop does it: at the first wish to stop, save."""
+    with Interruption() as interruption:
+        while not interruption.wanted:
+            time.sleep(0.02)
+        errand.file.with_name("saved").touch()
+        time.sleep(0.2)
+        raise Stopped("Stopped after step 7.")
+
+
+def _describe(errand: Errand, n_before: int) -> None:
+    errand.file.with_name("process").write_text(f"{os.environ.get('OMP_NUM_THREADS')} {'torch' in sys.modules}")
+
+
+DOES = {
+    "write": _write, "fail": _fail, "crash": _crash, "interrupt": _interrupt, "stop": _stop, "stop-once": _stop_once,
+    "die": _die, "die-once": _die_once, "die-later": _die_later, "leave": _leave, "sleep": _sleep, "stay": _stay,
+    "train": _train, "describe": _describe,
+}  # fmt: skip

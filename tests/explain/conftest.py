@@ -1,0 +1,19 @@
+"""A model of every kind to look into."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_models import KINDS, model_of
+
+from litotes.encoders import pretrained
+from litotes.model.checkpoint import Model
+
+
+@pytest.fixture(params=sorted(KINDS))
+def model(request: pytest.FixtureRequest, tiny: pretrained.Pretrained) -> Model:
+    return model_of(tiny, **KINDS[request.param])
+
+
+@pytest.fixture
+def dense(tiny: pretrained.Pretrained) -> Model:
+    return model_of(tiny)

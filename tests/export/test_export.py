@@ -1,0 +1,169 @@
+"""Exports measured against torch, predictors that choose their runtime, and what is said when it cannot be."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.export import export as exporting
+from litotes.export.export import export_models
+from litotes.predict import predictor
+from litotes.predict.predictor import Predictor
+from litotes.runtime.onnx_runtime import OnnxRuntime
+from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
+
+TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300, "It is not bad"]
+
+
+@pytest.fixture
+def folder(tiny_recipe: Recipe, tmp_path: Path) -> Path:
+    return train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").folder
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
+    (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
+    note = json.loads((folder / "export.json").read_text())
+    assert note["precision"] == precision
+    assert note["measured_on"] == "held-out texts of sampler"
+    for loss in exported.losses:
+        assert note["loss"][loss.task]["n"] == loss.n == 30
+        assert loss.largest_difference <= (1e-4 if precision == "float32" else 0.1)
+        assert loss.macro_f1 is not None
+        assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)
+
+
+def test_both_runtimes_agree(folder: Path) -> None:
+    export_models(folder, n_texts=20)
+    torch, onnx = (Predictor.load(folder, device="cpu", runtime=name) for name in ("torch", "onnx"))
+    assert isinstance(torch.runtimes[0], TorchRuntime)
+    assert isinstance(onnx.runtimes[0], OnnxRuntime)
+    for ours, theirs in zip(torch.predict(TEXTS), onnx.predict(TEXTS), strict=True):
+        assert (ours.text, ours.truncated) == (theirs.text, theirs.truncated)
+        for task, answer in ours.answers.items():
+            assert theirs.answers[task].label == answer.label
+            assert theirs.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
+    assert list(onnx.stream(TEXTS * 30)) == onnx.predict(TEXTS) * 30
+    explained = onnx.explain(TEXTS[0], task="sarcasm", methods=["random"], faithfulness=False)
+    assert explained.answer == torch.predict(TEXTS[:1])[0].answers["sarcasm"]
+    assert onnx.runtimes[0].identity() != torch.runtimes[0].identity()
+
+
+def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(**options: str) -> type:
+        return type(Predictor.load(folder, **options).runtimes[0])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(predictor, "is_cpu", lambda name: name != "cuda")
+    assert chosen() is TorchRuntime
+    with pytest.raises(UserError, match="litotes export"):
+        chosen(runtime="onnx")
+    export_models(folder, n_texts=20)
+    assert chosen() is OnnxRuntime
+    assert chosen(runtime="torch") is TorchRuntime
+    with pytest.raises(UserError, match="on the CPU"):
+        chosen(runtime="onnx", device="cuda")
+    monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
+    assert chosen(runtime="onnx") is OnnxRuntime
+    assert chosen(device="cpu") is OnnxRuntime
+    assert predictor.chosen_runtime([folder, folder / "none"], "cpu", None)[1][0].startswith("Run by torch")
+    with pytest.raises(UserError, match="runtime"):
+        chosen(runtime="tensorrt")
+    monkeypatch.setattr(predictor, "is_installed", lambda: False)
+    absent = Predictor.load(folder, device="cpu")
+    assert isinstance(absent.runtimes[0], TorchRuntime)
+    assert "litotes[onnx]" in absent.notes[0]
+
+
+def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> None:
+    export_models(folder, n_texts=20)
+    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + " ")
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        Predictor.load(folder, device="cpu")
+
+
+def test_more_changed_labels_than_allowed_leave_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = exporting._losses
+
+    def one_changed(*arguments: object) -> list[exporting.ExportLoss]:
+        return [exporting.ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in measured(*arguments)]  # type: ignore[arg-type]
+
+    monkeypatch.setattr(exporting, "_losses", one_changed)
+    with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
+        export_models(folder, n_texts=20)
+    assert not (folder / "model.onnx").exists()
+    assert export_models(folder, n_texts=20, allowed=0.05)
+
+
+def test_losses_count_what_changed() -> None:
+    from litotes.core.values import Task
+    from litotes.model.calibration import Calibration
+
+    task = Task("sarcasm", ("no", "yes"))
+    ours, theirs = np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]), np.array([[1.0, 0], [1, 0], [2, 0], [0, 2]])
+    loss = exporting._loss(task, Calibration(), ours, theirs, ["no", "yes", None, "yes"])
+    assert (loss.n, loss.n_changed, loss.changed) == (4, 1, 0.25)
+    assert loss.largest_difference == pytest.approx(1 / (1 + np.exp(-1)) - 1 / (1 + np.exp(1)))
+    assert (loss.macro_f1, loss.macro_f1_exported) == (1.0, pytest.approx(2 / 3))
+    number = exporting._loss(Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4)
+    assert (number.n_changed, number.largest_difference) == (1, 1.0)
+    with pytest.raises(UserError, match="no numbers"):
+        exporting._loss(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
+
+
+def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
+    description = json.loads((folder / "litotes.json").read_text())
+    description["facts"]["recipe"]["data"]["source"] = "besstie:nowhere"
+    (folder / "litotes.json").write_text(json.dumps(description))
+    with pytest.raises(UserError, match=r"nowhere.*--data SOURCE"):
+        export_models(folder)
+    assert export_models(folder, source="sampler", n_texts=20)[0].measured_on == "the test split of sampler"
+
+
+def test_the_command_and_a_start_without_torch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "--model", str(folder), "--texts", "20"]) == 0
+    assert "labels changed" in capsys.readouterr().out
+    assert main(["evaluate", "--model", str(folder), "--data", "sampler", "--runtime", "onnx", "--json", "--device", "cpu"]) == 0
+    capsys.readouterr()
+    assert main(["export", "--model", str(folder), "--out", str(folder)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    program = (
+        "import sys; from litotes.cli.main import main; "
+        f"main(['predict', 'ok', '--model', {str(folder)!r}, '--runtime', 'onnx', '--verbose']); sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ONNX Runtime" in done.stderr
+    assert "sarcasm" in done.stdout
+
+
+@pytest.mark.parametrize("n", [20, 480, 500])
+def test_the_share_advised_is_accepted(n: int) -> None:
+    for n_changed in range(1, n + 1):
+        loss = exporting.ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
+        with pytest.raises(UserError) as error:
+            exporting._check([loss], "float32", 0.0)
+        advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
+        exporting._check([loss], "float32", advised / 100)
+        assert advised <= 100 * loss.changed + 0.1
+
+
+def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
+    from litotes.model.checkpoint import load_model
+    from litotes.training.preparing import prepare
+    from litotes.training.recipe import recipe_of
+
+    model = load_model(folder)
+    seen, measured, _ = exporting._texts(model, None)
+    prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
+    assert {example.text for example in seen} == {example.text for example in prepared.train}
+    assert not {example.text for example in measured} & {example.text for example in prepared.train}
+    assert [example.text for example in seen] != [example.text for example in prepared.train]  # an order drawn at random

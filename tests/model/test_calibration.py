@@ -1,0 +1,182 @@
+"""The temperature is where the likelihood is best, the threshold moves only when it should, and neither survives a damaged file."""
+
+from __future__ import annotations
+
+import json
+from time import process_time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
+from sklearn.metrics import f1_score
+
+from litotes.core.errors import UserError
+from litotes.model.calibration import HIGHEST, LOWEST, Calibration, fit, temperature, threshold
+
+
+def loss(logits: np.ndarray[Any, Any], gold: np.ndarray[Any, Any], at: float) -> float:
+    return float(-log_softmax(logits / at, axis=1)[np.arange(len(gold)), gold].mean())
+
+
+def simulated(n: int, *, n_classes: int = 3, too_sure: float = 1.0, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Logits whose softmax is the truth, then multiplied: the best temperature is `too_sure`."""
+    generator = np.random.default_rng(seed)
+    logits = 2 * generator.normal(size=(n, n_classes))
+    gold = (softmax(logits, axis=1).cumsum(1) < generator.random((n, 1))).sum(1)
+    return too_sure * logits, np.minimum(gold, n_classes - 1)
+
+
+def two_class(n: int, *, shift: float, rate: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """P(class 1) of a model that leans by `shift`, and the gold classes."""
+    generator = np.random.default_rng(seed)
+    gold = (generator.random(n) < rate).astype(np.int64)
+    return 1 / (1 + np.exp(-(2 * (gold - 0.5) + 1.3 * generator.normal(size=n) + shift))), gold
+
+
+@pytest.mark.parametrize("too_sure", [0.3, 1.0, 4.0])
+@pytest.mark.parametrize("n_classes", [2, 3, 5])
+def test_temperature_finds_the_planted_one(too_sure: float, n_classes: int) -> None:
+    logits, gold = simulated(5000, n_classes=n_classes, too_sure=too_sure)
+    assert temperature(logits, gold) == pytest.approx(too_sure, rel=0.08)
+
+
+@given(st.integers(0, 10_000), st.integers(1, 30), st.integers(2, 4))
+def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
+    generator = np.random.default_rng(seed)
+    logits, gold = 5 * generator.normal(size=(n, n_classes)), generator.integers(0, n_classes, n)
+    found = temperature(logits, gold)
+    assert LOWEST <= found <= HIGHEST
+    best = minimize_scalar(lambda beta: loss(logits, gold, 1 / beta), bounds=(1 / HIGHEST, 1 / LOWEST), method="bounded")
+    assert loss(logits, gold, found) <= best.fun + 1e-9
+
+
+def test_temperature_at_its_bounds() -> None:
+    right, wrong = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 3.0], [2.0, 0.0]])
+    gold = np.array([0, 1])
+    assert temperature(right, gold) == LOWEST
+    assert temperature(wrong, gold) == HIGHEST
+    assert temperature(right[:1], gold[:1]) == LOWEST
+    assert temperature(1e6 * wrong, gold) == HIGHEST  # nothing overflows
+    assert temperature(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1.0
+    assert temperature(np.empty((0, 2)), np.empty(0, dtype=np.int64)) == 1.0
+
+
+def test_what_is_no_logit_is_refused() -> None:
+    with pytest.raises(UserError, match="lower learning rate"):
+        fit(np.array([[np.nan, 0.0]]), [0])
+    with pytest.raises(ValueError, match="class -100"):
+        fit(np.zeros((1, 2)), [-100])
+    with pytest.raises(ValueError, match="do not fit"):
+        fit(np.zeros((2, 2)), [0])
+    with pytest.raises(ValueError, match="1 groups for 2 texts"):
+        threshold(np.array([0.2, 0.8]), [0, 1], ["en-AU"])
+
+
+def test_a_leaning_model_gets_a_threshold_that_helps_elsewhere() -> None:
+    held_out, gold = two_class(400, shift=-1.5, rate=0.4, seed=0)
+    chosen = threshold(held_out, gold)
+    assert 0.1 < chosen < 0.4
+    fresh, fresh_gold = two_class(20_000, shift=-1.5, rate=0.4, seed=1)
+    gain = f1_score(fresh_gold, fresh >= chosen, average="macro") - f1_score(fresh_gold, fresh >= 0.5, average="macro")
+    assert gain > 0.05
+
+
+def test_one_half_mostly_stays_when_it_is_right() -> None:
+    """The best threshold of a small slice nearly always differs from one half; the rule keeps one half in most of them."""
+    chosen = [threshold(*two_class(120, shift=0.0, rate=0.5, seed=seed)) for seed in range(40)]
+    assert sum(one == 0.5 for one in chosen) >= 20
+    fresh, gold = two_class(20_000, shift=0.0, rate=0.5, seed=99)
+    losses = [f1_score(gold, fresh >= 0.5, average="macro") - f1_score(gold, fresh >= one, average="macro") for one in chosen]
+    assert np.mean(losses) < 0.005
+
+
+def test_one_text_of_a_class_moves_nothing() -> None:
+    assert threshold(np.array([0.1, 0.2, 0.3, 0.45]), [0, 0, 0, 1]) == 0.5  # absent from a third of the resamples
+    assert threshold(np.array([0.1, 0.2]), [0, 0]) == 0.5
+    assert threshold(np.full(10, 0.3), [0, 1] * 5) == 0.5
+    assert threshold(np.empty(0), []) == 0.5
+
+
+def test_the_worst_group_decides() -> None:
+    fair, fair_gold = two_class(1500, shift=0.0, rate=0.5, seed=2)
+    leaning, leaning_gold = two_class(300, shift=-2.0, rate=0.5, seed=3)
+    both, gold = np.concatenate([fair, leaning]), np.concatenate([fair_gold, leaning_gold])
+    groups = ["en-UK"] * len(fair) + ["en-IN"] * len(leaning)
+    chosen = threshold(both, gold, groups)
+    assert chosen < threshold(both, gold) - 0.05
+    assert threshold(both, gold, groups) == chosen
+    single = ([0.9] * 50, [1] * 50, [None] * 50)  # one class alone: has no say, since it would like any low threshold
+    more = [np.concatenate([a, b]) for a, b in zip((both, gold), single[:2], strict=True)]
+    assert threshold(more[0], more[1].astype(np.int64), [*groups, *single[2]]) == pytest.approx(chosen, abs=0.05)
+
+
+def test_threshold_is_quick_and_the_same_twice() -> None:
+    probabilities, gold = two_class(2000, shift=-1.0, rate=0.3, seed=4)
+    found, seconds = set(), []
+    for _ in range(4):
+        start = process_time()
+        found.add(threshold(probabilities, gold))
+        seconds.append(process_time() - start)
+    assert len(found) == 1
+    assert min(seconds) < 0.3
+
+
+def test_apply_is_softmax_then_decision() -> None:
+    logits = np.array([[1.0, 0.0], [0.0, 0.4], [2.0, -1.0]], dtype=np.float32)
+    labels, probabilities = Calibration(2.0, 0.35, 9).apply(logits)
+    assert probabilities == pytest.approx(softmax(logits.astype(float) / 2, axis=1))
+    assert labels.tolist() == [1, 1, 0]  # P(class 1) is 0.38, 0.55, 0.18
+    labels, probabilities = Calibration().apply(logits)
+    assert labels.tolist() == [0, 1, 0]
+    assert probabilities == pytest.approx(softmax(logits.astype(float), axis=1))
+    for empty in (np.empty((0, 2)), np.empty((0, 1))):
+        assert [part.shape[0] for part in Calibration(1.0, 0.4, 9).apply(empty)] == [0, 0]
+    with pytest.raises(ValueError, match="between 2 classes, not between 3"):
+        Calibration(1.0, 0.4, 9).apply(np.zeros((1, 3)))
+
+
+def test_fit_learns_both() -> None:
+    probabilities, gold = two_class(600, shift=-1.5, rate=0.4, seed=5)
+    logits = 3 * np.stack([np.zeros(600), np.log(probabilities / (1 - probabilities))], axis=1)
+    learned = fit(logits, gold)
+    assert learned.temperature == temperature(logits, gold) > 2
+    assert learned.n == 600
+    assert learned.threshold is not None
+    labels, found = learned.apply(logits)
+    assert f1_score(gold, labels, average="macro") > f1_score(gold, logits.argmax(1), average="macro") + 0.03
+    assert ((found[:, 1] >= learned.threshold) == labels).all()
+    assert fit(logits, gold, with_threshold=False).threshold is None
+    assert fit(*simulated(200)).threshold is None  # three classes have none
+    assert fit(np.empty((0, 2)), []) == Calibration()
+
+
+def test_texts_without_a_mistake_teach_no_temperature() -> None:
+    assert fit(np.array([[3.0, 0.0], [0.0, 2.0]]), [0, 1]).temperature == 1.0
+
+
+def test_json_there_and_back() -> None:
+    for value in (Calibration(), Calibration(1.7, 0.31, 240)):
+        assert Calibration.from_json(json.loads(json.dumps(value.as_json()))) == value
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"temperature": 0.0}, {"temperature": float("nan")}, {"temperature": float("inf")}, {"temperature": "1"},
+        {"temperature": 10**400}, {"temperature": None}, {"temperature": True}, {"threshold": 1.5}, {"threshold": 0},
+        {"threshold": float("nan")}, {"threshold": [0.5]}, {"n": -1}, {"n": 1.5}, {"n": True}, {"more": 1},
+    ],
+)  # fmt: skip
+def test_damaged_json_is_refused(damage: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"must be|has a temperature"):
+        Calibration.from_json(Calibration(1.2, 0.4, 10).as_json() | damage)
+
+
+@pytest.mark.parametrize("content", [None, [], 1.0, {}, {"temperature": 1.0}])
+def test_what_is_no_calibration_is_refused(content: object) -> None:
+    with pytest.raises(ValueError, match="has a temperature"):
+        Calibration.from_json(content)

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.study.plan import read_study
+from litotes.training.recipe import Recipe, read_recipe
+
+RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
+
+
+@pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
+def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
+    read_study(file) if file.stem.startswith("study_") else read_recipe(file)
+    assert file.read_text().startswith("# litotes ")
+
+
+@pytest.mark.parametrize("head", ["linear", "convolution", "bilstm"])
+def test_the_papers_recipe(head: str) -> None:
+    recipe = read_recipe(RECIPES[0].parent / f"paper_{head}.toml")
+    training = recipe.training
+    assert (training.optimizer, training.learning_rate, training.epochs, training.batch_texts) == ("adam", 2e-5, 30, 8)
+    assert training.class_weights
+    assert training.held_out == 0.0
+    assert recipe.model.head == head
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "mine.toml"
+    file.write_text('seed = 3\n[training]\nepochs = 4\n[data.where]\nvariety = "en-AU"\n')
+    return file
+
+
+def test_changes_are_typed(file: Path) -> None:
+    changes = [
+        "training.epochs=9",
+        "data.where.variety=en-UK",
+        'data.tasks=["sarcasm"]',
+        "training.class_weights=false",
+        "data.source=besstie:a/b",
+    ]
+    recipe = read_recipe(file, changes=changes)
+    assert recipe.seed == 3
+    assert recipe.training.epochs == 9
+    assert recipe.training.class_weights is False
+    assert recipe.data.where.variety == "en-UK"
+    assert recipe.data.tasks == ["sarcasm"]
+    assert recipe.data.source == "besstie:a/b"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (["training.epoch=9"], "Did you mean 'epochs'"),
+        (["trainin.epochs=9"], "Did you mean 'training'"),
+        (["training.epochs=many"], "training.epochs = 'many'"),
+        (["training.epochs=0"], "greater than or equal to 1"),
+        (["training.optimizer=sgd"], "adamw"),
+        (["seed.x=1"], "'seed' is a value"),
+        (["epochs"], "key=value"),
+        (["data.where.varety=en-AU"], "Did you mean 'variety'"),
+    ],
+)
+def test_mistakes_are_answered_with_what_to_write(file: Path, changes: list[str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_recipe(file, changes=changes)
+
+
+def test_a_missing_or_broken_file(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no such recipe"):
+        read_recipe(tmp_path / "none.toml")
+    (tmp_path / "broken.toml").write_text("[training\n")
+    with pytest.raises(UserError, match="not readable"):
+        read_recipe(tmp_path / "broken.toml")
+
+
+def test_the_resolved_recipe_reads_back_as_the_same_run(file: Path, tmp_path: Path) -> None:
+    recipe = read_recipe(file)
+    (tmp_path / "recipe.json").write_text(recipe.model_dump_json())
+    assert read_recipe(tmp_path / "recipe.json").key() == recipe.key()
+
+
+def test_the_key_follows_what_can_change_the_result() -> None:
+    recipe = Recipe()
+    assert recipe.changed(training__checkpoint_seconds=1.0, training__tracker="mlflow").key() == recipe.key()
+    assert recipe.changed(seed=1).key() != recipe.key()
+    assert recipe.changed(data__where__variety="en-AU").key() != recipe.key()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"model__pruning": "cascad"}, "Did you mean 'cascade'"),
+        ({"model__pruning": "cascade", "model__pruning_options": {"finall": 0.5}}, "Did you mean 'final'"),
+        ({"model__weighting_options": {"alpha": 1.5}}, "'softmax' has no options"),
+    ],
+)
+def test_wrong_seams_are_told_before_anything_is_read(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+    from litotes.training.run import train
+
+    with pytest.raises(UserError, match=words):
+        train(Recipe().changed(data__source="besstie:/nowhere", **changes), tmp_path / "run")
