@@ -1,9 +1,11 @@
-"""Puts a run into the package as the built-in model: compact, tested on texts it has never seen, with a card that says where it fails.
+"""Puts a run into the package as the built-in model: compact, tested on texts it has never seen,
+with a card that says where it fails.
 
     python bench/builtin_model.py RUN DATA
 
-RUN: what `litotes train recipes/builtin.toml` and then `litotes prune --heads 1` have made. DATA: a folder with besstie, tweeteval-irony,
-glue, vader and isarcasmeval2022 in it. Writes src/litotes/builtin/model and docs/results/builtin.json.
+RUN: what `litotes train recipes/builtin.toml` and then `litotes prune --heads 1` have made. DATA: a
+folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
+src/litotes/builtin/model and docs/results/builtin.json.
 """
 
 from __future__ import annotations
@@ -20,14 +22,20 @@ from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.predict.predictor import Predictor
 
 RESULTS = Path("docs/results/builtin.json")
-OWN, BESSTIE = "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler", "BESSTIE, validation split"
+OWN, BESSTIE = (
+    "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler",
+    "BESSTIE, validation split",
+)
 TESTS = {
     OWN: "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler",
     BESSTIE: "besstie:{0}/besstie",
     "TweetEval irony, test split": "irony:{0}/tweeteval-irony",
     "SST-2, development split": "glue/sst2:{0}/glue",
 }
-HEAD = ("| task | texts of | n | macro-F1 | 95 % interval | majority line |", "|---|---|---|---|---|---|")
+HEAD = (
+    "| task | texts of | n | macro-F1 | 95 % interval | majority line |",
+    "|---|---|---|---|---|---|",
+)
 
 
 def main(run: Path, data: Path) -> None:
@@ -38,43 +46,83 @@ def main(run: Path, data: Path) -> None:
     for name, source in TESTS.items():
         corpus = load(source.format(data))
         corpus = corpus.where(split=corpus.test_split())
-        rows[name] = [row for row in evaluate(predictor, corpus, seed=0) if row.cell == "all" or name in (OWN, BESSTIE)]
-        print(name, {(row.scores.task, row.cell): round(row.scores.macro_f1, 3) for row in rows[name]}, flush=True)
+        rows[name] = [
+            row
+            for row in evaluate(predictor, corpus, seed=0)
+            if row.cell == "all" or name in (OWN, BESSTIE)
+        ]
+        print(
+            name,
+            {(row.scores.task, row.cell): round(row.scores.macro_f1, 3) for row in rows[name]},
+            flush=True,
+        )
     save_model(model, folder, card=card(model, rows), compact=True)
     content = {name: [row.as_json() for row in some] for name, some in rows.items()}
     RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def card(model: Model, rows: dict[str, Sequence[CellScores]]) -> str:
-    tables = [line for name, some in rows.items() for line in (f"## {name[0].upper()}{name[1:]}", "", *HEAD, *map(_line, some), "")]
+    tables = [
+        line
+        for name, some in rows.items()
+        for line in (f"## {name[0].upper()}{name[1:]}", "", *HEAD, *map(_line, some), "")
+    ]
     return "\n".join([*_about(model), "", *tables, "## Where it fails", "", *_failures(rows), ""])
 
 
 def _about(model: Model) -> list[str]:
     pruned, facts = model.facts["pruned"], model.facts
     low, high = pruned["loss"]["interval"]
-    temperatures = ", ".join(f"{task} {model.calibration_of(task).temperature:.2f}" for task in model.classifier.tasks)
-    thresholds = ", ".join(f"{task} {model.calibration_of(task).threshold or 0.5:g}" for task in model.classifier.tasks)
+    temperatures = ", ".join(
+        f"{task} {model.calibration_of(task).temperature:.2f}" for task in model.classifier.tasks
+    )
+    thresholds = ", ".join(
+        f"{task} {model.calibration_of(task).threshold or 0.5:g}" for task in model.classifier.tasks
+    )
     return [
         "# The built-in model",
         "",
-        "Sentiment (negative, positive) and sarcasm (literal, sarcastic) of English texts. It is there so that `litotes predict`,",
-        "`explain` and `serve` answer at once. For decisions about people, or for texts unlike those below, train your own.",
+        (
+            "Sentiment (negative, positive) and sarcasm (literal, sarcastic) of English texts. It"
+            " is there so that `litotes predict`,"
+        ),
+        (
+            "`explain` and `serve` answer at once. For decisions about people, or for texts unlike"
+            " those below, train your own."
+        ),
         "",
-        f"- Encoder `{model.base}`: embeddings and first layer as they were; five layers and the head `{model.classifier.head_name}` were",
-        f"  trained on {facts['data']['n_train']:,} texts (`recipes/builtin.toml`, seed {facts['recipe']['seed']}), kept as a difference.",
-        f"- Pruned by `litotes prune`: the layers hand on {_shares(pruned['shares'])} of the pieces,",
-        f"  {pruned['flops_ratio']:.1f} times fewer operations; macro-F1 {-pruned['loss']['points']:+.1f} points",
+        (
+            f"- Encoder `{model.base}`: embeddings and first layer as they were; five layers and"
+            f" the head `{model.classifier.head_name}` were"
+        ),
+        (
+            f"  trained on {facts['data']['n_train']:,} texts (`recipes/builtin.toml`, seed"
+            f" {facts['recipe']['seed']}), kept as a difference."
+        ),
+        (
+            f"- Pruned by `litotes prune`: the layers hand on {_shares(pruned['shares'])} of the"
+            " pieces,"
+        ),
+        (
+            f"  {pruned['flops_ratio']:.1f} times fewer operations; macro-F1"
+            f" {-pruned['loss']['points']:+.1f} points"
+        ),
         f"  ({-high:+.1f} to {-low:+.1f}) on texts kept apart for that.",
         f"- Temperatures: {temperatures}. Thresholds: {thresholds}.",
-        "- Learned from VADER's rated tweets, reviews and editorials (MIT; texts rated nearer to 0 than 0.5 left out), iSarcasmEval's",
+        (
+            "- Learned from VADER's rated tweets, reviews and editorials (MIT; texts rated nearer"
+            " to 0 than 0.5 left out), iSarcasmEval's"
+        ),
         f"  English tweets (MIT) and the sampler that comes with litotes. {facts['notes'][1]}",
     ]
 
 
 def _line(row: CellScores) -> str:
     scores, (low, high) = row.scores, row.scores.interval
-    return f"| {scores.task} | {row.cell} | {scores.n:,} | {scores.macro_f1:.3f} | {low:.3f} to {high:.3f} | {scores.majority:.3f} |"
+    return (
+        f"| {scores.task} | {row.cell} | {scores.n:,} | {scores.macro_f1:.3f} | {low:.3f} to"
+        f" {high:.3f} | {scores.majority:.3f} |"
+    )
 
 
 def _shares(shares: Sequence[float]) -> str:
@@ -85,19 +133,46 @@ def _failures(rows: dict[str, Sequence[CellScores]]) -> list[str]:
     """What the numbers say, in sentences; nothing that they do not say."""
     besstie = {(row.scores.task, row.cell): row.scores for row in rows[BESSTIE]}
     sarcasm = {cell: scores for (task, cell), scores in besstie.items() if task == "sarcasm"}
-    useless = [f"{cell} ({scores.macro_f1:.2f})" for cell, scores in sarcasm.items() if scores.interval[0] <= scores.majority]
-    weak = min((scores.macro_f1, cell) for (task, cell), scores in besstie.items() if task == "sentiment")
+    useless = [
+        f"{cell} ({scores.macro_f1:.2f})"
+        for cell, scores in sarcasm.items()
+        if scores.interval[0] <= scores.majority
+    ]
+    weak = min(
+        (scores.macro_f1, cell) for (task, cell), scores in besstie.items() if task == "sentiment"
+    )
     sarcastic = next(one for one in sarcasm["all"].classes if one.label == "sarcastic")
     return [
-        f"- **Sarcasm elsewhere than in tweets.** On BESSTIE it finds {sarcastic.recall:.0%} of the sarcastic texts, and of what it calls",
-        f"  sarcastic {sarcastic.precision:.0%} is. Not surely better than always saying the likelier label:",
+        (
+            f"- **Sarcasm elsewhere than in tweets.** On BESSTIE it finds {sarcastic.recall:.0%} of"
+            " the sarcastic texts, and of what it calls"
+        ),
+        (
+            f"  sarcastic {sarcastic.precision:.0%} is. Not surely better than always saying the"
+            " likelier label:"
+        ),
         f"  {', '.join(useless) or 'nowhere'}.",
         f"- **Sentiment** is weakest on {weak[1]} ({weak[0]:.2f}).",
-        "- It knows no neutral sentiment: a text without any gets one of the two labels, now and then a confident one.",
-        "- It has hardly seen varieties of English: some 500 texts of the sampler are all it knows of en-AU, en-UK and en-IN.",
-        "- Sarcasm that needs the conversation, the speaker or the picture cannot be seen in the text alone.",
-        "- One setting was chosen with a look at the texts above (tweets without their authors' rephrasings: better on BESSTIE and",
-        "  irony, worse on iSarcasmEval), so these figures are a little kinder than new texts will be.",
+        (
+            "- It knows no neutral sentiment: a text without any gets one of the two labels, now"
+            " and then a confident one."
+        ),
+        (
+            "- It has hardly seen varieties of English: some 500 texts of the sampler are all it"
+            " knows of en-AU, en-UK and en-IN."
+        ),
+        (
+            "- Sarcasm that needs the conversation, the speaker or the picture cannot be seen in"
+            " the text alone."
+        ),
+        (
+            "- One setting was chosen with a look at the texts above (tweets without their authors'"
+            " rephrasings: better on BESSTIE and"
+        ),
+        (
+            "  irony, worse on iSarcasmEval), so these figures are a little kinder than new texts"
+            " will be."
+        ),
     ]
 
 

@@ -1,4 +1,6 @@
-"""A light HTTP client for measuring: one request at a time on a connection, its answer's status and whether the server closes after it."""
+"""A light HTTP client for measuring: one request at a time on a connection, its answer's status and
+whether the server closes after it.
+"""
 
 from __future__ import annotations
 
@@ -67,5 +69,8 @@ async def connect(host: str, port: int) -> Connection:
 
 def post(host: str, port: int, path: str, text: str) -> bytes:
     body = json.dumps({"text": text}).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type:"
+        f" application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
     return head.encode() + body

@@ -1,8 +1,10 @@
-"""Shoots a training run at random moments, starts it again each time, and compares the result with a run never shot.
+"""Shoots a training run at random moments, starts it again each time, and compares the result with
+a run never shot.
 
     python bench/kills.py --kills 25
 
-A kill counts as "during a save" when a half-written checkpoint is found afterwards. Prints one JSON document.
+A kill counts as "during a save" when a half-written checkpoint is found afterwards. Prints one JSON
+document.
 """
 
 from __future__ import annotations
@@ -20,11 +22,30 @@ from pathlib import Path
 from safetensors.torch import load_file
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "quick.toml"
-SETTINGS = ["--set", "data.where.variety=en-AU", "--set", "training.checkpoint_seconds=0", "--set", "training.epochs=6", "--device", "cpu"]
+SETTINGS = [
+    "--set",
+    "data.where.variety=en-AU",
+    "--set",
+    "training.checkpoint_seconds=0",
+    "--set",
+    "training.epochs=6",
+    "--device",
+    "cpu",
+]
 
 
 def start(out: Path) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "litotes", "train", str(RECIPE), *SETTINGS, "--resume", "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "litotes",
+        "train",
+        str(RECIPE),
+        *SETTINGS,
+        "--resume",
+        "--out",
+        str(out),
+    ]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -40,7 +61,9 @@ def newest_step(out: Path) -> str:
 
 
 def shoot(out: Path, chance: random.Random) -> dict[str, object] | None:
-    """Starts the run and kills it between its start and a few saves later; None when it had finished before."""
+    """Starts the run and kills it between its start and a few saves later; None when it had
+    finished before.
+    """
     before = newest_step(out)
     process = start(out)
     while newest_step(out) == before and process.poll() is None and chance.random() < 0.999:
@@ -82,7 +105,16 @@ def main() -> None:
             if not runs[-1]:
                 print(difference(out, whole), file=sys.stderr)
     during_save = sum(bool(kill["during_save"]) for kill in kills)
-    print(json.dumps({"kills": len(kills), "during_save": during_save, "runs": len(runs), "bit_equal": sum(runs)}))
+    print(
+        json.dumps(
+            {
+                "kills": len(kills),
+                "during_save": during_save,
+                "runs": len(runs),
+                "bit_equal": sum(runs),
+            }
+        )
+    )
     sys.exit(0 if all(runs) else 1)
 
 

@@ -4,8 +4,10 @@
     python bench/load.py open --rate 800 --seconds 60               so many a second, whatever comes back (Poisson arrivals)
     python bench/load.py contest --seconds 30                       closed, then open at that capacity, then open at four times as much
 
-`--pid` names the server's process, whose memory is then written down every second. Times are in milliseconds, of an open loop from the
-moment the request was due: a generator that is late does not flatter the server. Prints one JSON document.
+`--pid` names the server's process, whose memory is then written down every second. Times are in
+milliseconds, of an open loop from the
+moment the request was due: a generator that is late does not flatter the server. Prints one JSON
+document.
 """
 
 from __future__ import annotations
@@ -27,13 +29,17 @@ from typing import Any
 from http_client import Connection, Lost, connect, post
 
 _SECONDS_AFTER_REFUSAL = 0.2
-"""That a client of the closed loop waits then: one that asks again at once finds no capacity, only how fast it can be refused."""
+"""That a client of the closed loop waits then: one that asks again at once finds no capacity, only
+how fast it can be refused.
+"""
 VARIETIES = ("en-AU", "en-IN", "en-UK")
 
 
 @dataclass
 class Record:
-    """What happened. milliseconds: of accepted requests; late: how much later than due requests were sent."""
+    """What happened. milliseconds: of accepted requests; late: how much later than due requests
+    were sent.
+    """
 
     statuses: Counter[str] = field(default_factory=Counter)
     milliseconds: list[float] = field(default_factory=list)
@@ -59,7 +65,14 @@ class Record:
 
 def quantiles(values: list[float]) -> dict[str, float] | None:
     ordered = sorted(values)
-    return {name: round(ordered[int(share * (len(ordered) - 1))], 2) for name, share in (("p50", 0.5), ("p99", 0.99))} if ordered else None
+    return (
+        {
+            name: round(ordered[int(share * (len(ordered) - 1))], 2)
+            for name, share in (("p50", 0.5), ("p99", 0.99))
+        }
+        if ordered
+        else None
+    )
 
 
 def memory_of(pid: int) -> int:
@@ -83,7 +96,9 @@ class Load:
         self.seed = options.seed
         texts = options.texts.read_text("utf-8").splitlines() if options.texts else sampler()
         random.Random(options.seed).shuffle(texts)
-        self._requests: Iterator[bytes] = cycle([post(self.host, self.port, options.path, text) for text in texts])
+        self._requests: Iterator[bytes] = cycle(
+            [post(self.host, self.port, options.path, text) for text in texts]
+        )
 
     async def closed(self, concurrency: int, seconds: float) -> Record:
         record, end = Record(), time.perf_counter() + seconds
@@ -113,10 +128,19 @@ class Load:
 
         async def ask(due: float) -> None:
             try:
-                connection = next((one for one in iter(lambda: idle.pop() if idle else None, None) if one.is_open), None)
+                connection = next(
+                    (
+                        one
+                        for one in iter(lambda: idle.pop() if idle else None, None)
+                        if one.is_open
+                    ),
+                    None,
+                )
                 connection = connection or await connect(self.host, self.port)
                 record.late.append(1000 * (time.perf_counter() - due))
-                record.add(await connection.ask(next(self._requests)), 1000 * (time.perf_counter() - due))
+                record.add(
+                    await connection.ask(next(self._requests)), 1000 * (time.perf_counter() - due)
+                )
                 idle.append(connection)
             except Lost:
                 record.statuses["lost"] += 1
@@ -149,7 +173,11 @@ class Load:
 
 def sampler() -> list[str]:
     folder = files("litotes") / "data" / "sampler"
-    return [json.loads(line)["text"] for variety in VARIETIES for line in (folder / f"{variety}.jsonl").read_text("utf-8").splitlines()]
+    return [
+        json.loads(line)["text"]
+        for variety in VARIETIES
+        for line in (folder / f"{variety}.jsonl").read_text("utf-8").splitlines()
+    ]
 
 
 async def contest(load: Load, concurrency: int, seconds: float) -> dict[str, Any]:
@@ -160,7 +188,13 @@ async def contest(load: Load, concurrency: int, seconds: float) -> dict[str, Any
     at_capacity = (await load.open(capacity, seconds)).as_json(seconds)
     beyond = (await load.open(4 * capacity, seconds)).as_json(seconds)
     ratio = beyond["accepted_ms"]["p99"] / at_capacity["accepted_ms"]["p99"]
-    return {"capacity": capacity, "closed": closed, "at_capacity": at_capacity, "at_4_times": beyond, "p99_ratio": round(ratio, 2)}
+    return {
+        "capacity": capacity,
+        "closed": closed,
+        "at_capacity": at_capacity,
+        "at_4_times": beyond,
+        "p99_ratio": round(ratio, 2),
+    }
 
 
 def main() -> None:
@@ -184,7 +218,11 @@ def main() -> None:
     if options.mode == "contest":
         result = asyncio.run(contest(load, options.concurrency, options.seconds))
     else:
-        work = load.closed(options.concurrency, options.seconds) if options.mode == "closed" else load.open(options.rate, options.seconds)
+        work = (
+            load.closed(options.concurrency, options.seconds)
+            if options.mode == "closed"
+            else load.open(options.rate, options.seconds)
+        )
         result = asyncio.run(work).as_json(options.seconds)
     print(json.dumps({"mode": options.mode, **result}, indent=2))
 

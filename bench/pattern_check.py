@@ -1,12 +1,14 @@
-"""Real attention maps for labelling by eye, and how far the eye, the rules and the network agree on them.
+"""Real attention maps for labelling by eye, and how far the eye, the rules and the network agree on
+them.
 
     python bench/pattern_check.py --data PATH sheets first --out sheets      # numbered maps, nothing else on them
     python bench/pattern_check.py --data PATH compare docs/results/inside/pattern_check.json
     python bench/pattern_check.py --data PATH picture docs/results/inside/pattern_check.json --out patterns.svg
 
-PATH holds besstie/ and glue/. Maps are those of the bundled encoder: one text, layer, attention head and kind each, drawn at random
-with a fixed seed. `compare` reads the labels by eye from the JSON file, writes those of the rules and the network beside them and prints
-Cohen's κ with bootstrap intervals. `picture` draws maps on which the eye and the network agree, as the network sees them.
+PATH holds besstie/ and glue/. Maps are those of the bundled encoder: one text, layer, attention
+head and kind each, drawn at random with a fixed seed. `compare` reads the labels by eye from the
+JSON file, writes those of the rules and the network beside them and prints Cohen's κ with bootstrap
+intervals. `picture` draws maps on which the eye and the network agree, as the network sees them.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ SOURCES = {"rte": "glue/rte:{}/glue", "mrpc": "glue/mrpc:{}/glue", "besstie": "b
 KINDS = ("standard", "effective")
 N_MAPS = 100
 SAMPLES = {"first": (2026, 0), "second": (2026, N_MAPS), "judged": (2027, 0)}
-"""Seed and first map of every sample: the generator was improved after `first` and after `second`, so that only `judged` is untouched."""
+"""Seed and first map of every sample: the generator was improved after `first` and after `second`,
+so that only `judged` is untouched.
+"""
 
 _PER_SHEET = (4, 3)
 _BRIGHTEST = 0.985  # the quantile of |weight| that is drawn in the strongest colour
@@ -60,7 +64,10 @@ class Maps:
 
     def __init__(self, data: Path) -> None:
         corpora = {task: load(source.format(data)) for task, source in SOURCES.items()}
-        self.examples = {task: [example for example in corpus.examples if example.split == "valid"] for task, corpus in corpora.items()}
+        self.examples = {
+            task: [example for example in corpus.examples if example.split == "valid"]
+            for task, corpus in corpora.items()
+        }
         self.pretrained = pretrained.load("minilm")
 
     def sample(self, name: str) -> list[Coordinates]:
@@ -83,7 +90,11 @@ class Maps:
         scenes: list[Scene] = []
         self.pretrained.encoder(pack([pieces]), look=scenes.append)
         (view,) = scenes[place.layer].views()
-        maps = view.weights if place.kind == "standard" else effective_attention(view.weights, view.value, view.mixed).maps
+        maps = (
+            view.weights
+            if place.kind == "standard"
+            else effective_attention(view.weights, view.value, view.mixed).maps
+        )
         return maps[place.head], torch.tensor(pieces.segments)
 
 
@@ -92,7 +103,11 @@ def draw_sheets(maps: Maps, drawn: Sequence[Coordinates], out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     per_sheet = _PER_SHEET[0] * _PER_SHEET[1]
     for start in range(0, len(drawn), per_sheet):
-        draw_sheet([maps.at(place) for place in drawn[start : start + per_sheet]], start, out / f"{start:03d}.png")
+        draw_sheet(
+            [maps.at(place) for place in drawn[start : start + per_sheet]],
+            start,
+            out / f"{start:03d}.png",
+        )
 
 
 def draw_sheet(items: Sequence[tuple[Tensor, Tensor]], first: int, file: Path) -> None:
@@ -114,14 +129,24 @@ def draw_map(weights: Tensor, ax: Any) -> None:
     """Strong weights dark, negative ones blue; no frame, which would hide the first column."""
     strongest = float(np.quantile(weights.abs().numpy(), _BRIGHTEST)) or 1.0
     signed = bool((weights < -1e-4 * strongest).any())
-    ax.imshow(weights / strongest, cmap="RdBu_r" if signed else "Greys", vmin=-1 if signed else 0, vmax=1, interpolation="nearest")
-    ax.set(xlim=(-1, len(weights)), ylim=(len(weights), -1), facecolor="#dddddd", xticks=[], yticks=[])
+    ax.imshow(
+        weights / strongest,
+        cmap="RdBu_r" if signed else "Greys",
+        vmin=-1 if signed else 0,
+        vmax=1,
+        interpolation="nearest",
+    )
+    ax.set(
+        xlim=(-1, len(weights)), ylim=(len(weights), -1), facecolor="#dddddd", xticks=[], yticks=[]
+    )
     for side in ax.spines.values():
         side.set_visible(False)
 
 
 def kappa(counts: NDArray[Any]) -> NDArray[np.float64]:
-    """Cohen's κ = (p_o - p_e) / (1 - p_e) of counts (…, class, class); 1 where both always say the same one thing."""
+    """Cohen's κ = (p_o - p_e) / (1 - p_e) of counts (…, class, class); 1 where both always say the
+    same one thing.
+    """
     share = counts / counts.sum((-2, -1), keepdims=True)
     observed = np.trace(share, axis1=-2, axis2=-1)
     expected = (share.sum(-1) * share.sum(-2)).sum(-1)
@@ -129,16 +154,26 @@ def kappa(counts: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def agreement(one: Sequence[str], other: Sequence[str]) -> dict[str, Any]:
-    """κ, raw agreement and 95 % bootstrap intervals over maps, with the confusion matrix (one, other)."""
+    """κ, raw agreement and 95 % bootstrap intervals over maps, with the confusion matrix (one,
+    other).
+    """
     names = list(CLASSES)
-    counts = confusion([names.index(label) for label in one], [names.index(label) for label in other], len(names))
+    counts = confusion(
+        [names.index(label) for label in one], [names.index(label) for label in other], len(names)
+    )
     n = int(counts.sum())
-    draws = np.random.default_rng(0).multinomial(n, counts.ravel() / n, size=_N_RESAMPLES).reshape(-1, *counts.shape)
+    draws = (
+        np.random.default_rng(0)
+        .multinomial(n, counts.ravel() / n, size=_N_RESAMPLES)
+        .reshape(-1, *counts.shape)
+    )
     raw = np.trace(draws, axis1=-2, axis2=-1) / n
     return {
         "n_maps": n,
         "kappa": round(float(kappa(counts)), 3),
-        "kappa_interval": [round(float(edge), 3) for edge in np.quantile(kappa(draws), [0.025, 0.975])],
+        "kappa_interval": [
+            round(float(edge), 3) for edge in np.quantile(kappa(draws), [0.025, 0.975])
+        ],
         "raw": round(float(counts.trace() / n), 3),
         "raw_interval": [round(float(edge), 3) for edge in np.quantile(raw, [0.025, 0.975])],
         "confusion": counts.tolist(),
@@ -150,19 +185,28 @@ def where(row: dict[str, Any]) -> Coordinates:
 
 
 def compare(maps: Maps, file: Path) -> dict[str, Any]:
-    """Adds the labels of rules and network to the maps of the file; how far all agree, sample by sample."""
+    """Adds the labels of rules and network to the maps of the file; how far all agree, sample by
+    sample.
+    """
     content = json.loads(file.read_text("utf-8"))
     for row in content["maps"]:
         weights, segments = maps.at(where(row))
         found = classify(weights[None])
-        row |= {"rules": by_rules(weights, segments), "network": found.labels[0], "probability": round(float(found.probabilities.max()), 3)}
+        row |= {
+            "rules": by_rules(weights, segments),
+            "network": found.labels[0],
+            "probability": round(float(found.probabilities.max()), 3),
+        }
     content["classes"] = list(CLASSES)
-    content["agreement"] = {sample: compared(content["maps"], sample) for sample in SAMPLES}  # others were not drawn at random
+    # others were not drawn at random
+    content["agreement"] = {sample: compared(content["maps"], sample) for sample in SAMPLES}
     return content
 
 
 def draw_picture(maps: Maps, file: Path, out: Path) -> None:
-    """Of every class and kind the map that the network is surest of among those on which the eye agrees; on the network's grid."""
+    """Of every class and kind the map that the network is surest of among those on which the eye
+    agrees; on the network's grid.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -171,11 +215,23 @@ def draw_picture(maps: Maps, file: Path, out: Path) -> None:
     axes = figure.subplots(len(KINDS), len(CLASSES))
     for line, kind in zip(axes, KINDS, strict=True):
         for ax, name in zip(line, CLASSES, strict=True):
-            agreed = [row for row in rows if row["eye"] == row["network"] == name and row["kind"] == kind]
+            agreed = [
+                row for row in rows if row["eye"] == row["network"] == name and row["kind"] == kind
+            ]
             row = max(agreed, key=lambda row: row["probability"])
             (grid,) = sight(maps.at(where(row))[0][None]).grids[:, 0]  # (cell, cell)
-            ax.imshow(grid, cmap="RdBu_r", vmin=-float(grid.abs().max()), vmax=float(grid.abs().max()), interpolation="none")
-            ax.set(title=f"{name if kind == KINDS[0] else ''}\n{row['probability']:.2f}", xticks=[], yticks=[])
+            ax.imshow(
+                grid,
+                cmap="RdBu_r",
+                vmin=-float(grid.abs().max()),
+                vmax=float(grid.abs().max()),
+                interpolation="none",
+            )
+            ax.set(
+                title=f"{name if kind == KINDS[0] else ''}\n{row['probability']:.2f}",
+                xticks=[],
+                yticks=[],
+            )
             ax.title.set_fontsize(9)
         line[0].set_ylabel(kind)
     with rc_context({"svg.hashsalt": "patterns", "svg.fonttype": "none"}):
@@ -187,19 +243,25 @@ def compared(rows: Sequence[dict[str, Any]], sample: str) -> dict[str, Any]:
     for kind in (None, *KINDS):
         shown = [row for row in rows if row["sample"] == sample and kind in (None, row["kind"])]
         for one, other in (("eye", "rules"), ("eye", "network"), ("rules", "network")):
-            found[f"{one}/{other}" + (f", {kind}" if kind else "")] = agreement([row[one] for row in shown], [row[other] for row in shown])
+            found[f"{one}/{other}" + (f", {kind}" if kind else "")] = agreement(
+                [row[one] for row in shown], [row[other] for row in shown]
+            )
     return found
 
 
 def as_text(content: dict[str, Any]) -> str:
     """JSON with a map a line."""
     maps = ",\n".join("    " + json.dumps(row, ensure_ascii=False) for row in content["maps"])
-    rest = json.dumps({key: value for key, value in content.items() if key != "maps"}, ensure_ascii=False)
+    rest = json.dumps(
+        {key: value for key, value in content.items() if key != "maps"}, ensure_ascii=False
+    )
     return f'{{"maps": [\n{maps}\n  ],\n{rest[1:]}\n'
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", type=Path, required=True)
     commands = parser.add_subparsers(dest="command", required=True)
     sheets = commands.add_parser("sheets")

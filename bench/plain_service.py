@@ -1,8 +1,10 @@
-"""The opponent: a service as people write it, FastAPI around `transformers.pipeline`, one text a request.
+"""The opponent: a service as people write it, FastAPI around `transformers.pipeline`, one text a
+request.
 
     python bench/plain_service.py --model runs/mine --port 8001
 
-The encoder has the weights of the litotes model (before any pruning); the head is a fresh one, which costs the same.
+The encoder has the weights of the litotes model (before any pruning); the head is a fresh one,
+which costs the same.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, pipeline
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    PreTrainedTokenizerFast,
+    pipeline,
+)
 
 from litotes.encoders import pretrained
 from litotes.model.checkpoint import load_model
@@ -32,11 +39,16 @@ class Request(BaseModel):
 def classifier(folder: Path, max_pieces: int) -> Any:
     model = load_model(folders_of(folder)[0])
     with TemporaryDirectory() as saved:
-        pretrained.save(pretrained.Pretrained(model.classifier.encoder, model.tokenizer, model.base, None), Path(saved))
+        pretrained.save(
+            pretrained.Pretrained(model.classifier.encoder, model.tokenizer, model.base, None),
+            Path(saved),
+        )
         try:
             tokenizer = AutoTokenizer.from_pretrained(saved)
         except (ValueError, OSError):
-            tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(Path(saved) / "tokenizer.json"), pad_token="[PAD]")
+            tokenizer = PreTrainedTokenizerFast(
+                tokenizer_file=str(Path(saved) / "tokenizer.json"), pad_token="[PAD]"
+            )
         tokenizer.model_max_length = max_pieces
         network = AutoModelForSequenceClassification.from_pretrained(saved)
     return pipeline("text-classification", model=network, tokenizer=tokenizer, device="cpu")

@@ -1,9 +1,11 @@
-"""200,000 rows on a local Ray cluster of two workers, one of them shot in the middle: is every row there once, in order, answered as alone?
+"""200,000 rows on a local Ray cluster of two workers, one of them shot in the middle: is every row
+there once, in order, answered as alone?
 
     python bench/ray_kill.py --model runs/mine
 
-The rows are the sampler's texts with running numbers, in a folder of Parquet files. Rows per second are counted over the whole command,
-with the start of the cluster, the death and what it cost. Prints one JSON document.
+The rows are the sampler's texts with running numbers, in a folder of Parquet files. Rows per second
+are counted over the whole command, with the start of the cluster, the death and what it cost.
+Prints one JSON document.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ N_ALONE = 200  # rows compared with the answer that each gets alone
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", required=True, help="a model folder; an exported one is faster")
     parser.add_argument("--rows", type=int, default=200_000)
     parser.add_argument("--rows-per-part", type=int, default=2500)
@@ -69,13 +73,38 @@ def write_tables(source: Path, texts: list[str]) -> None:
 
 
 def begin(source: Path, out: Path, options: argparse.Namespace) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "litotes", "predict", "--file", str(source), "--model", options.model, "--key", "id", "--json"]
-    more = ["--on", "ray", "--workers", str(options.workers), "--rows-per-part", str(options.rows_per_part), "--out", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "litotes",
+        "predict",
+        "--file",
+        str(source),
+        "--model",
+        options.model,
+        "--key",
+        "id",
+        "--json",
+    ]
+    more = [
+        "--on",
+        "ray",
+        "--workers",
+        str(options.workers),
+        "--rows-per-part",
+        str(options.rows_per_part),
+        "--out",
+        str(out),
+    ]
     environment = {name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"}
-    return subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment)
+    return subprocess.Popen(
+        [*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    )
 
 
-def shoot_in_the_middle(out: Path, process: subprocess.Popen[bytes], options: argparse.Namespace) -> dict[str, object]:
+def shoot_in_the_middle(
+    out: Path, process: subprocess.Popen[bytes], options: argparse.Namespace
+) -> dict[str, object]:
     """Kills a worker that is at a part, when half of the parts are there."""
     n_parts = N_FILES * ceil(ceil(options.rows / N_FILES) / options.rows_per_part)
     while process.poll() is None:
@@ -102,9 +131,13 @@ def compare(out: Path, source: Path, model: str) -> dict[str, object]:
         (alone,) = predictor.predict([row["text"]])
         for task, answer in alone.answers.items():
             n_labels += row[task] == answer.label
-            furthest = max(furthest, abs((row[f"{task}_probability"] or 0) - (answer.probability or 0)))
+            furthest = max(
+                furthest, abs((row[f"{task}_probability"] or 0) - (answer.probability or 0))
+            )
     return {
-        "every_row_once_in_order": answered.select(["id", "text"]).equals(given.select(["id", "text"])),
+        "every_row_once_in_order": (
+            answered.select(["id", "text"]).equals(given.select(["id", "text"]))
+        ),
         "labels_as_alone": f"{n_labels} of {len(places) * len(predictor.tasks)}",
         "largest_difference_of_a_probability": furthest,
     }

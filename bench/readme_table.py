@@ -1,4 +1,6 @@
-"""Writes the table of speeds in README.md from docs/results/bench.json, between its two marks (docs/performance.md says how)."""
+"""Writes the table of speeds in README.md from docs/results/bench.json, between its two marks
+(docs/performance.md says how).
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def replaced(page: str, name: str, content: str) -> str:
     """The page with new content between `<!-- bench: NAME -->` and `<!-- end of NAME -->`."""
     marks = re.compile(rf"(<!-- bench: {name} -->\n).*?(<!-- end of {name} -->)", re.DOTALL)
     if len(marks.findall(page)) != 1:
-        raise SystemExit(f"The page needs one <!-- bench: {name} --> and one <!-- end of {name} --> after it.")
+        raise SystemExit(
+            f"The page needs one <!-- bench: {name} --> and one <!-- end of {name} --> after it."
+        )
     return marks.sub(lambda found: f"{found[1]}{content.rstrip()}\n{found[2]}", page)
 
 
@@ -49,11 +53,16 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def readme_table(content: Mapping[str, Any]) -> str:
-    """Texts a second of everybody, beside padding and beside the nearest opponent, and where the numbers come from."""
+    """Texts a second of everybody, beside padding and beside the nearest opponent, and where the
+    numbers come from.
+    """
     lines = lines_of(content, "classify")
     machine = content["machine"]
     head = [
-        f"{content['n_texts']} texts of {content['data']} in random order to labels, {machine['n_cores']} {machine['processor']} cores",
+        (
+            f"{content['n_texts']} texts of {content['data']} in random order to labels,"
+            f" {machine['n_cores']} {machine['processor']} cores"
+        ),
         "texts/s",
         "× padded",
         "× ONNX Runtime, same precision and scheduling",
@@ -65,8 +74,14 @@ def readme_table(content: Mapping[str, Any]) -> str:
 def _row(lines: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
     line = lines[name]
     padded = 1.0 if name == PADDED else line["ratios"].get(PADDED, {}).get("middle")
-    rival = next((ratio for other, ratio in line["ratios"].items() if other.endswith("-workers")), None)
-    cells = [f"{line['per_second']:.1f}", "" if padded is None else f"{padded:.1f}", "" if rival is None else f"{rival['middle']:.2f}"]
+    rival = next(
+        (ratio for other, ratio in line["ratios"].items() if other.endswith("-workers")), None
+    )
+    cells = [
+        f"{line['per_second']:.1f}",
+        "" if padded is None else f"{padded:.1f}",
+        "" if rival is None else f"{rival['middle']:.2f}",
+    ]
     ours = name.startswith("litotes")
     return [f"**{cell}**" if ours and cell else cell for cell in (IN_WORDS[name], *cells)]
 
@@ -74,13 +89,18 @@ def _row(lines: Mapping[str, Mapping[str, Any]], name: str) -> list[str]:
 def _about(content: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -> str:
     machine, subject = content["machine"], content["subject"]
     n_rounds = len(next(iter(lines.values()))["ms_all_rounds"])
-    versions = ", ".join(f"{library} {machine[library]}" for library in ("torch", "onnxruntime", "transformers") if library in machine)
+    versions = ", ".join(
+        f"{library} {machine[library]}"
+        for library in ("torch", "onnxruntime", "transformers")
+        if library in machine
+    )
     notes = "".join(f" {note}" for note in content["groups"]["classify"]["notes"])
     rounds = "one round" if n_rounds == 1 else f"medians of {n_rounds} rounds"
     return (
-        f"`litotes bench`: the same weights ({subject['encoder']}, head {subject['head']}) and the same tokenizer, whose work is included; "
-        f"all lines take turns in one run, {rounds}. {machine['model']}, {versions}.{notes} "
-        "More, with spreads: [docs/performance.md](docs/performance.md)."
+        f"`litotes bench`: the same weights ({subject['encoder']}, head {subject['head']}) and the"
+        f" same tokenizer, whose work is included; all lines take turns in one run, {rounds}."
+        f" {machine['model']}, {versions}.{notes} More, with spreads:"
+        " [docs/performance.md](docs/performance.md)."
     )
 
 

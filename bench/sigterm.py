@@ -1,10 +1,12 @@
-"""Stops a loaded service at random moments, and counts the requests it had accepted and did not answer.
+"""Stops a loaded service at random moments, and counts the requests it had accepted and did not
+answer.
 
     python bench/sigterm.py --model runs/mine --times 100
 
-Clients keep connections alive, as many as --concurrency, and now and then open a new one. A request is accepted when its connection was
-made and it was sent; it must then be answered, with whatever status. A connection that is refused is fine: the client knows that nobody
-has heard it. Prints one JSON document; exit code 1 when something was lost or the service did not end well.
+Clients keep connections alive, as many as --concurrency, and now and then open a new one. A request
+is accepted when its connection was made and it was sent; it must then be answered, with whatever
+status. A connection that is refused is fine: the client knows that nobody has heard it. Prints one
+JSON document; exit code 1 when something was lost or the service did not end well.
 """
 
 from __future__ import annotations
@@ -49,7 +51,13 @@ async def client(port: int, texts: list[str], chance: random.Random, seen: Count
                 return
         is_fresh = connection.n_answered == 0
         try:
-            seen[str(await connection.ask(post("127.0.0.1", port, "/v1/predict", chance.choice(texts))))] += 1
+            seen[
+                str(
+                    await connection.ask(
+                        post("127.0.0.1", port, "/v1/predict", chance.choice(texts))
+                    )
+                )
+            ] += 1
         except Lost:
             seen["lost on a new connection" if is_fresh else "lost on a kept connection"] += 1
         await asyncio.sleep(chance.choice((0.0, 0.0, 0.01, 0.1)))
@@ -59,7 +67,8 @@ async def shoot(model: str, concurrency: int, chance: random.Random) -> dict[str
     texts = sampler()
     process, port = await start(model)
     assert process.stderr is not None
-    reading = asyncio.ensure_future(process.stderr.read())  # a full pipe would be another experiment
+    # a full pipe would be another experiment
+    reading = asyncio.ensure_future(process.stderr.read())
     seen: Counter[str] = Counter()
     clients = [asyncio.ensure_future(client(port, texts, chance, seen)) for _ in range(concurrency)]
     await asyncio.sleep(chance.uniform(0.2, 2.0))
@@ -85,7 +94,13 @@ async def shoot_all(options: argparse.Namespace) -> dict[str, Any]:
         slowest = max(slowest, shot["seconds"])
         n_bad_ends += shot["code"] != 0 or shot["seconds"] > _SECONDS_TO_STOP
     n_lost = sum(n for answer, n in total.items() if answer.startswith("lost"))
-    return {"times": options.times, "lost": n_lost, "bad_ends": n_bad_ends, "slowest_seconds": slowest, "answers": dict(total)}
+    return {
+        "times": options.times,
+        "lost": n_lost,
+        "bad_ends": n_bad_ends,
+        "slowest_seconds": slowest,
+        "answers": dict(total),
+    }
 
 
 def main() -> None:

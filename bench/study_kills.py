@@ -2,8 +2,9 @@
 
     OMP_NUM_THREADS=1 python bench/study_kills.py --kills 3
 
-Three studies: undisturbed; its main process killed (SIGKILL) at random moments and started again, a worker killed beside; on a local Ray
-cluster with a worker killed. All three `report.json` must be the same bytes.
+Three studies: undisturbed; its main process killed (SIGKILL) at random moments and started again, a
+worker killed beside; on a local Ray cluster with a worker killed. All three `report.json` must be
+the same bytes.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def main() -> None:
         seconds = time.monotonic() - started
         n_worker_kills = shoot(out / "shot", n_kills=options.kills, chance=chance, seconds=seconds)
         n_ray_kills = shoot_ray_worker(out / "ray", chance=chance)
-        reports = {name: (out / name / "report.json").read_bytes() for name in ("whole", "shot", "ray")}
+        reports = {
+            name: (out / name / "report.json").read_bytes() for name in ("whole", "shot", "ray")
+        }
         result = {
             "runs": len(list((out / "whole" / "runs").iterdir())),
             "kills": options.kills,
@@ -50,10 +53,24 @@ def main() -> None:
 
 def command(out: Path, *more: str) -> subprocess.Popen[bytes]:
     changes = [word for change in SMALL for word in ("--set", change)]
-    arguments = [sys.executable, "-m", "litotes", "study", str(ROOT / "recipes" / "study_quick.toml"), "--device", "cpu", *changes]
+    arguments = [
+        sys.executable,
+        "-m",
+        "litotes",
+        "study",
+        str(ROOT / "recipes" / "study_quick.toml"),
+        "--device",
+        "cpu",
+        *changes,
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with (out.parent / f"{out.name}.log").open("ab") as log:
-        return subprocess.Popen([*arguments, *(more or ("--workers", "2")), "--out", str(out)], stdout=log, stderr=log, env=environment)
+        return subprocess.Popen(
+            [*arguments, *(more or ("--workers", "2")), "--out", str(out)],
+            stdout=log,
+            stderr=log,
+            env=environment,
+        )
 
 
 def shoot(out: Path, *, n_kills: int, chance: random.Random, seconds: float) -> int:
@@ -81,7 +98,12 @@ def shoot_ray_worker(out: Path, *, chance: random.Random) -> int:
         at_work = processes_called("ray::")
         if len(list(out.glob("runs/*/facts.json"))) >= 2 and at_work:
             n_killed = kill_one(at_work, chance)
-            print("killed a Ray worker after", len(list(out.glob("runs/*/facts.json"))), "runs", flush=True)
+            print(
+                "killed a Ray worker after",
+                len(list(out.glob("runs/*/facts.json"))),
+                "runs",
+                flush=True,
+            )
             break
     else:
         n_killed = 0
@@ -110,7 +132,9 @@ def processes_called(word: str) -> list[int]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             try:
-                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                line = (
+                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                )
             except OSError:
                 continue
             if word in line and "IDLE" not in line:

@@ -1,4 +1,6 @@
-"""Learned α layer by layer: how sparse each attention head may be, and beside it how sparse it is on texts."""
+"""Learned α layer by layer: how sparse each attention head may be, and beside it how sparse it is
+on texts.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,15 @@ if TYPE_CHECKING:
 N_BINS = 24
 
 _STEP = 0.02
-"""The scale of α ends at multiples of this: learned ones often lie close together, and from 1 to 2 they would be one bar."""
+"""The scale of α ends at multiples of this: learned ones often lie close together, and from 1 to 2
+they would be one bar.
+"""
 
 
 def draw(values: Sequence[float], ax: Axes, *, limits: tuple[float, float]) -> None:
-    """Draws the histogram of one layer's values, one of each attention head, with their mean as a line and as a number."""
+    """Draws the histogram of one layer's values, one of each attention head, with their mean as a
+    line and as a number.
+    """
     mean = sum(values) / len(values)
     ax.hist(values, bins=N_BINS, range=limits, color=BAR, edgecolor=INK, linewidth=0.4)
     ax.axvline(mean, color=INK, linewidth=1.4, label="mean")
@@ -33,16 +39,22 @@ def draw(values: Sequence[float], ax: Axes, *, limits: tuple[float, float]) -> N
         ax.spines[side].set_visible(False)
 
 
-def figure(alpha: Sequence[Sequence[float]], density: Sequence[Sequence[float]], *, start: float) -> Figure:
+def figure(
+    alpha: Sequence[Sequence[float]], density: Sequence[Sequence[float]], *, start: float
+) -> Figure:
     """A row for each layer: α of its attention heads left, their density right, each with its mean.
 
-    alpha, density: (layer, attention_head); heads of several seeds may follow one another. density: the share of weights above 0.
+    alpha, density: (layer, attention_head); heads of several seeds may follow one another. density:
+    the share of weights above 0.
     start: where α began, so that one sees whether it went anywhere.
     """
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
     if not alpha or len(alpha) != len(density) or not all(map(len, chain(alpha, density))):
-        raise UserError(f"α of {len(alpha)} layers and densities of {len(density)} cannot be drawn: give both for every layer.")
+        raise UserError(
+            f"α of {len(alpha)} layers and densities of {len(density)} cannot be drawn: give both"
+            " for every layer."
+        )
     limits = _limits([*chain.from_iterable(alpha), start])
     picture = Figure(figsize=(8.4, 0.72 * len(alpha) + 1.3), layout="constrained")
     axes = picture.subplots(len(alpha), 2, squeeze=False, sharex="col", sharey="col")
@@ -55,7 +67,13 @@ def figure(alpha: Sequence[Sequence[float]], density: Sequence[Sequence[float]],
     axes[0][1].set_title("share of weights above 0", fontsize=11)
     axes[-1][0].set_xlabel("α (1: softmax, 2: sparsemax)")
     axes[-1][1].set_xlabel("density (1: nothing left out)")
-    picture.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    picture.legend(
+        *axes[0][0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+    )
     return picture
 
 

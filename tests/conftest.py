@@ -1,4 +1,6 @@
-"""What all tests share: a tiny random encoder with its tokenizer, made on the spot; no test needs a network."""
+"""What all tests share: a tiny random encoder with its tokenizer, made on the spot; no test needs a
+network.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import os
 import signal
 from pathlib import Path
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes that tests start; the tensors are tiny, and waiting threads only
+# for the processes that tests start; the tensors are tiny, and waiting threads only
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # get in each other's way
 
 import pytest
@@ -24,9 +27,11 @@ from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
 torch.set_num_threads(1)  # and for this one
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: the tests of Ctrl-C need to hear it
+# started in the background: the tests of Ctrl-C need to hear it
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no error
+# a busy machine is no error
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 
 ROOT = Path(__file__).parent.parent
@@ -70,7 +75,9 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     config = TINY_CONFIG | {"vocab_size": tokenizer.get_vocab_size()}
     (folder / "config.json").write_text(json.dumps(config))
     torch.manual_seed(0)
-    write_bytes(folder / "model.safetensors", save(taken_apart(Encoder(spec_from_config(config, "test")))))
+    write_bytes(
+        folder / "model.safetensors", save(taken_apart(Encoder(spec_from_config(config, "test"))))
+    )
     return folder
 
 
@@ -81,11 +88,14 @@ def tiny(tiny_folder: Path) -> pretrained.Pretrained:
 
 @pytest.fixture(scope="session")
 def tiny_recipe(tiny_folder: Path) -> Recipe:
-    """Trains in seconds: the tiny encoder on the built-in corpus, one variety, one epoch of large batches."""
+    """Trains in seconds: the tiny encoder on the built-in corpus, one variety, one epoch of large
+    batches.
+    """
     return Recipe().changed(
         data__where__variety="en-AU",
         model__encoder=str(tiny_folder),
-        model__max_pieces=32,  # nothing is learnt from letters; a third as many take a sixth of the time
+        # nothing is learnt from letters; a third as many take a sixth of the time
+        model__max_pieces=32,
         training__epochs=2,
         training__batch_texts=32,
         training__learning_rate=1e-3,
@@ -95,20 +105,39 @@ def tiny_recipe(tiny_folder: Path) -> Recipe:
 
 @pytest.fixture(scope="session")
 def trained_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model folder of that recipe, trained once for all tests that only ask it; nobody may write there."""
-    return train(tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("trained") / "tiny").folder
+    """A model folder of that recipe, trained once for all tests that only ask it; nobody may write
+    there.
+    """
+    return train(
+        tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("trained") / "tiny"
+    ).folder
 
 
 def _letter_tokenizer() -> Tokenizer:
     letters = "abcdefghijklmnopqrstuvwxyz0123456789.,!?'\"-:;()$%&/"
     words = ["the", "a", "and", "is", "it", "not", "great", "bad", "love", "hate", "queue", "tea"]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *letters, *(f"##{letter}" for letter in letters), *words]
-    tokenizer = Tokenizer(models.WordPiece({piece: n for n, piece in enumerate(dict.fromkeys(vocabulary))}, unk_token="[UNK]"))
+    vocabulary = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        *letters,
+        *(f"##{letter}" for letter in letters),
+        *words,
+    ]
+    tokenizer = Tokenizer(
+        models.WordPiece(
+            {piece: n for n, piece in enumerate(dict.fromkeys(vocabulary))}, unk_token="[UNK]"
+        )
+    )
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", tokenizer.token_to_id("[CLS]")), ("[SEP]", tokenizer.token_to_id("[SEP]"))],
+        special_tokens=[
+            ("[CLS]", tokenizer.token_to_id("[CLS]")),
+            ("[SEP]", tokenizer.token_to_id("[SEP]")),
+        ],
     )
     return tokenizer

@@ -49,7 +49,8 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"  # nobody may have asked after a dead orphan
+    # nobody may have asked after a dead orphan
+    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
@@ -126,7 +127,9 @@ def _train(errand: Errand, n_before: int) -> None:
 
 
 def _describe(errand: Errand, n_before: int) -> None:
-    errand.file.with_name("process").write_text(f"{os.environ.get('OMP_NUM_THREADS')} {'torch' in sys.modules}")
+    errand.file.with_name("process").write_text(
+        f"{os.environ.get('OMP_NUM_THREADS')} {'torch' in sys.modules}"
+    )
 
 
 DOES = {

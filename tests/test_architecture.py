@@ -1,4 +1,6 @@
-"""Imports point down, there are no cycles, and what the project promises never to do is not done anywhere."""
+"""Imports point down, there are no cycles, and what the project promises never to do is not done
+anywhere.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,10 @@ LEVELS = (
     ("cli",),
     ("__init__", "__main__"),
 )
-"""From the bottom up. A package imports packages of lower levels only: nothing of its own level, nothing above."""
+"""From the bottom up.
+
+A package imports packages of lower levels only: nothing of its own level, nothing above.
+"""
 LEVEL = {package: number for number, packages in enumerate(LEVELS) for package in packages}
 
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -54,7 +59,11 @@ def imports_of(file: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "litotes":
+        elif (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == "litotes"
+        ):
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 yield inner if inner in MODULES else node.module
@@ -96,13 +105,25 @@ def test_ray_is_imported_where_jobs_are_given_to_it_alone() -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)
 def test_nothing_unpickles_or_runs_strings(file: Path) -> None:
-    assert not outside_imports(file) & {"pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}
+    assert not outside_imports(file) & {
+        "pickle",
+        "joblib",
+        "dill",
+        "cloudpickle",
+        "shelve",
+        "marshal",
+    }
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
-            assert called not in {"eval", "exec", "torch.load", "torch.save", "os.system", "np.load"}, (
-                f"{file}:{node.lineno} calls {called}"
-            )
+            assert called not in {
+                "eval",
+                "exec",
+                "torch.load",
+                "torch.save",
+                "os.system",
+                "np.load",
+            }, f"{file}:{node.lineno} calls {called}"
 
 
 @pytest.mark.parametrize("file", FILES, ids=module_of)

@@ -1,4 +1,6 @@
-"""What is deployed: commands that the program understands, probes that it answers, and nobody with rights that are not needed."""
+"""What is deployed: commands that the program understands, probes that it answers, and nobody with
+rights that are not needed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ def unit() -> dict[str, list[str]]:
 
 def documents() -> dict[str, Any]:
     yaml = pytest.importorskip("yaml")
-    return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))}
+    return {
+        one["kind"]: one
+        for one in yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text("utf-8"))
+    }
 
 
 def pod() -> Any:
@@ -56,11 +61,17 @@ def arguments_shown() -> dict[str, list[str]]:
     shown = {
         "Containerfile": last("ENTRYPOINT")[1:] + last("CMD"),
         "litotes.service": shlex.split(unit()["ExecStart"][0])[1:],
-        "kubernetes.yaml": container_of_pod()["command"][1:] + container_of_pod()["args"] if find_spec("yaml") else [],
+        "kubernetes.yaml": (
+            container_of_pod()["command"][1:] + container_of_pod()["args"]
+            if find_spec("yaml")
+            else []
+        ),
     }
     for name in list(shown):
         text = (DEPLOY / name).read_text("utf-8")
-        for number, command in enumerate(re.findall(r"^(?:#\s+|RUN )\S*bin/litotes (.*)$", text, re.MULTILINE)):
+        for number, command in enumerate(
+            re.findall(r"^(?:#\s+|RUN )\S*bin/litotes (.*)$", text, re.MULTILINE)
+        ):
             shown[f"{name} {number}"] = shlex.split(command)
     return {name: arguments for name, arguments in shown.items() if arguments}
 
@@ -76,7 +87,9 @@ def test_commands_are_understood(name: str) -> None:
 
 
 def test_the_model_served_is_the_one_exported() -> None:
-    exported = re.findall(r"litotes export --model builtin --int8 --allow 3 --out (\S+)", container())
+    exported = re.findall(
+        r"litotes export --model builtin --int8 --allow 3 --out (\S+)", container()
+    )
     assert exported == ["/models/builtin"]
     assert f"--model={exported[0]}" in container_of_pod()["args"]
     assert exported[0] in last("CMD")
@@ -85,7 +98,9 @@ def test_the_model_served_is_the_one_exported() -> None:
 def test_the_container_is_built_without_cuda_and_run_without_rights() -> None:
     text = container()
     assert text.count("\nFROM ") == 2
-    assert all("--constraint constraints.txt" in line for line in re.findall(r"pip install[^&\n]*", text))
+    assert all(
+        "--constraint constraints.txt" in line for line in re.findall(r"pip install[^&\n]*", text)
+    )
     assert "nvidia" in text  # the build ends where CUDA came along
     assert re.search(r"^ARG BASE=python:3\.12-slim$", text, re.MULTILINE)
     second = text.rpartition("\nFROM ")[2]
@@ -100,7 +115,9 @@ def test_the_container_is_built_without_cuda_and_run_without_rights() -> None:
 
 
 def test_probes_ask_what_the_service_answers() -> None:
-    probes = {name: container_of_pod()[f"{name}Probe"] for name in ("startup", "liveness", "readiness")}
+    probes = {
+        name: container_of_pod()[f"{name}Probe"] for name in ("startup", "liveness", "readiness")
+    }
     assert {name: probe["httpGet"] for name, probe in probes.items()} == {
         "startup": {"path": "/ready", "port": "http"},
         "liveness": {"path": "/live", "port": "http"},
@@ -112,7 +129,7 @@ def test_probes_ask_what_the_service_answers() -> None:
 
 
 def test_whoever_stops_it_waits_for_the_drain() -> None:
-    (_, pause) = container_of_pod()["lifecycle"]["preStop"]["exec"]["command"]
+    _, pause = container_of_pod()["lifecycle"]["preStop"]["exec"]["command"]
     assert pod()["terminationGracePeriodSeconds"] > DRAIN_SECONDS + int(pause)
     assert int(unit()["TimeoutStopSec"][0]) > DRAIN_SECONDS
 
@@ -122,16 +139,30 @@ def test_the_pod_has_no_rights() -> None:
     assert f"USER {pod()['securityContext']['runAsUser']}:" in container()
     assert pod()["automountServiceAccountToken"] is False
     context = container_of_pod()["securityContext"]
-    assert context == {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}}
+    assert context == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     assert set(container_of_pod()["resources"]) == {"requests", "limits"}
     assert documents()["NetworkPolicy"]["spec"]["egress"] == []
 
 
 def test_documents_speak_of_the_same_thing() -> None:
     found = documents()
-    assert set(found) == {"Deployment", "Service", "PodDisruptionBudget", "HorizontalPodAutoscaler", "NetworkPolicy"}
+    assert set(found) == {
+        "Deployment",
+        "Service",
+        "PodDisruptionBudget",
+        "HorizontalPodAutoscaler",
+        "NetworkPolicy",
+    }
     labels = found["Deployment"]["spec"]["template"]["metadata"]["labels"]
-    assert found["Deployment"]["spec"]["selector"]["matchLabels"] == labels == found["Service"]["spec"]["selector"]
+    assert (
+        found["Deployment"]["spec"]["selector"]["matchLabels"]
+        == labels
+        == found["Service"]["spec"]["selector"]
+    )
     assert found["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"] == labels
     assert found["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"] == labels
     scaler = found["HorizontalPodAutoscaler"]["spec"]
@@ -146,7 +177,13 @@ def test_documents_speak_of_the_same_thing() -> None:
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="there is no systemd-analyze")
 def test_the_unit_exposes_little() -> None:
-    command = ["systemd-analyze", "security", "--offline=yes", "--no-pager", str(DEPLOY / "litotes.service")]
+    command = [
+        "systemd-analyze",
+        "security",
+        "--offline=yes",
+        "--no-pager",
+        str(DEPLOY / "litotes.service"),
+    ]
     said = subprocess.run(command, capture_output=True, text=True)
     if "offline" in said.stderr or "Overall exposure" not in said.stdout:
         pytest.skip("this systemd-analyze cannot judge a file")

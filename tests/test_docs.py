@@ -1,6 +1,8 @@
-"""Every Python snippet of the documentation is executed, every command line it shows is one the program understands.
+"""Every Python snippet of the documentation is executed, every command line it shows is one the
+program understands.
 
-A snippet marked `py` uses a library that litotes does not need: it is executed where that library is installed, else only compiled.
+A snippet marked `py` uses a library that litotes does not need: it is executed where that library
+is installed, else only compiled.
 """
 
 from __future__ import annotations
@@ -23,19 +25,27 @@ from litotes.training.run import train
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-COMMAND = re.compile(r"^(?:\$ )?(?:torchrun .* -m |\.venv/bin/)?(litotes (?:.*\\\n)*.*)$", re.MULTILINE)
+COMMAND = re.compile(
+    r"^(?:\$ )?(?:torchrun .* -m |\.venv/bin/)?(litotes (?:.*\\\n)*.*)$", re.MULTILINE
+)
 
 
 def blocks(page: Path, *languages: str) -> list[str]:
-    return [code for language, code in FENCE.findall(page.read_text("utf-8")) if language in languages]
+    return [
+        code for language, code in FENCE.findall(page.read_text("utf-8")) if language in languages
+    ]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
+)
 def test_snippets_run(page: Path, tmp_path: Path) -> None:
     (tmp_path / "recipes").symlink_to(ROOT / "recipes")
     program = "\n".join(blocks(page, "python"))
-    result = subprocess.run([sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stderr
 
 
@@ -43,7 +53,8 @@ FOREIGN = {
     f"{page.name}-{number}": code
     for page in PAGES
     for number, code in enumerate(blocks(page, "py"))
-    if "import ray" not in code  # tests/scale/test_scoring_on_ray.py runs that one, on a cluster it has anyway
+    # tests/scale/test_scoring_on_ray.py runs that one, on a cluster it has anyway
+    if "import ray" not in code
 }
 
 
@@ -52,18 +63,30 @@ FOREIGN = {
 def test_snippets_of_other_libraries_run(name: str, tiny_recipe: Recipe, tmp_path: Path) -> None:
     """With a model in runs/mine and a table, comments.parquet."""
     tree = ast.parse(FOREIGN[name])
-    modules = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    modules = [
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    ]
     modules += [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     missing = [module for module in modules if find_spec(module.split(".")[0]) is None]
     if missing:
         pytest.skip(f"{missing[0]} is not installed; the snippet was only compiled")
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     train(tiny_recipe.changed(training__epochs=1), tmp_path / "runs" / "mine")
-    pq.write_table(pa.table({"id": range(40), "text": [f"the tea {n}" for n in range(40)]}), tmp_path / "comments.parquet")
-    result = subprocess.run([sys.executable, "-c", FOREIGN[name]], cwd=tmp_path, capture_output=True, text=True)
+    pq.write_table(
+        pa.table({"id": range(40), "text": [f"the tea {n}" for n in range(40)]}),
+        tmp_path / "comments.parquet",
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", FOREIGN[name]], cwd=tmp_path, capture_output=True, text=True
+    )
     assert result.returncode == 0, result.stderr
     (written,) = tmp_path.glob("*-answers")
-    rows = [row for file in sorted(written.glob("*.parquet")) for row in pq.read_table(file).to_pylist()]
+    rows = [
+        row for file in sorted(written.glob("*.parquet")) for row in pq.read_table(file).to_pylist()
+    ]
     assert sorted(row["id"] for row in rows) == list(range(40))
     assert {row["sarcasm"] for row in rows} <= {"literal", "sarcastic"}
 
@@ -76,8 +99,17 @@ def test_studies_shown_are_studies(tmp_path: Path) -> None:
 
 
 def commands() -> list[str]:
-    shown = [command for page in PAGES for code in blocks(page, "", "console", "sh") for command in COMMAND.findall(code)]
-    recipes = [line[2:].strip() for file in sorted((ROOT / "recipes").glob("*.toml")) for line in file.read_text().splitlines()[:1]]
+    shown = [
+        command
+        for page in PAGES
+        for code in blocks(page, "", "console", "sh")
+        for command in COMMAND.findall(code)
+    ]
+    recipes = [
+        line[2:].strip()
+        for file in sorted((ROOT / "recipes").glob("*.toml"))
+        for line in file.read_text().splitlines()[:1]
+    ]
     return [*shown, *recipes]
 
 
@@ -94,9 +126,18 @@ def test_commands_are_understood(command: str) -> None:
 
 def test_the_repository_speaks_of_the_project_alone() -> None:
     """No machine's paths or hosts, in code or documents."""
-    strange = re.compile(r"/work/|/root/|/home/\w+|/tmp/venv|https?://(?!www\.w3\.org)\S*(?:registry|mirror|proxy)")
-    files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
+    strange = re.compile(
+        r"/work/|/root/|/home/\w+|/tmp/venv|https?://(?!www\.w3\.org)\S*(?:registry|mirror|proxy)"
+    )
+    files = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True
+    ).stdout.split()
     for name in files:
-        if name.endswith((".py", ".md", ".toml", ".html", ".txt", ".yaml", ".service", "Containerfile")) and name != "tests/test_docs.py":
+        if (
+            name.endswith(
+                (".py", ".md", ".toml", ".html", ".txt", ".yaml", ".service", "Containerfile")
+            )
+            and name != "tests/test_docs.py"
+        ):
             found = strange.search((ROOT / name).read_text("utf-8"))
             assert not found, f"{name}: {found}"

@@ -20,7 +20,14 @@ from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 N_PIECES = 60
-SIZES = {"n_vocabulary": N_PIECES, "width": 32, "n_layers": 3, "n_attention_heads": 4, "inner_width": 40, "n_positions": 514}
+SIZES = {
+    "n_vocabulary": N_PIECES,
+    "width": 32,
+    "n_layers": 3,
+    "n_attention_heads": 4,
+    "inner_width": 40,
+    "n_positions": 514,
+}
 SPEC = EncoderSpec("bert", **SIZES, n_segments=2)
 SENTIMENT = Task("sentiment", ("negative", "neutral", "positive"))
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))
@@ -40,11 +47,23 @@ def encoder_of(seed: int = 0, **choices: Any) -> Encoder:
 
 
 def model_of(
-    encoder: Encoder, *tasks: Task, head: str = "linear", calibration: dict[str, Calibration] | None = None, tokenizer: Any = None
+    encoder: Encoder,
+    *tasks: Task,
+    head: str = "linear",
+    calibration: dict[str, Calibration] | None = None,
+    tokenizer: Any = None,
 ) -> Model:
-    """With two tasks unless said otherwise; without a tokenizer, for the texts are made of pieces already."""
+    """With two tasks unless said otherwise; without a tokenizer, for the texts are made of pieces
+    already.
+    """
     classifier = Classifier(encoder, tasks or (SENTIMENT, SARCASM), head=head, dropout=0.0).eval()
-    return Model(classifier, tokenizer or PieceTokenizer.__new__(PieceTokenizer), "tiny", None, calibration or {})
+    return Model(
+        classifier,
+        tokenizer or PieceTokenizer.__new__(PieceTokenizer),
+        "tiny",
+        None,
+        calibration or {},
+    )
 
 
 def session_of(model: Model, folder: Path, **options: Any) -> OnnxSession:

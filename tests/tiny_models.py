@@ -1,4 +1,6 @@
-"""Tiny models to look into: dense, pruned, with fused pieces, without some heads, sparse, for a pair, for a number."""
+"""Tiny models to look into: dense, pruned, with fused pieces, without some heads, sparse, for a
+pair, for a number.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +19,20 @@ from litotes.model.classifier import Classifier
 TEXTS = (
     "great queue, the tea is bad",
     "a",
-    "it is not the great love of tea and it is not the hate of a queue, is it? i love it! the tea is great.",
+    (
+        "it is not the great love of tea and it is not the hate of a queue, is it? i love it! the"
+        " tea is great."
+    ),
     "bad bad bad",
 )
 
 KINDS: dict[str, dict[str, Any]] = {
     "dense": {},
     "sparse": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
-    "cascade": {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.3], "final_heads": 0.5}},
+    "cascade": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": [0.6, 0.3], "final_heads": 0.5},
+    },
     "fused": {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.3], "fuse": True}},
     "restored": {"pruning": "learned", "pruning_options": {"shares": [0.6, 0.3], "restore": True}},
     "compacted": {"heads_kept": [[0, 2], [3]]},
@@ -33,7 +41,9 @@ KINDS: dict[str, dict[str, Any]] = {
 SENTIMENT = Task("sentiment", ("negative", "positive"))
 
 
-def model_of(tiny: pretrained.Pretrained, *tasks: Task, head: str = "mean", **choices: Any) -> Model:
+def model_of(
+    tiny: pretrained.Pretrained, *tasks: Task, head: str = "mean", **choices: Any
+) -> Model:
     """A random model whose attention heads differ from one another."""
     torch.manual_seed(0)
     encoder = Encoder(replace(tiny.encoder.spec, **choices))
@@ -44,5 +54,7 @@ def model_of(tiny: pretrained.Pretrained, *tasks: Task, head: str = "mean", **ch
     return Model(classifier, tiny.tokenizer, "tiny", None)
 
 
-def observations_of(model: Model, texts: tuple[str, ...] = TEXTS, **options: Any) -> list[Observation]:
+def observations_of(
+    model: Model, texts: tuple[str, ...] = TEXTS, **options: Any
+) -> list[Observation]:
     return observe(model, model.tokenizer.read(list(texts)), **options)

@@ -4,9 +4,10 @@ A map is a mixture of four ways of attending to a made text, every row a distrib
 
     A = Σ_part gate(part, query) · part(query, key)        part ∈ columns, diagonal, blocks, content
 
-The class is what the shares of the parts were drawn for. One map in two is made effective, A⊥ = A V V⁺ with made values V (Brunner et al.
-2020, arXiv 1908.04211, §3): signed, its rows no longer sum to 1, and what V cannot see is gone. So a map is kept only where its pattern
-is still to be seen and no other; the gap between the bounds keeps out maps whose class is a matter of taste.
+The class is what the shares of the parts were drawn for. One map in two is made effective, A⊥ = A V
+V⁺ with made values V (Brunner et al. 2020, arXiv 1908.04211, §3): signed, its rows no longer sum to
+1, and what V cannot see is gone. So a map is kept only where its pattern is still to be seen and no
+other; the gap between the bounds keeps out maps whose class is a matter of taste.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ SEEN: dict[str, Bounds] = {
     BLOCK: {"columns": (-1.0, 0.35), "diagonal": (-1.0, 0.28), "blocks": (0.3, 1.0)},
     HETEROGENEOUS: {"columns": (-1.0, 0.17), "diagonal": (-1.0, 0.13), "blocks": (-1.0, 0.15)},
 }
-"""Of every class, the evidence (rules.py) a finished map must have, its sentences taken for the texts of a pair."""
+"""Of every class, the evidence (rules.py) a finished map must have, its sentences taken for the
+texts of a pair.
+"""
 
 LENGTHS = (8, 128)
 """The lengths nearly all maps have; one in a hundred is longer."""
@@ -50,12 +53,17 @@ _LONGEST = 512
 _WIDEST_VALUES = 64
 
 
-def generate(n_maps: int, *, seed: int, lengths: tuple[int, int] = LENGTHS) -> Iterator[tuple[Tensor, int]]:
+def generate(
+    n_maps: int, *, seed: int, lengths: tuple[int, int] = LENGTHS
+) -> Iterator[tuple[Tensor, int]]:
     """Maps (query, key) with the number of their class, the classes in turn."""
     names = tuple(CLASSES)
     for number in range(n_maps):
         rng = np.random.default_rng([seed, number])
-        yield torch.from_numpy(made_map(names[number % len(names)], rng, lengths).astype(np.float32)), number % len(names)
+        yield (
+            torch.from_numpy(made_map(names[number % len(names)], rng, lengths).astype(np.float32)),
+            number % len(names),
+        )
 
 
 def made_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LENGTHS) -> Floats:
@@ -74,13 +82,22 @@ def made_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LEN
 
 
 def mixture(name: str, text: MadeText, rng: np.random.Generator) -> Floats:
-    """The parts in the shares of a class, which differ a little from query to query. (query, key)"""
+    """The parts in the shares of a class, which differ a little from query to query.
+
+    (query, key)
+    """
     shares = {part: rng.uniform(*bounds) for part, bounds in SHARES[name].items()}
     total = sum(shares.values())
     shares["content"] = max(0.05, 1 - total)
-    gates = np.array([*shares.values()])[:, None] * np.exp(rng.normal(scale=rng.uniform(0.0, 0.8), size=(len(shares), len(text))))
+    gates = np.array([*shares.values()])[:, None] * np.exp(
+        rng.normal(scale=rng.uniform(0.0, 0.8), size=(len(shares), len(text)))
+    )
     gates /= gates.sum(0)  # (part, query)
-    return np.asarray(sum(gate[:, None] * PARTS[part](text, rng) for part, gate in zip(shares, gates, strict=True)))
+    return np.asarray(
+        sum(
+            gate[:, None] * PARTS[part](text, rng) for part, gate in zip(shares, gates, strict=True)
+        )
+    )
 
 
 def effective(weights: Floats, text: MadeText, rng: np.random.Generator) -> Floats:
@@ -88,7 +105,8 @@ def effective(weights: Floats, text: MadeText, rng: np.random.Generator) -> Floa
     n = len(text)
     width = max(1, min(_WIDEST_VALUES, int(n * rng.uniform(0.25, 1.0))))
     by_word = rng.normal(size=(text.words.max() + 1, width))[text.words]
-    values = by_word + rng.normal(scale=rng.uniform(0.05, 1.0), size=(n, width))  # a word has much the same value wherever it stands
+    # a word has much the same value wherever it stands
+    values = by_word + rng.normal(scale=rng.uniform(0.05, 1.0), size=(n, width))
     values *= np.exp(rng.normal(scale=rng.uniform(0.0, 0.6), size=(n, 1)))
     values[text.delimiters] *= rng.uniform(0.02, 1.5)  # delimiters often have next to none
     basis, _ = np.linalg.qr(values)  # (piece, width)

@@ -1,4 +1,7 @@
-"""Texts without words: where sentences and phrases end, where delimiters and punctuation stand. What attention maps are made on."""
+"""Texts without words: where sentences and phrases end, where delimiters and punctuation stand.
+
+What attention maps are made on.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,9 @@ _LONGEST_PHRASE = 9
 
 @dataclass(frozen=True)
 class MadeText:
-    """sentences, phrases, words: the number of what each piece belongs to, (piece,); delimiters, punctuation: places of pieces."""
+    """sentences, phrases, words: the number of what each piece belongs to, (piece,); delimiters,
+    punctuation: places of pieces.
+    """
 
     sentences: Counts
     phrases: Counts
@@ -28,7 +33,9 @@ class MadeText:
 
 
 def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
-    """[CLS], then one to four sentences (the texts of a pair among them), each closed by [SEP] or a full stop."""
+    """[CLS], then one to four sentences (the texts of a pair among them), each closed by [SEP] or a
+    full stop.
+    """
     most = max(1, min(_MOST_SENTENCES, n_pieces // _SHORTEST_SENTENCE))
     n_sentences = int(rng.choice([1, 2, 2, 3, 4])) if most > 1 else 1
     ends = _ends(n_pieces, min(n_sentences, most), rng)
@@ -38,7 +45,10 @@ def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
     return MadeText(
         sentences=_numbered(n_pieces, ends),
         phrases=_numbered(n_pieces, _phrase_ends(n_pieces, rng)),
-        words=(n_pieces * rng.uniform(0.5, 3.0) * rng.random(n_pieces) ** rng.uniform(1.0, 4.0)).astype(np.int64),  # some come often
+        # some come often
+        words=(
+            n_pieces * rng.uniform(0.5, 3.0) * rng.random(n_pieces) ** rng.uniform(1.0, 4.0)
+        ).astype(np.int64),
         delimiters=np.concatenate([[0], ends[is_delimiter]]),
         punctuation=np.concatenate([ends[~is_delimiter], loose]),
     )
@@ -46,8 +56,13 @@ def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
 
 def _ends(n_pieces: int, n_parts: int, rng: np.random.Generator) -> Counts:
     """The last pieces of parts that are uneven, but none of them tiny."""
-    lengths = rng.dirichlet(np.full(n_parts, 4.0)) * (n_pieces - n_parts * min(_SHORTEST_SENTENCE, n_pieces // n_parts))
-    ends = np.cumsum(lengths + min(_SHORTEST_SENTENCE, n_pieces // n_parts)).round().astype(np.int64) - 1
+    lengths = rng.dirichlet(np.full(n_parts, 4.0)) * (
+        n_pieces - n_parts * min(_SHORTEST_SENTENCE, n_pieces // n_parts)
+    )
+    ends = (
+        np.cumsum(lengths + min(_SHORTEST_SENTENCE, n_pieces // n_parts)).round().astype(np.int64)
+        - 1
+    )
     ends[-1] = n_pieces - 1
     return ends
 

@@ -1,4 +1,6 @@
-"""Four ways of attending to a made text, each a map whose rows are distributions, (query, key), with its nuisances drawn at random."""
+"""Four ways of attending to a made text, each a map whose rows are distributions, (query, key),
+with its nuisances drawn at random.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +18,37 @@ _NEVER = -30.0  # as an affinity: e^-30
 
 
 def columns(text: MadeText, rng: Generator) -> Floats:
-    """Every query looks at the same few keys: delimiters, punctuation, a word wherever it comes; how much differs from query to query."""
+    """Every query looks at the same few keys: delimiters, punctuation, a word wherever it comes;
+    how much differs from query to query.
+    """
     n = len(text)
-    keys = [rng.choice(text.delimiters, size=rng.integers(1, len(text.delimiters) + 1), replace=False)]
+    keys = [
+        rng.choice(text.delimiters, size=rng.integers(1, len(text.delimiters) + 1), replace=False)
+    ]
     if rng.random() < 0.4:
-        keys.append(rng.choice(text.punctuation, size=rng.integers(1, min(3, len(text.punctuation)) + 1), replace=False))
+        keys.append(
+            rng.choice(
+                text.punctuation,
+                size=rng.integers(1, min(3, len(text.punctuation)) + 1),
+                replace=False,
+            )
+        )
     if rng.random() < 0.2:
         keys = [rng.integers(0, n, size=rng.integers(1, 7))]
     if rng.random() < 0.3:
         keys.append(np.flatnonzero(text.words == rng.choice(text.words)))
     places = rng.permutation(np.unique(np.concatenate(keys)))[: max(2, n // 10)]
     affinity = np.full((n, n), _NEVER)
-    affinity[:, places] = rng.normal(scale=0.7, size=len(places)) + _noise(rng, (n, len(places)), 0.0, 1.6)
+    affinity[:, places] = rng.normal(scale=0.7, size=len(places)) + _noise(
+        rng, (n, len(places)), 0.0, 1.6
+    )
     return softmax(affinity)
 
 
 def diagonal(text: MadeText, rng: Generator) -> Floats:
-    """A line beside or on the diagonal, a soft band, or the phrase a piece belongs to; often two of them at once."""
+    """A line beside or on the diagonal, a soft band, or the phrase a piece belongs to; often two of
+    them at once.
+    """
     drawn = rng.permutation(3)[: rng.integers(1, 3)]
     near = sum((np.exp(_near(int(kind), text, rng)) for kind in drawn), np.zeros(1))
     return softmax(np.log(near + 1e-13) + _noise(rng, near.shape, 0.0, 0.8))
@@ -52,25 +68,33 @@ def _near(kind: int, text: MadeText, rng: Generator) -> Floats:
 
 
 def blocks(text: MadeText, rng: Generator) -> Floats:
-    """Every query looks at its own sentence, some of whose words may stand out; a little leaks into the others."""
+    """Every query looks at its own sentence, some of whose words may stand out; a little leaks into
+    the others.
+    """
     n = len(text)
     same = text.sentences[:, None] == text.sentences[None, :]
     salience = _noise(rng, (1, n), 0.0, 1.0)
     if rng.random() < 0.4:  # each sentence has a favourite: columns that end with the block
         for sentence in np.unique(text.sentences):
-            salience[0, rng.choice(np.flatnonzero(text.sentences == sentence))] += rng.uniform(1.0, 2.5)
+            salience[0, rng.choice(np.flatnonzero(text.sentences == sentence))] += rng.uniform(
+                1.0, 2.5
+            )
     return softmax(salience + _noise(rng, (n, n), 0.0, 0.9) - rng.uniform(2.5, 6.0) * ~same)
 
 
 def content(text: MadeText, rng: Generator) -> Floats:
-    """Whatever words mean to each other: salient words, hidden traits of queries and keys (or one that like pieces share), words that
-    come again, what stands before or behind alone, noise.
+    """Whatever words mean to each other: salient words, hidden traits of queries and keys (or one
+    that like pieces share), words that come again, what stands before or behind alone, noise.
     """
     n = len(text)
     rank = int(rng.integers(1, 7))
     asking, answering = (_smooth(rng.normal(size=(n, rank)), rng) for _ in range(2))
     answering = asking if rng.random() < 0.2 else answering
-    affinity = rng.uniform(0.0, 1.5) * asking @ answering.T / np.sqrt(rank) + _noise(rng, (1, n), 0.0, 1.2) + _noise(rng, (n, n), 0.1, 1.2)
+    affinity = (
+        rng.uniform(0.0, 1.5) * asking @ answering.T / np.sqrt(rank)
+        + _noise(rng, (1, n), 0.0, 1.2)
+        + _noise(rng, (n, n), 0.1, 1.2)
+    )
     if rng.random() < 0.3:
         again = (text.words[:, None] == text.words[None, :]) & ~np.eye(n, dtype=bool)
         affinity += rng.uniform(1.0, 3.0) * again
@@ -80,7 +104,12 @@ def content(text: MadeText, rng: Generator) -> Floats:
     return softmax(affinity)
 
 
-PARTS: dict[str, Part] = {"columns": columns, "diagonal": diagonal, "blocks": blocks, "content": content}
+PARTS: dict[str, Part] = {
+    "columns": columns,
+    "diagonal": diagonal,
+    "blocks": blocks,
+    "content": content,
+}
 
 
 def softmax(affinity: Floats) -> Floats:
@@ -94,8 +123,12 @@ def _noise(rng: Generator, shape: tuple[int, ...], low: float, high: float) -> F
 
 
 def _smooth(traits: Floats, rng: Generator) -> Floats:
-    """Neighbouring pieces are often alike: a running mean over some of them, of the same size as before. (piece, trait)"""
+    """Neighbouring pieces are often alike: a running mean over some of them, of the same size as
+    before. (piece, trait)
+    """
     width = int(rng.integers(1, 6))
     padded = np.pad(traits, ((width - 1, 0), (0, 0)), mode="wrap").cumsum(0)
-    running = padded[width - 1 :] - np.concatenate([np.zeros((1, traits.shape[1])), padded[: len(traits) - 1]])
+    running = padded[width - 1 :] - np.concatenate(
+        [np.zeros((1, traits.shape[1])), padded[: len(traits) - 1]]
+    )
     return np.asarray(running / np.sqrt(width))

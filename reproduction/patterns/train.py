@@ -1,8 +1,10 @@
-"""Trains the pattern network on generated maps and writes its weights into the package, in two to three minutes on one core.
+"""Trains the pattern network on generated maps and writes its weights into the package, in two to
+three minutes on one core.
 
     python -m reproduction.patterns.train
 
-Prints the accuracy on generated maps that it has not seen, the confusion matrix and the file's hash, which SHA256 below must state.
+Prints the accuracy on generated maps that it has not seen, the confusion matrix and the file's
+hash, which SHA256 below must state.
 """
 
 from __future__ import annotations
@@ -48,13 +50,21 @@ class MadeMaps:
 
 
 def made_maps(n_maps: int, *, seed: int) -> MadeMaps:
-    sights, classes = zip(*((sight(weights[None]), number) for weights, number in generate(n_maps, seed=seed)), strict=True)
-    seen = Sight(torch.cat([one.grids for one in sights]), torch.cat([one.shares for one in sights]))
+    sights, classes = zip(
+        *((sight(weights[None]), number) for weights, number in generate(n_maps, seed=seed)),
+        strict=True,
+    )
+    seen = Sight(
+        torch.cat([one.grids for one in sights]), torch.cat([one.shares for one in sights])
+    )
     return MadeMaps(seen, torch.tensor(classes))
 
 
 def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
-    """A network that has learned these maps. Half of the batches are turned by 180°, which changes no pattern."""
+    """A network that has learned these maps.
+
+    Half of the batches are turned by 180°, which changes no pattern.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = PatternNetwork().train()
@@ -65,7 +75,11 @@ def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> Patt
             for places in torch.randperm(len(made)).split(_BATCH_MAPS):
                 grids = made.seen.grids[places]
                 grids = grids.flip(2, 3) if torch.rand(()) < 0.5 else grids
-                loss = cross_entropy(network(Sight(grids, made.seen.shares[places])), made.classes[places], label_smoothing=_SMOOTHING)
+                loss = cross_entropy(
+                    network(Sight(grids, made.seen.shares[places])),
+                    made.classes[places],
+                    label_smoothing=_SMOOTHING,
+                )
                 optimizer.zero_grad()
                 loss.backward()
                 optimizer.step()
@@ -76,7 +90,9 @@ def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> Patt
 @torch.inference_mode()
 def confused(network: PatternNetwork, held_out: MadeMaps) -> Counts:
     """How often a map of one class is taken for another. (class, predicted)"""
-    return confusion(held_out.classes.numpy(), network(held_out.seen).argmax(1).numpy(), len(CLASSES))
+    return confusion(
+        held_out.classes.numpy(), network(held_out.seen).argmax(1).numpy(), len(CLASSES)
+    )
 
 
 def main() -> None:
@@ -84,7 +100,13 @@ def main() -> None:
     torch.set_num_threads(1)
     network = train(made_maps(N_MAPS, seed=SEED))
     file = Path(__file__).with_name(WEIGHTS)
-    write_bytes(file, save({name: tensor.contiguous() for name, tensor in network.state_dict().items()}, metadata={"format": "pt"}))
+    write_bytes(
+        file,
+        save(
+            {name: tensor.contiguous() for name, tensor in network.state_dict().items()},
+            metadata={"format": "pt"},
+        ),
+    )
     counts = confused(network, made_maps(N_HELD_OUT, seed=HELD_OUT_SEED))
     print(f"accuracy on {N_HELD_OUT} generated maps: {counts.trace() / counts.sum():.3f}")
     for name, row in zip(CLASSES, counts, strict=True):

@@ -1,6 +1,8 @@
-"""The reference removal has to equal: a walk in which nothing leaves and masks say who is still there.
+"""The reference removal has to equal: a walk in which nothing leaves and masks say who is still
+there.
 
-One text at a time, every attention head and every piece computed in every layer; written to be obviously right, not fast.
+One text at a time, every attention head and every piece computed in every layer; written to be
+obviously right, not fast.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from litotes.text.layout import Layout
 
 @dataclass
 class Walked:
-    """hidden: (piece, width) of one text's survivors. origin: where they stood. n_heads: live attention heads after each layer."""
+    """hidden: (piece, width) of one text's survivors. origin: where they stood. n_heads: live
+    attention heads after each layer.
+    """
 
     hidden: Tensor
     origin: list[int]
@@ -41,19 +45,27 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
     for layer, number in enumerate(spec.walk):
         block = encoder.blocks[number]
         attention = block.attention
-        query, key, value = attention.qkv(hidden).view(n, 3, spec.n_attention_heads, -1).permute(1, 2, 0, 3)  # (head, piece, head_width)
+        # (head, piece, head_width)
+        query, key, value = (
+            attention.qkv(hidden).view(n, 3, spec.n_attention_heads, -1).permute(1, 2, 0, 3)
+        )
         affinity = query @ key.transpose(-1, -2) / spec.head_width**0.5
         if encoder.relative_bias is not None:
             affinity = affinity + encoder.relative_bias(torch.arange(n)[None])[0]
-        # A weighting may look at its row as a whole (blocks of keys), so the dead are taken out of the rows it sees and put back as zeros.
+        # A weighting may look at its row as a whole (blocks of keys), so the dead are taken out of
+        # the rows it sees and put back as zeros.
         weights = torch.zeros_like(affinity)
-        weights[:, live.nonzero(), live.nonzero().T] = attention.weighting(affinity[:, live][:, :, live][None])[0]
+        weights[:, live.nonzero(), live.nonzero().T] = attention.weighting(
+            affinity[:, live][:, :, live][None]
+        )[0]
         weights = weights * heads[:, None, None]
         mixed = (weights @ value).transpose(0, 1)  # (piece, head, head_width)
         seen = Seen(weights.sum(1).T, value.transpose(0, 1), mixed)
         importance = _importance(encoder, layer, hidden, importance, seen)
         head_importance += mixed[live].abs().sum((0, 2))
-        heads = _best(head_importance.masked_fill(~heads, -1), plan.n_heads(layer, spec.n_attention_heads))
+        heads = _best(
+            head_importance.masked_fill(~heads, -1), plan.n_heads(layer, spec.n_attention_heads)
+        )
         all_heads.append(heads.nonzero().flatten().tolist())
         score = importance.masked_fill(~live, -1)
         score[0] = torch.inf
@@ -62,9 +74,13 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
     return Walked(hidden[live], live.nonzero().flatten().tolist(), all_heads)
 
 
-def _importance(encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, seen: Seen) -> Tensor:
+def _importance(
+    encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, seen: Seen
+) -> Tensor:
     before = Survivors.all_of(Layout.of([len(hidden)]), encoder.spec.n_attention_heads)
-    return encoder.pruning.importance(layer, hidden, Survivors(**{**vars(before), "importance": importance}), seen)
+    return encoder.pruning.importance(
+        layer, hidden, Survivors(**{**vars(before), "importance": importance}), seen
+    )
 
 
 def _best(score: Tensor, count: int) -> Tensor:

@@ -1,4 +1,6 @@
-"""The contract of every pruning with every weighting: order kept, [CLS] stays, nothing comes back, removal equals masking."""
+"""The contract of every pruning with every weighting: order kept, [CLS] stays, nothing comes back,
+removal equals masking.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +22,48 @@ from litotes.text.layout import Layout
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
-SIZES = {"n_vocabulary": 60, "width": 32, "n_layers": 4, "n_attention_heads": 4, "inner_width": 40, "n_positions": 512}
+SIZES = {
+    "n_vocabulary": 60,
+    "width": 32,
+    "n_layers": 4,
+    "n_attention_heads": 4,
+    "inner_width": 40,
+    "n_positions": 512,
+}
 SPEC = EncoderSpec("bert", **SIZES, dropout=0.0, attention_dropout=0.0)
 SHARES = [0.9, 0.7, 0.5, 0.3]
-DENSE: dict[str, dict[str, Any]] = {"none": {}, "cascade": {"schedule": [1.0] * 4}, "learned": {"shares": [1.0] * 4}}
+DENSE: dict[str, dict[str, Any]] = {
+    "none": {},
+    "cascade": {"schedule": [1.0] * 4},
+    "learned": {"shares": [1.0] * 4},
+}
 SETTINGS: dict[str, dict[str, Any]] = {
     "none": {},
     "authors": {"pruning": "cascade"},
     "shares": {"pruning": "cascade", "pruning_options": {"schedule": SHARES}},
     "value": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "importance": "value"}},
-    "few": {"pruning": "cascade", "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3}},
+    "few": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3},
+    },
     "learned": {"pruning": "learned", "pruning_options": {"restore": False}},
-    "scorer": {"pruning": "learned", "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False}},
+    "scorer": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False},
+    },
     "explore": {"pruning": "learned", "pruning_options": {"explore": 1.0, "restore": False}},
-    "linear": {"pruning": "cascade", "pruning_options": {"schedule": "linear", "final": 0.25, "final_heads": 0.5}},
+    "linear": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "linear", "final": 0.25, "final_heads": 0.5},
+    },
 }
 LENGTHS = (1, 2, 9, 40, 17, 3)
 
 
 def encoder_of(seed: int = 0, **choices: Any) -> Encoder:
-    """A random encoder whose attention heads differ enough to tell pieces apart; exact, for such weights blow rounding up."""
+    """A random encoder whose attention heads differ enough to tell pieces apart; exact, for such
+    weights blow rounding up.
+    """
     torch.manual_seed(seed)
     encoder = Encoder(replace(SPEC, **choices))
     for parameter in encoder.parameters():
@@ -70,7 +94,11 @@ def training(request: pytest.FixtureRequest) -> bool:
 
 
 def test_every_pruning_is_tested() -> None:
-    assert {setting.get("pruning", "none") for setting in SETTINGS.values()} == set(PRUNINGS) == set(DENSE)
+    assert (
+        {setting.get("pruning", "none") for setting in SETTINGS.values()}
+        == set(PRUNINGS)
+        == set(DENSE)
+    )
 
 
 def test_removal_equals_masking(setting: dict[str, Any], weighting: str, training: bool) -> None:
@@ -82,22 +110,33 @@ def test_removal_equals_masking(setting: dict[str, Any], weighting: str, trainin
     expected = masked_walk(encoder, batch)
     assert encoding.layout.lengths == tuple(len(text.hidden) for text in expected)
     assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
-    torch.testing.assert_close(encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_removal_equals_masking_at_all_lengths(seed: int) -> None:
-    lengths = tuple(torch.randint(1, 513, (5,), generator=torch.Generator().manual_seed(seed)).tolist())
-    encoder = encoder_of(seed, pruning="cascade", pruning_options={"schedule": SHARES, "final_heads": 0.5})
+    lengths = tuple(
+        torch.randint(1, 513, (5,), generator=torch.Generator().manual_seed(seed)).tolist()
+    )
+    encoder = encoder_of(
+        seed, pruning="cascade", pruning_options={"schedule": SHARES, "final_heads": 0.5}
+    )
     batch = batch_of((*lengths, 1, 512), seed)
     encoding, expected = encoder(batch), masked_walk(encoder, batch)
     assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
-    torch.testing.assert_close(encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
 
 
 @pytest.mark.parametrize(
     "family",
-    [{"family": "mpnet", "n_relative_buckets": 8}, {"family": "albert", "n_layer_groups": 2, "group_size": 1}],
+    [
+        {"family": "mpnet", "n_relative_buckets": 8},
+        {"family": "albert", "n_layer_groups": 2, "group_size": 1},
+    ],
     ids=["bias by distance", "blocks that repeat"],
 )
 @pytest.mark.parametrize("name", ["shares", "few", "value"])
@@ -108,7 +147,9 @@ def test_removal_equals_masking_in_other_families(family: dict[str, Any], name: 
         torch.nn.init.normal_(encoder.relative_bias.by_bucket.weight, std=2.0)
     encoding, expected = encoder(batch), masked_walk(encoder, batch)
     assert encoding.origin.tolist() == [place for text in expected for place in text.origin]
-    torch.testing.assert_close(encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0)
+    torch.testing.assert_close(
+        encoding.hidden, torch.cat([text.hidden for text in expected]), atol=1e-5, rtol=0
+    )
 
 
 def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weighting: str) -> None:
@@ -116,14 +157,18 @@ def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weightin
     batch = batch_of()
     together = encoder(batch)
     for number, (pieces, hidden) in enumerate(
-        zip(batch.pieces.split(LENGTHS), together.hidden.split(together.layout.lengths), strict=True)
+        zip(
+            batch.pieces.split(LENGTHS), together.hidden.split(together.layout.lengths), strict=True
+        )
     ):
         alone = encoder(Batch(pieces, torch.zeros_like(pieces), Layout.of([len(pieces)])))
         torch.testing.assert_close(alone.hidden, hidden, atol=1e-5, rtol=0)
         assert alone.layout.lengths == (together.layout.lengths[number],)
 
 
-def test_rows_together_equal_texts_apart(setting: dict[str, Any], weighting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_together_equal_texts_apart(
+    setting: dict[str, Any], weighting: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The way of an accelerator, padded rows in attention, removes the same pieces."""
     encoder, batch = encoder_of(weighting=weighting, **setting), batch_of()
     apart = encoder(batch)
@@ -163,7 +208,9 @@ def test_keeping_all_is_dense(pruning: str, more: dict[str, bool]) -> None:
 
 
 def test_first_piece_alone_equals_the_first_of_all(weighting: str) -> None:
-    """The last layer's shortcut for heads that read [CLS] only; what leaves there would not have been read."""
+    """The last layer's shortcut for heads that read [CLS] only; what leaves there would not have
+    been read.
+    """
     options = {"schedule": [0.9, 0.7, 0.5, 0.5], "final_heads": 0.6}
     encoder = encoder_of(weighting=weighting, pruning="cascade", pruning_options=options)
     whole, firsts = encoder(batch_of()), encoder(batch_of(), firsts_only=True)
@@ -173,7 +220,10 @@ def test_first_piece_alone_equals_the_first_of_all(weighting: str) -> None:
 
 def test_restored_pieces_keep_the_state_they_left_in() -> None:
     options = {"schedule": SHARES}
-    plain, restoring = (encoder_of(pruning="cascade", pruning_options=options | more) for more in ({}, {"restore": True}))
+    plain, restoring = (
+        encoder_of(pruning="cascade", pruning_options=options | more)
+        for more in ({}, {"restore": True})
+    )
     batch = batch_of()
     kept, restored = plain(batch), restoring(batch)
     assert restored.layout.lengths == LENGTHS
@@ -203,7 +253,9 @@ def test_a_fused_piece_stands_last_for_all_that_left() -> None:
 
 
 def test_fusing_is_a_mean_by_importance() -> None:
-    """After one layer in which pieces leave, the fused piece is the layer's second half applied to the weighted means."""
+    """After one layer in which pieces leave, the fused piece is the layer's second half applied to
+    the weighted means.
+    """
     options = {"schedule": [0.5, 0.5, 0.5, 0.5], "fuse": True}
     encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
     encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
@@ -212,21 +264,32 @@ def test_fusing_is_a_mean_by_importance() -> None:
     importance = seen.received.sum(-1)
     gone = [place for place in range(8) if place not in encoding.origin.tolist()]
     share = (importance[gone] / importance[gone].sum())[:, None]
-    expected = block((dense[gone] * share).sum(0, keepdim=True), (mixed[gone] * share).sum(0, keepdim=True))
+    expected = block(
+        (dense[gone] * share).sum(0, keepdim=True), (mixed[gone] * share).sum(0, keepdim=True)
+    )
     torch.testing.assert_close(encoding.hidden[-1:], expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("more", [{}, {"restore": True}, {"fuse": True}, {"restore": True, "fuse": True}])
+@pytest.mark.parametrize(
+    "more", [{}, {"restore": True}, {"fuse": True}, {"restore": True, "fuse": True}]
+)
 def test_every_weight_gets_a_gradient(more: dict[str, bool], weighting: str) -> None:
-    encoder = encoder_of(weighting=weighting, pruning="cascade", pruning_options={"schedule": SHARES, **more}).train()
+    encoder = encoder_of(
+        weighting=weighting, pruning="cascade", pruning_options={"schedule": SHARES, **more}
+    ).train()
     encoder(batch_of()).hidden.pow(2).sum().backward()
     without = [name for name, parameter in encoder.named_parameters() if parameter.grad is None]
     assert without == ["embeddings.segment.weight"] * (encoder.embeddings.segment is not None)
 
 
 def test_importance_is_what_the_paper_says() -> None:
-    """Σ over attention heads, queries and layers of the weights; heads by the magnitude of their output."""
-    encoder, batch = encoder_of(pruning="cascade", pruning_options={"schedule": [1.0, 1.0, 0.5, 0.5]}), batch_of((12,))
+    """Σ over attention heads, queries and layers of the weights; heads by the magnitude of their
+    output.
+    """
+    encoder, batch = (
+        encoder_of(pruning="cascade", pruning_options={"schedule": [1.0, 1.0, 0.5, 0.5]}),
+        batch_of((12,)),
+    )
     hidden, total = encoder.embeddings(batch), torch.zeros(12)
     for block in encoder.blocks[:3]:
         query, key, value = block.attention.qkv(hidden).view(12, 3, 4, 8).permute(1, 2, 0, 3)
@@ -269,15 +332,28 @@ def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
 
 
 def test_only_what_matters_later_is_looked_at() -> None:
-    """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after the last layer are missed by nobody."""
-    plan = Encoder(replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")).pruning.plan()
-    assert [plan.weighs_heads(layer, 12) for layer in range(6)] == [True, True, False, False, False, False]
+    """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after
+    the last layer are missed by nobody.
+    """
+    plan = Encoder(
+        replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")
+    ).pruning.plan()
+    assert [plan.weighs_heads(layer, 12) for layer in range(6)] == [
+        True,
+        True,
+        False,
+        False,
+        False,
+        False,
+    ]
     assert [plan.looks_at(layer, 12) for layer in range(6)] == [True] * 6
     assert [plan.to_firsts().looks_at(layer, 12) for layer in range(6)] == [True] * 4 + [False] * 2
 
 
 def test_a_single_layer_can_be_pruned() -> None:
-    encoder = encoder_of(n_layers=1, pruning="cascade", pruning_options={"schedule": [0.5], "final_heads": 0.5})
+    encoder = encoder_of(
+        n_layers=1, pruning="cascade", pruning_options={"schedule": [0.5], "final_heads": 0.5}
+    )
     whole, firsts = encoder(batch_of()), encoder(batch_of(), firsts_only=True)
     assert whole.layout.lengths == (1, 1, 4, 20, 8, 1)
     torch.testing.assert_close(firsts.hidden, whole.hidden[whole.layout.starts])

@@ -14,7 +14,9 @@ from litotes.attention.scene import Scene, View
 from litotes.text.layout import Layout
 
 
-def scenes_of(firsts_only: bool = False, **choices: Any) -> tuple[list[Scene], torch.Tensor, torch.Tensor]:
+def scenes_of(
+    firsts_only: bool = False, **choices: Any
+) -> tuple[list[Scene], torch.Tensor, torch.Tensor]:
     """The scenes of a walk, what it gave, and what a walk nobody looks at gives."""
     encoder, batch = encoder_of(**choices), batch_of()
     scenes: list[Scene] = []
@@ -40,7 +42,9 @@ def test_views_show_live_pieces_alone(setting: str, weighting: str) -> None:
         for text, view in enumerate(scene.views()):
             n = len(view.origin)
             assert view.weights.shape == (len(view.heads), n, n)
-            torch.testing.assert_close(view.weights.sum(-1), torch.ones(len(view.heads), n).double())
+            torch.testing.assert_close(
+                view.weights.sum(-1), torch.ones(len(view.heads), n).double()
+            )
             torch.testing.assert_close(view.weights @ view.value, view.mixed)
             origin, stayed = set(view.origin.tolist()), set(view.stayed.tolist())
             assert stayed <= origin

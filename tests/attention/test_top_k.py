@@ -22,7 +22,9 @@ def n_kept(weights: torch.Tensor) -> set[int]:
     return set((weights > 0).sum(-1).flatten().tolist())
 
 
-@pytest.mark.parametrize(("sparsity", "kept"), [(0.0, 20), (0.5, 10), (0.79, 5), (0.8, 4), (0.95, 1)])
+@pytest.mark.parametrize(
+    ("sparsity", "kept"), [(0.0, 20), (0.5, 10), (0.79, 5), (0.8, 4), (0.95, 1)]
+)
 def test_each_query_keeps_its_share_of_the_keys(sparsity: float, kept: int) -> None:
     assert n_kept(TopK(HEADS, sparsity=sparsity)(affinity_of(3, HEADS, 5, 20))) == {kept}
 
@@ -97,7 +99,12 @@ def test_padding_has_no_say_in_the_choice() -> None:
 
 @pytest.mark.parametrize(
     ("options", "named"),
-    [({"sparsity": 0.96}, "0.95"), ({"sparsity": -0.1}, "0.95"), ({"ramp": 2}, "ramp"), ({"block": 0}, "block")],
+    [
+        ({"sparsity": 0.96}, "0.95"),
+        ({"sparsity": -0.1}, "0.95"),
+        ({"ramp": 2}, "ramp"),
+        ({"block": 0}, "block"),
+    ],
 )
 def test_wrong_options_are_told(options: dict[str, Any], named: str) -> None:
     with pytest.raises(UserError, match=named):

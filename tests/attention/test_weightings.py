@@ -1,4 +1,6 @@
-"""The contract of every weighting: a new entry of the table is tested before its author writes a test."""
+"""The contract of every weighting: a new entry of the table is tested before its author writes a
+test.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ SETTINGS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(params=SETTINGS, ids=lambda setting: " ".join([setting[0], *(f"{key}={value}" for key, value in setting[1].items())]))
+@pytest.fixture(
+    params=SETTINGS,
+    ids=lambda setting: " ".join(
+        [setting[0], *(f"{key}={value}" for key, value in setting[1].items())]
+    ),
+)
 def weighting(request: pytest.FixtureRequest) -> Weighting:
     name, options = request.param
     made = build(WEIGHTINGS, name, "weighting", HEADS, options=options)
@@ -44,8 +51,15 @@ def mode(request: pytest.FixtureRequest) -> bool:
     return bool(request.param)
 
 
-def affinity_of(*shape: int, dtype: torch.dtype = torch.float32, scale: float = 3.0) -> torch.Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(dtype) * scale
+def affinity_of(
+    *shape: int, dtype: torch.dtype = torch.float32, scale: float = 3.0
+) -> torch.Tensor:
+    return (
+        torch.randn(*shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64).to(
+            dtype
+        )
+        * scale
+    )
 
 
 def live_keys(lengths: list[int], n_keys: int) -> torch.Tensor:
@@ -85,7 +99,9 @@ def test_gradient_of_its_parameters(weighting: Weighting) -> None:
     for name, parameter in weighting.named_parameters():
 
         def weights(values: torch.Tensor, name: str = name) -> torch.Tensor:
-            return torch.func.functional_call(weighting, {name: values}, (affinity, live_keys([4, 5], 5)))
+            return torch.func.functional_call(
+                weighting, {name: values}, (affinity, live_keys([4, 5], 5))
+            )
 
         assert torch.autograd.gradcheck(weights, (parameter.detach().clone().requires_grad_(),))
 
@@ -96,14 +112,18 @@ def test_some_attention_heads_are_weighted_as_among_all(weighting: Weighting, mo
     affinity, live = affinity_of(2, HEADS, 4, 6), live_keys([6, 5], 6)
     heads = torch.tensor([[0, 2], [1, 2]])
     texts = torch.arange(2)[:, None]
-    torch.testing.assert_close(weighting(affinity[texts, heads], live, heads), weighting(affinity, live)[texts, heads])
+    torch.testing.assert_close(
+        weighting(affinity[texts, heads], live, heads), weighting(affinity, live)[texts, heads]
+    )
 
 
 def test_the_first_row_alone_is_the_first_row_of_all(weighting: Weighting, mode: bool) -> None:
     """The encoder computes only this row in its last layer where a head reads nothing else."""
     weighting.train(mode)
     affinity, live = affinity_of(3, HEADS, 9, 9), live_keys([9, 4, 1], 9)
-    torch.testing.assert_close(weighting(affinity[:, :, :1], live), weighting(affinity, live)[:, :, :1])
+    torch.testing.assert_close(
+        weighting(affinity[:, :, :1], live), weighting(affinity, live)[:, :, :1]
+    )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -120,10 +140,14 @@ def test_attend_equals_its_definition(weighting: Weighting, mode: bool) -> None:
     live, bias = live_keys([3, 6], 6), affinity_of(1, HEADS, 6, 6)
     for case in ({}, {"live": live}, {"bias": bias}, {"live": live, "bias": bias}):
         expected = Weighting.attend(weighting, query, key, value, **case)
-        torch.testing.assert_close(weighting.attend(query, key, value, **case), expected, atol=1e-5, rtol=1e-5)
+        torch.testing.assert_close(
+            weighting.attend(query, key, value, **case), expected, atol=1e-5, rtol=1e-5
+        )
 
 
-def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(weighting: Weighting, mode: bool) -> None:
+def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(
+    weighting: Weighting, mode: bool
+) -> None:
     weighting.train(mode)
     lengths = (5, 1, 3, 14)
     packed = affinity_of(sum(lengths), HEADS, 8)
@@ -132,7 +156,9 @@ def test_the_weighting_seen_by_a_text_does_not_depend_on_its_batch_mates(weighti
     mixed = []
     for rows in (alone, together):
         blocks = zip(rows.split(packed), rows.live, strict=True)
-        mixed.append(rows.join([weighting.attend(block, block, block, live=live) for block, live in blocks]))
+        mixed.append(
+            rows.join([weighting.attend(block, block, block, live=live) for block, live in blocks])
+        )
     torch.testing.assert_close(mixed[0], mixed[1], atol=1e-5, rtol=1e-5)
 
 

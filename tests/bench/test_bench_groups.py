@@ -1,4 +1,6 @@
-"""latency, profile and growth on a tiny encoder, and the whole run: which lines, of what, and where their time went."""
+"""latency, profile and growth on a tiny encoder, and the whole run: which lines, of what, and where
+their time went.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,12 @@ from litotes.core.errors import UserError
 from litotes.core.timing import Bench, Line
 from litotes.encoders import pretrained
 
-TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate great tea and a bad queue"] * 4
+TEXTS = [
+    "the tea is great",
+    "a queue",
+    "it is not bad and i love the queue for the tea " * 2,
+    "hate great tea and a bad queue",
+] * 4
 
 
 pytestmark = pytest.mark.usefixtures("small_limit")
@@ -35,7 +42,9 @@ def profiled(everybody: Contest) -> dict[str, Line]:
 @pytest.mark.parametrize("n_pieces", [4, 9, 33, 96])
 def test_a_text_of_a_wanted_length_has_it(n_pieces: int, tiny: pretrained.Pretrained) -> None:
     texts = texts_of_length(TEXTS, tiny.tokenizer, n_pieces, n_texts=3)
-    assert [(len(read.ids), read.truncated) for read in tiny.tokenizer.encode(texts)] == [(n_pieces, False)] * 3
+    assert [(len(read.ids), read.truncated) for read in tiny.tokenizer.encode(texts)] == [
+        (n_pieces, False)
+    ] * 3
     assert set(" ".join(texts).split()) <= set(" ".join(TEXTS).split())
 
 
@@ -49,24 +58,35 @@ def test_latency_of_every_length_on_one_thread_and_on_all(everybody: Contest) ->
     lines = {line.name: line for line in bench.lines}
     who = ["ort-fp32", "ort-int8", *OWN]
     endings = ["", "-all-cores"] if everybody.n_cores > 1 else [""]
-    assert set(lines) == {f"{name}-n5{ending}" for name in who for ending in endings} | {"hf-n5-all-cores", "litotes-packed-n5-all-cores"}
+    assert set(lines) == {f"{name}-n5{ending}" for name in who for ending in endings} | {
+        "hf-n5-all-cores",
+        "litotes-packed-n5-all-cores",
+    }
     assert set(bench.ratios(lines["litotes-pruned-int8-n5"])) == {"ort-int8-n5"}
     assert all(len(line.ms_all_rounds) == 21 for line in bench.lines)
     assert all(one["ms_p99"] >= one["ms"] and one["n_rounds"] == 21 for one in bench.as_json())
 
 
-def test_parts_of_a_text_are_those_of_the_graph_and_what_is_around_it(profiled: dict[str, Line]) -> None:
+def test_parts_of_a_text_are_those_of_the_graph_and_what_is_around_it(
+    profiled: dict[str, Line],
+) -> None:
     lengths = {name.rpartition("-n")[2] for name in profiled if not name.startswith("limit")}
     assert lengths == {"8", "64"}, "the tiny encoder reads no 512 pieces"
     for name in OWN:
         parts = profiled[f"{name}-n64"].parts or {}
-        assert {"tokenizing", "embeddings", "attention", "feed_forward", "head", "around"} <= parts.keys() <= set(PARTS)
+        assert (
+            {"tokenizing", "embeddings", "attention", "feed_forward", "head", "around"}
+            <= parts.keys()
+            <= set(PARTS)
+        )
         assert ("selection" in parts) == ("pruned" in name)
         assert all(ms >= 0 for ms in parts.values())
         assert list(parts) == [part for part in PARTS if part in parts]
 
 
-def test_every_profiled_line_knows_its_share_of_the_limit(everybody: Contest, profiled: dict[str, Line]) -> None:
+def test_every_profiled_line_knows_its_share_of_the_limit(
+    everybody: Contest, profiled: dict[str, Line]
+) -> None:
     bench = Bench("ort-fp32-n8", tuple(profiled.values()), {})
     known = [name for name, line in profiled.items() if bench.share_of_limit(line)]
     assert known == [name for name in profiled if not name.startswith(("limit", "tokenizing"))]
@@ -75,7 +95,13 @@ def test_every_profiled_line_knows_its_share_of_the_limit(everybody: Contest, pr
 
 def test_parts_add_up_to_the_call_and_the_tokenizer() -> None:
     kernels = {"head": 0.5, "attention": 2.0, "embeddings": 0.25}
-    assert whole(0.1, Call(3.0, kernels)) == {"tokenizing": 0.1, "embeddings": 0.25, "attention": 2.0, "head": 0.5, "around": 0.25}
+    assert whole(0.1, Call(3.0, kernels)) == {
+        "tokenizing": 0.1,
+        "embeddings": 0.25,
+        "attention": 2.0,
+        "head": 0.5,
+        "around": 0.25,
+    }
     assert whole(0.1, Call(2.0, kernels))["around"] == 0
 
 
@@ -100,14 +126,21 @@ def test_nodes_belong_to_the_run_around_them_and_parts_to_their_names() -> None:
     ]  # fmt: skip
     runs = _runs(events)
     assert [len(run) for run in runs] == [3, 3]
-    assert _by_part(runs) == {"attention": 4.0, "other": 0.0}, "the quickest of each, less half a millisecond of the profile itself"
+    assert _by_part(runs) == {
+        "attention": 4.0,
+        "other": 0.0,
+    }, "the quickest of each, less half a millisecond of the profile itself"
     assert _by_part(runs[1:]) == {"attention": 9.0, "other": 0.0}
 
 
 def test_growth_with_batch_and_cores(everybody: Contest) -> None:
     bench = growth(everybody, sizes=(1, 4), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
-    assert {f"{who}-b{size}" for who in ("hf", "ort-fp32", "ort-int8", "litotes-packed") for size in (1, 4)} <= lines.keys()
+    assert {
+        f"{who}-b{size}"
+        for who in ("hf", "ort-fp32", "ort-int8", "litotes-packed")
+        for size in (1, 4)
+    } <= lines.keys()
     assert {f"{who}-c{everybody.n_cores}" for who in ("ort-fp32", "ort-int8", *OWN)} <= lines.keys()
     assert set(bench.ratios(lines["hf-b4"])) == {"hf-b1"}
     assert bench.ms_of == "4 texts"
@@ -116,8 +149,13 @@ def test_growth_with_batch_and_cores(everybody: Contest) -> None:
 def test_nothing_of_onnx_is_needed(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
     with contest(subject_of(encoder=str(tiny_folder)), TEXTS) as found:
-        assert {line.name.split("-n")[0] for line in profile(found, lengths=(8,), n_rounds=1).lines} == {"tokenizing"}
-        assert {line.name for line in growth(found, sizes=(1,), n_rounds=1).lines} == {"hf-b1", "litotes-packed-b1"}
+        assert {
+            line.name.split("-n")[0] for line in profile(found, lengths=(8,), n_rounds=1).lines
+        } == {"tokenizing"}
+        assert {line.name for line in growth(found, sizes=(1,), n_rounds=1).lines} == {
+            "hf-b1",
+            "litotes-packed-b1",
+        }
 
 
 def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,12 +173,23 @@ def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatc
         monkeypatch.setitem(CONTESTS, name, made(name))  # type: ignore[arg-type]
     monkeypatch.setitem(BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
     subject, options = subject_of(encoder=str(tiny_folder)), {"growth": {"sizes": (1,)}}
-    found = measure.measure(("classify", "entmax", "growth"), TEXTS, subject=subject, options=options, n_rounds=1)
+    found = measure.measure(
+        ("classify", "entmax", "growth"), TEXTS, subject=subject, options=options, n_rounds=1
+    )
     content = json.loads(json.dumps(found.as_json()))
     assert sorted(ran) == ["classify None", "entmax None", "growth (1,)"]
     assert [line["group"] for line in content["lines"]] == ["classify", "entmax", "growth"]
-    assert content["groups"]["entmax"] == {"baseline": "a", "ms_of": "all texts", "notes": ["mind"], "left_out": {"b": "lib"}}
-    assert (content["n_texts"], content["subject"]["pruning"], content["subject"]["is_trained"]) == (len(TEXTS), "learned", False)
+    assert content["groups"]["entmax"] == {
+        "baseline": "a",
+        "ms_of": "all texts",
+        "notes": ["mind"],
+        "left_out": {"b": "lib"},
+    }
+    assert (
+        content["n_texts"],
+        content["subject"]["pruning"],
+        content["subject"]["is_trained"],
+    ) == (len(TEXTS), "learned", False)
     assert found.left_out["growth: b"] == "lib"
     assert str(tiny_folder) not in json.dumps(content)
 

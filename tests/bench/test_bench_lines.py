@@ -1,4 +1,6 @@
-"""Lines of a bench: medians, spreads, ratios by round, shares of the limit, and what JSON keeps of them."""
+"""Lines of a bench: medians, spreads, ratios by round, shares of the limit, and what JSON keeps of
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ def line(name: str, *ms: float, **more: object) -> Line:
 def test_a_ratio_pairs_what_ran_in_the_same_round() -> None:
     bench = Bench("slow", (line("slow", 10, 100, 20), line("quick", 5, 10, 10)), {})
     ratio = bench.ratios(bench.lines[1])["slow"]
-    assert (ratio.middle, ratio.low, ratio.high) == (2.0, 2.0, 6.0)  # 2, 10 and 2: that of the medians would be 2 as well, its spread not
+    # 2, 10 and 2: that of the medians would be 2 as well, its spread not
+    assert (ratio.middle, ratio.low, ratio.high) == (2.0, 2.0, 6.0)
     assert bench.ratios(Line("group", "none", 1.0, 1.0, (1.0, 1.0, 1.0), against=("gone",))) == {}
 
 
@@ -35,8 +38,14 @@ def test_a_share_of_the_limit_is_that_of_the_best_round() -> None:
 
 
 def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
-    few, many = line("few", 1.0, 2.0, 3.0, 4.0, 5.0), line("many", *range(1, 202), against=("many",))
-    written = {one["name"]: one for one in Bench("few", (few,), {}).as_json() + Bench("many", (many,), {}).as_json()}
+    few, many = (
+        line("few", 1.0, 2.0, 3.0, 4.0, 5.0),
+        line("many", *range(1, 202), against=("many",)),
+    )
+    written = {
+        one["name"]: one
+        for one in Bench("few", (few,), {}).as_json() + Bench("many", (many,), {}).as_json()
+    }
     assert (written["few"]["ms_low"], written["few"]["ms_high"]) == (2.0, 4.0)
     assert written["few"]["ms_all_rounds"] == (1.0, 2.0, 3.0, 4.0, 5.0)
     assert "ms_p99" not in written["few"]
@@ -50,7 +59,9 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
     ran: list[str] = []
     heard: dict[str, object] = {}
     ways = {name: Way(lambda _, name=name: ran.append(name) or len(ran)) for name in ("a", "b")}  # type: ignore[misc]
-    lines = take_turns("group", ways, n_texts=1, n_rounds=2, watch=unwatched, first=heard.__setitem__)
+    lines = take_turns(
+        "group", ways, n_texts=1, n_rounds=2, watch=unwatched, first=heard.__setitem__
+    )
     assert ran == ["a", "b", "b", "a", "a", "b"]
     assert heard == {"a": 1, "b": 2}
     assert all(len(one.ms_all_rounds) == 2 for one in lines)
@@ -58,7 +69,17 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
 
 def test_a_machine_says_what_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     found = machine()
-    assert {"processor", "model", "n_cores", "n_threads", "python", "litotes", "torch", "numpy", "tokenizers"} <= found.keys()
+    assert {
+        "processor",
+        "model",
+        "n_cores",
+        "n_threads",
+        "python",
+        "litotes",
+        "torch",
+        "numpy",
+        "tokenizers",
+    } <= found.keys()
     assert found["n_cores"] == n_cores() >= 1
     assert found == machine(), "runs on one machine are known as such by it"
     assert machine_now().keys() - found.keys() <= {"load_average"}

@@ -1,4 +1,6 @@
-"""The README's table and docs/performance.md say what docs/results/bench.json says, and their figures show what they should."""
+"""The README's table and docs/performance.md say what docs/results/bench.json says, and their
+figures show what they should.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +35,19 @@ def line(name: str, *, group: str, ms: float = 10.0, **more: Any) -> Line:
     return Line(group, name, ms, 1000 / ms, (ms,), **more)
 
 
-PARTS = {"tokenizing": 0.25, "embeddings": 0.5, "attention": 2.0, "feed_forward": 3.0, "head": 0.25, "around": 0.0}
-PROFILED = [line(f"{name}-n{n}", group="profile", ms=n / 8, parts=PARTS) for name in OWN for n in (8, 32, 128, 512)]
+PARTS = {
+    "tokenizing": 0.25,
+    "embeddings": 0.5,
+    "attention": 2.0,
+    "feed_forward": 3.0,
+    "head": 0.25,
+    "around": 0.0,
+}
+PROFILED = [
+    line(f"{name}-n{n}", group="profile", ms=n / 8, parts=PARTS)
+    for name in OWN
+    for n in (8, 32, 128, 512)
+]
 GROWN = [
     line(f"{who}-{n}", group="growth", ms=ms / int(n[1:]))
     for who, ms, ns in (("hf", 9, "b1 b2 b4"), ("litotes-dense", 1, "c1 c2"))
@@ -44,7 +57,9 @@ GROWN = [
 
 def test_the_readme_and_the_json_agree(readme: ModuleType, root: Path) -> None:
     shown = (root / "README.md").read_text("utf-8")
-    assert readme.replaced(shown, "readme", readme.readme_table(readme.read())) == shown, "run bench/readme_table.py"
+    assert readme.replaced(shown, "readme", readme.readme_table(readme.read())) == shown, (
+        "run bench/readme_table.py"
+    )
 
 
 def test_the_page_and_the_json_agree(page: ModuleType, readme: ModuleType) -> None:
@@ -69,7 +84,11 @@ def test_a_row_names_padding_and_the_nearest_opponent(readme: ModuleType) -> Non
         "ort-int8-1": {"per_second": 40.0, "ratios": {"hf-padded-32": {"middle": 4.0}}},
         "litotes-dense-int8": {
             "per_second": 61.26,
-            "ratios": {"ort-int8-1-workers": {"middle": 1.449}, "ort-int8-1": {"middle": 1.6}, "hf-padded-32": {"middle": 6.13}},
+            "ratios": {
+                "ort-int8-1-workers": {"middle": 1.449},
+                "ort-int8-1": {"middle": 1.6},
+                "hf-padded-32": {"middle": 6.13},
+            },
         },
     }
     assert readme._row(lines, "hf-padded-32")[1:] == ["10.0", "1.0", ""]
@@ -120,13 +139,17 @@ def test_curves_go_through_what_was_measured() -> None:
     whole, by_piece = length_figure(PROFILED).axes
     curve = {drawn.get_label(): drawn for drawn in whole.get_lines()}["litotes-pruned-int8"]
     assert list(zip(*curve.get_data(), strict=True)) == [(8, 1), (32, 4), (128, 16), (512, 64)]
-    assert {round(value, 6) for drawn in by_piece.get_lines() for value in drawn.get_ydata()} == {125.0}
+    assert {round(value, 6) for drawn in by_piece.get_lines() for value in drawn.get_ydata()} == {
+        125.0
+    }
     batches, cores = growth_figure(GROWN).axes
     assert [drawn.get_label() for drawn in batches.get_lines()] == ["hf"]
     assert [drawn.get_label() for drawn in cores.get_lines()] == ["litotes-dense"]
     for ax in (batches, cores):
         assert ax.get_ylim()[0] == 0
-        assert ax.get_ylim()[1] > max(value for drawn in ax.get_lines() for value in drawn.get_ydata())
+        assert ax.get_ylim()[1] > max(
+            value for drawn in ax.get_lines() for value in drawn.get_ydata()
+        )
 
 
 @pytest.mark.parametrize("draw", [parts_figure, length_figure, growth_figure])

@@ -1,4 +1,6 @@
-"""The benches on a tiny encoder: which lines there are, what each is compared with, and the operations they name."""
+"""The benches on a tiny encoder: which lines there are, what each is compared with, and the
+operations they name.
+"""
 
 from __future__ import annotations
 
@@ -23,25 +25,48 @@ from litotes.explain.effective_attention import effective_attention
 from litotes.heads import HEADS
 from litotes.prune.cost import flops
 
-TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate"] * 9
+TEXTS = [
+    "the tea is great",
+    "a queue",
+    "it is not bad and i love the queue for the tea " * 2,
+    "hate",
+] * 9
 
 
 def test_attention_compares_with_padded_and_with_our_own_dense(tiny_folder: Path) -> None:
     bench = attention(TEXTS, encoder=str(tiny_folder), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
-    kinds = [f"litotes-{kind}{ending}" for ending in ("", "-linear") for kind in ("dense", "cascade", "learned")]
+    kinds = [
+        f"litotes-{kind}{ending}"
+        for ending in ("", "-linear")
+        for kind in ("dense", "cascade", "learned")
+    ]
     assert list(lines) == ["hf-padded-32", *kinds]
     assert set(bench.ratios(lines["litotes-cascade"])) == {"hf-padded-32", "litotes-dense"}
-    assert set(bench.ratios(lines["litotes-learned-linear"])) == {"hf-padded-32", "litotes-dense-linear"}
+    assert set(bench.ratios(lines["litotes-learned-linear"])) == {
+        "hf-padded-32",
+        "litotes-dense-linear",
+    }
     assert set(bench.ratios(lines["litotes-dense"])) == {"hf-padded-32"}
 
 
 def test_operations_fall_from_padded_to_packed_to_pruned(tiny_folder: Path) -> None:
     bench = attention(TEXTS, encoder=str(tiny_folder), n_rounds=1)
     work = {line.name: line.flops or 0 for line in bench.lines}
-    assert work["hf-padded-32"] > work["litotes-dense"] > work["litotes-cascade"] > work["litotes-learned"]
-    # Two layers: cascade first removes in the last one, of which the head linear reads nothing but first pieces.
-    assert work["litotes-dense"] > work["litotes-dense-linear"] == work["litotes-cascade-linear"] > work["litotes-learned-linear"]
+    assert (
+        work["hf-padded-32"]
+        > work["litotes-dense"]
+        > work["litotes-cascade"]
+        > work["litotes-learned"]
+    )
+    # Two layers: cascade first removes in the last one, of which the head linear reads nothing but
+    # first pieces.
+    assert (
+        work["litotes-dense"]
+        > work["litotes-dense-linear"]
+        == work["litotes-cascade-linear"]
+        > work["litotes-learned-linear"]
+    )
     loaded = pretrained.load(str(tiny_folder))
     lengths = [len(text.ids) for text in loaded.tokenizer.encode(TEXTS)]
     assert work["litotes-dense"] == flops(loaded.encoder, lengths).total
@@ -60,7 +85,9 @@ def test_training_names_every_head_dense_and_with_cascade(tiny_folder: Path) -> 
     assert len(lines) == 2 * len(HEADS) + 1
 
 
-def test_training_leaves_out_what_is_not_installed(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_leaves_out_what_is_not_installed(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     bench = train(TEXTS, encoder=str(tiny_folder), batch_texts=4, n_rounds=1)
     assert bench.left_out == {"hf-padded": "transformers"}
@@ -76,19 +103,24 @@ def test_a_step_is_three_passes(tiny: pretrained.Pretrained) -> None:
     from litotes.text.packing import pack
 
     batch = pack(tiny.tokenizer.encode(TEXTS[:4]))
-    encoder = tiny.encoder.train()  # with dropout attention is computed in plain products, which torch counts
+    # with dropout attention is computed in plain products, which torch counts
+    encoder = tiny.encoder.train()
     with FlopCounterMode(display=False) as counter:
         encoder(batch).hidden.sum().backward()
     assert counter.get_total_flops() == PASSES * flops(encoder, batch.layout.lengths).total
 
 
-def test_effective_compares_each_length_with_its_own(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_effective_compares_each_length_with_its_own(
+    tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules["litotes.bench.effective"], "LENGTHS", (48, 70))
     bench = effective(TEXTS[:5], encoder=str(tiny_folder), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
     layers = [f"{way}-n{length}" for length in (48, 70) for way in ("svd", "litotes")]
     assert list(lines) == [*layers, "maps-standard", "maps-effective"]
-    assert {name: set(bench.ratios(line)) for name, line in lines.items() if bench.ratios(line)} == {
+    assert {
+        name: set(bench.ratios(line)) for name, line in lines.items() if bench.ratios(line)
+    } == {
         "litotes-n48": {"svd-n48"},
         "litotes-n70": {"svd-n70"},
         "maps-effective": {"maps-standard"},
@@ -99,7 +131,10 @@ def test_entmax_compares_each_length_with_its_own(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys.modules["litotes.bench.entmax"], "LENGTHS", (8, 16))
     against = {line.name: line.against for line in entmax(TEXTS[:1], n_rounds=1).lines}
     for length in ("n8", "n16"):
-        assert against[f"litotes-1.5-{length}"] == (f"package-1.5-{length}", f"package-bisect-{length}")
+        assert against[f"litotes-1.5-{length}"] == (
+            f"package-1.5-{length}",
+            f"package-bisect-{length}",
+        )
         assert against[f"litotes-1.5-backward-{length}"] == (f"package-1.5-backward-{length}",)
 
 
@@ -114,13 +149,24 @@ def test_gradient_surgery_is_compared_with_two_backward_passes(tiny_folder: Path
 def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -> None:
     torch.manual_seed(0)
     weights, value = torch.randn(2, n_pieces, n_pieces).softmax(-1), torch.randn(2, n_pieces, 64)
-    torch.testing.assert_close(by_svd(weights, value), effective_attention(weights, value, weights @ value).maps, atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        by_svd(weights, value),
+        effective_attention(weights, value, weights @ value).maps,
+        atol=1e-6,
+        rtol=0,
+    )
 
 
 def test_milliseconds_of_a_batch_and_texts_per_second() -> None:
     ways = {"slow": Way(lambda _: torch.ones(1), flops=7)}
     (line,) = take_turns("group", ways, n_texts=40, n_batches=4, n_rounds=3, watch=unwatched)
-    (whole,) = take_turns("group", {"slow": Way(lambda _: sum(range(200_000)))}, n_texts=40, n_rounds=3, watch=unwatched)
+    (whole,) = take_turns(
+        "group",
+        {"slow": Way(lambda _: sum(range(200_000)))},
+        n_texts=40,
+        n_rounds=3,
+        watch=unwatched,
+    )
     assert line.flops == 7
     assert whole.flops is None
     assert whole.per_second == pytest.approx(40 / whole.ms * 1000, rel=0.1)
@@ -134,5 +180,6 @@ def test_each_comparison_has_a_column_of_its_own(tiny_folder: Path) -> None:
     by_name = {row[0]: row for row in rows}
     assert by_name["litotes-cascade"][-2].endswith("× hf-padded-32")
     assert by_name["litotes-cascade"][-1].endswith("× litotes-dense")
-    without = Bench(whole.baseline, whole.lines[1:], {})  # transformers absent: columns keep their meaning
+    # transformers absent: columns keep their meaning
+    without = Bench(whole.baseline, whole.lines[1:], {})
     assert {row[0]: row for row in table(without)[1]}["litotes-cascade"][-2] == ""

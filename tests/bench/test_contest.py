@@ -1,4 +1,6 @@
-"""Everybody who takes part in `classify` computes the same thing, is compared with the right ones, and may be absent."""
+"""Everybody who takes part in `classify` computes the same thing, is compared with the right ones,
+and may be absent.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,12 @@ from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
 
-TEXTS = ["the tea is great", "a queue", "it is not bad and i love the queue for the tea " * 2, "hate"] * 9
+TEXTS = [
+    "the tea is great",
+    "a queue",
+    "it is not bad and i love the queue for the tea " * 2,
+    "hate",
+] * 9
 
 
 def model_of(folder: Path, *, head: str = "linear", **choices: object) -> Model:
@@ -52,31 +59,76 @@ def test_everybody_gives_the_same_logits(head: str, tiny_folder: Path) -> None:
         for ask in (found.transformers(), found.onnx_runtime("float32", n_threads=1), *workers):
             for size in (1, 2, 5):
                 np.testing.assert_allclose(in_batches(ask, size)(found.texts), ours, atol=2e-5)
-        np.testing.assert_allclose(in_batches(found.own("litotes-dense", n_threads=2), 1)(found.texts), ours, atol=2e-5)
-        for ask in (found.onnx_runtime("int8", n_threads=1), found.own_workers("litotes-dense-int8", 1)):
+        np.testing.assert_allclose(
+            in_batches(found.own("litotes-dense", n_threads=2), 1)(found.texts), ours, atol=2e-5
+        )
+        for ask in (
+            found.onnx_runtime("int8", n_threads=1),
+            found.own_workers("litotes-dense-int8", 1),
+        ):
             assert np.abs(ask(found.texts) - ours).max() < 0.2
 
 
 def test_lines_and_what_they_are_compared_with(bench: Bench) -> None:
     lines = {line.name: line for line in bench.lines}
-    theirs = [f"ort-{precision}-{how}" for precision in ("fp32", "int8") for how in ("32", "1", "1-workers")]
-    assert [*lines] == ["hf-padded-32", "hf-1", "hf-sorted-32", *theirs, "litotes-packed", *OWN, "limit-float32", "limit-int8"]
-    assert set(bench.ratios(lines["litotes-dense"])) == {"ort-fp32-1-workers", "ort-fp32-1", "hf-padded-32"}
-    assert set(bench.ratios(lines["litotes-pruned-int8"])) == {"ort-int8-1-workers", "ort-int8-1", "hf-padded-32", "litotes-dense-int8"}
+    theirs = [
+        f"ort-{precision}-{how}"
+        for precision in ("fp32", "int8")
+        for how in ("32", "1", "1-workers")
+    ]
+    assert [*lines] == [
+        "hf-padded-32",
+        "hf-1",
+        "hf-sorted-32",
+        *theirs,
+        "litotes-packed",
+        *OWN,
+        "limit-float32",
+        "limit-int8",
+    ]
+    assert set(bench.ratios(lines["litotes-dense"])) == {
+        "ort-fp32-1-workers",
+        "ort-fp32-1",
+        "hf-padded-32",
+    }
+    assert set(bench.ratios(lines["litotes-pruned-int8"])) == {
+        "ort-int8-1-workers",
+        "ort-int8-1",
+        "hf-padded-32",
+        "litotes-dense-int8",
+    }
     assert set(bench.ratios(lines["litotes-packed"])) == {"hf-padded-32", "hf-1", "hf-sorted-32"}
-    exact = [name for name in lines if not name.startswith("limit") and "int8" not in name and "pruned" not in name]
+    exact = [
+        name
+        for name in lines
+        if not name.startswith("limit") and "int8" not in name and "pruned" not in name
+    ]
     assert {lines[name].agreement for name in exact} == {1.0}
-    assert all(bench.share_of_limit(line) for name, line in lines.items() if not name.startswith("limit"))
+    assert all(
+        bench.share_of_limit(line) for name, line in lines.items() if not name.startswith("limit")
+    )
     assert bench.notes == (UNTRAINED,)
 
 
 def test_operations_of_a_line_are_those_it_computes(everybody: Contest, bench: Bench) -> None:
     work = {line.name: line.flops or 0 for line in bench.lines}
     encoder, lengths = everybody.subject.dense.classifier.encoder, everybody.lengths
-    assert work["hf-padded-32"] == work["ort-int8-32"] == flops(encoder, padded_to(lengths, 32)).total
+    assert (
+        work["hf-padded-32"] == work["ort-int8-32"] == flops(encoder, padded_to(lengths, 32)).total
+    )
     assert work["hf-1"] == work["ort-fp32-1-workers"] == flops(encoder, lengths).total
-    assert work["litotes-packed"] == work["litotes-dense-int8"] == flops(encoder, lengths, firsts_only=True).total
-    assert work["hf-padded-32"] > work["hf-sorted-32"] > work["hf-1"] > work["litotes-dense"] > work["litotes-pruned"]
+    assert (
+        work["litotes-packed"]
+        == work["litotes-dense-int8"]
+        == flops(encoder, lengths, firsts_only=True).total
+    )
+    assert (
+        work["hf-padded-32"]
+        > work["hf-sorted-32"]
+        > work["hf-1"]
+        > work["litotes-dense"]
+        > work["litotes-pruned"]
+    )
 
 
 def test_padded_lengths() -> None:
@@ -98,7 +150,9 @@ LEFT = {"transformers": {"litotes-packed", *OWN, *LIMITS}, "onnxruntime": {*HF, 
 
 
 @pytest.mark.parametrize(("library", "left"), LEFT.items())
-def test_whose_library_is_absent_is_left_out(library: str, left: set[str], tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_whose_library_is_absent_is_left_out(
+    library: str, left: set[str], tiny_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, library, None)
     with contest(subject_of(encoder=str(tiny_folder)), TEXTS[:3]) as found:
         bench = classify(found, n_rounds=1)
@@ -109,8 +163,14 @@ def test_whose_library_is_absent_is_left_out(library: str, left: set[str], tiny_
 
 def test_a_pruning_by_name_goes_down_the_same_slope(tiny_folder: Path) -> None:
     subject = subject_of(encoder=str(tiny_folder))
-    assert subject.pruned.classifier.encoder.spec.pruning_options == {"shares": [SHARES[2], SHARES[5]]}  # two layers instead of six
-    dense, pruned = subject.dense.classifier.heads.state_dict(), subject.pruned.classifier.heads.state_dict()
+    # two layers instead of six
+    assert subject.pruned.classifier.encoder.spec.pruning_options == {
+        "shares": [SHARES[2], SHARES[5]]
+    }
+    dense, pruned = (
+        subject.dense.classifier.heads.state_dict(),
+        subject.pruned.classifier.heads.state_dict(),
+    )
     assert all(torch.equal(dense[name], pruned[name]) for name in dense)
 
 
@@ -129,7 +189,13 @@ def test_folders_are_dense_and_pruned_from_it(tiny_folder: Path, tmp_path: Path)
         subject_of(None, tmp_path / "pruned")
     model = model_of(tiny_folder, pruning="cascade")
     smaller = replace(
-        model, classifier=Classifier(rebuilt(model.classifier.encoder, n_layers=1), (SENTIMENT, SARCASM), head="linear", dropout=0.0)
+        model,
+        classifier=Classifier(
+            rebuilt(model.classifier.encoder, n_layers=1),
+            (SENTIMENT, SARCASM),
+            head="linear",
+            dropout=0.0,
+        ),
     )
     save_model(smaller, tmp_path / "smaller", card="")
     with pytest.raises(UserError, match="another encoder"):
@@ -138,7 +204,10 @@ def test_folders_are_dense_and_pruned_from_it(tiny_folder: Path, tmp_path: Path)
 
 def test_heads_without_an_opponent_are_told(tiny_folder: Path) -> None:
     model = model_of(tiny_folder, head="bilstm")
-    with contest(Subject(model, model), TEXTS[:2]) as found, pytest.raises(UserError, match="linear and mean have one"):
+    with (
+        contest(Subject(model, model), TEXTS[:2]) as found,
+        pytest.raises(UserError, match="linear and mean have one"),
+    ):
         classify(found, n_rounds=1)
 
 

@@ -48,17 +48,40 @@ def test_every_bench_can_be_asked_for() -> None:
 
 
 def test_lines_and_machine(dense: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    content = content_of(capsys, "classify", "--model", str(dense), "--texts", "3", "--rounds", "1", "--out", str(tmp_path))
+    content = content_of(
+        capsys,
+        "classify",
+        "--model",
+        str(dense),
+        "--texts",
+        "3",
+        "--rounds",
+        "1",
+        "--out",
+        str(tmp_path),
+    )
     lines = {line["name"]: line for line in content["lines"]}
-    assert {"hf-padded-32", "hf-1", "ort-fp32-1", "ort-int8-1", "litotes-dense", "litotes-pruned-int8"} <= lines.keys()
-    assert all(line["group"] == "classify" and line["ms"] > 0 and line["per_second"] > 0 for line in lines.values())
+    assert {
+        "hf-padded-32",
+        "hf-1",
+        "ort-fp32-1",
+        "ort-int8-1",
+        "litotes-dense",
+        "litotes-pruned-int8",
+    } <= lines.keys()
+    assert all(
+        line["group"] == "classify" and line["ms"] > 0 and line["per_second"] > 0
+        for line in lines.values()
+    )
     assert content["machine"]["torch"]
     assert content["n_texts"] == 3
     assert lines["litotes-dense"]["ratios"]["ort-fp32-1"]["middle"] > 0
     assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == content
 
 
-def test_the_table_says_what_is_not_claimed(dense: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_says_what_is_not_claimed(
+    dense: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench", "classify", "--model", str(dense), "--texts", "2", "--rounds", "1"]) == 0
     shown = capsys.readouterr().out
     assert "without training: its speed is measured" in shown
@@ -66,7 +89,9 @@ def test_the_table_says_what_is_not_claimed(dense: Path, capsys: pytest.CaptureF
     assert "same labels" in shown
 
 
-def test_what_is_not_installed_is_left_out(dense: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_installed_is_left_out(
+    dense: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main(["bench", "classify", "--model", str(dense), "--texts", "2", "--rounds", "1"]) == 0
     captured = capsys.readouterr()

@@ -1,4 +1,6 @@
-"""The command line as a user meets it: in a process of its own where start-up counts, in this one elsewhere."""
+"""The command line as a user meets it: in a process of its own where start-up counts, in this one
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -37,16 +39,34 @@ def test_help_answers_at_once() -> None:
         before = os.times()
         shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         after = os.times()  # what it computed: a busy machine may let it wait
-        seconds.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        seconds.append(
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
     assert min(seconds) < 0.4
     for name in ("predict", "train", "evaluate", "matrix", "audit", "bench", "list"):
         assert name in shown
 
 
 def test_help_imports_nothing_heavy() -> None:
-    code = "import sys; from litotes.cli.main import make_parser; make_parser().format_help(); print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"torch", "numpy", "pydantic", "rich", "transformers", "matplotlib", "tokenizers"} & set(loaded)
+    code = (
+        "import sys; from litotes.cli.main import make_parser; make_parser().format_help();"
+        " print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {
+        "torch",
+        "numpy",
+        "pydantic",
+        "rich",
+        "transformers",
+        "matplotlib",
+        "tokenizers",
+    } & set(loaded)
 
 
 def test_train_writes_a_model(run_folder: Path) -> None:
@@ -55,7 +75,16 @@ def test_train_writes_a_model(run_folder: Path) -> None:
 
 
 def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = output_of(capsys, "predict", "Great tea", "Lovely queue", "--model", str(run_folder), "--format", "jsonl").splitlines()
+    lines = output_of(
+        capsys,
+        "predict",
+        "Great tea",
+        "Lovely queue",
+        "--model",
+        str(run_folder),
+        "--format",
+        "jsonl",
+    ).splitlines()
     first = json.loads(lines[0])
     assert len(lines) == 2
     assert list(first) == ["text", "sentiment", "sarcasm", "truncated"]
@@ -66,7 +95,10 @@ def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_predict_gives_the_same_from_every_input(
-    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     texts = ["Great tea, mate", 'She said "fine", twice', "naïve café"]
     with (tmp_path / "in.csv").open("w", newline="") as stream:
@@ -79,14 +111,31 @@ def test_predict_gives_the_same_from_every_input(
     common = ("--model", str(run_folder), "--json", "--device", "cpu")
     expected = output_of(capsys, "predict", *texts, *common)
     for name in ("in.csv", "in.jsonl", "in.parquet"):
-        assert output_of(capsys, "predict", "--file", str(tmp_path / name), "--column", "body", *common) == expected
+        assert (
+            output_of(
+                capsys, "predict", "--file", str(tmp_path / name), "--column", "body", *common
+            )
+            == expected
+        )
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts) + "\n"))
     assert output_of(capsys, "predict", *common) == expected
 
 
-def test_predict_as_csv_and_table(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_predict_as_csv_and_table(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     out = tmp_path / "labels.csv"
-    output_of(capsys, "predict", "a, b\nc", "--model", str(run_folder), "--format", "csv", "--out", str(out))
+    output_of(
+        capsys,
+        "predict",
+        "a, b\nc",
+        "--model",
+        str(run_folder),
+        "--format",
+        "csv",
+        "--out",
+        str(out),
+    )
     (row,) = csv.DictReader(io.StringIO(out.read_text()))
     assert row["text"] == "a, b\nc"
     assert row["sentiment"] in ("negative", "positive")
@@ -95,28 +144,67 @@ def test_predict_as_csv_and_table(run_folder: Path, capsys: pytest.CaptureFixtur
     assert "its end was not seen" in shown
 
 
-def test_a_text_does_not_steer_the_terminal(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = output_of(capsys, "predict", "red \x1b[31m\x1b]0;title\x07 \u202eturned", "--model", str(run_folder))
+def test_a_text_does_not_steer_the_terminal(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = output_of(
+        capsys, "predict", "red \x1b[31m\x1b]0;title\x07 \u202eturned", "--model", str(run_folder)
+    )
     assert shown.startswith("red ·[31m·]0;title· ·turned\n")
 
 
-def test_evaluate_with_a_selection(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    arguments = ("evaluate", "--model", str(run_folder), "--data", "sampler", "--where", "variety=en-IN,en-UK", "--where", "task=sarcasm")
+def test_evaluate_with_a_selection(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = (
+        "evaluate",
+        "--model",
+        str(run_folder),
+        "--data",
+        "sampler",
+        "--where",
+        "variety=en-IN,en-UK",
+        "--where",
+        "task=sarcasm",
+    )
     rows = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
     assert rows == json.loads((tmp_path / "scores.json").read_text())
-    assert [row["cell"] for row in rows] == ["all", "en-IN forum", "en-IN review", "en-UK forum", "en-UK review"]
+    assert [row["cell"] for row in rows] == [
+        "all",
+        "en-IN forum",
+        "en-IN review",
+        "en-UK forum",
+        "en-UK review",
+    ]
     assert all(row["interval"][0] <= row["macro_f1"] <= row["interval"][1] for row in rows)
     assert "majority" in output_of(capsys, *arguments)
 
 
-def test_evaluate_against_another_model(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    arguments = ("evaluate", "--model", str(run_folder), "--data", "sampler", "--where", "task=sarcasm", "--against", str(run_folder))
+def test_evaluate_against_another_model(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    arguments = (
+        "evaluate",
+        "--model",
+        str(run_folder),
+        "--data",
+        "sampler",
+        "--where",
+        "task=sarcasm",
+        "--against",
+        str(run_folder),
+    )
     content = json.loads(output_of(capsys, *arguments, "--json", "--out", str(tmp_path)))
     assert content == json.loads((tmp_path / "scores.json").read_text())
     assert [row["cell"] for row in content["against"]] == [row["cell"] for row in content["scores"]]
-    assert {(row["difference"], row["p"], row["significant"]) for row in content["against"]} == {(0, 1, False)}
+    assert {(row["difference"], row["p"], row["significant"]) for row in content["against"]} == {
+        (0, 1, False)
+    }
     assert all(0 <= row["calibration_error"] <= 1 for row in content["scores"])
-    assert json.loads((tmp_path / "reliability.json").read_text())["sarcasm"]["ece"] == content["scores"][0]["calibration_error"]
+    assert (
+        json.loads((tmp_path / "reliability.json").read_text())["sarcasm"]["ece"]
+        == content["scores"][0]["calibration_error"]
+    )
     assert "sarcasm: ECE" in (tmp_path / "reliability.svg").read_text()
     shown = output_of(capsys, *arguments)
     assert "not significant" in shown
@@ -124,21 +212,46 @@ def test_evaluate_against_another_model(run_folder: Path, capsys: pytest.Capture
 
 
 def test_audit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    content = json.loads(output_of(capsys, "audit", "--data", "sampler", "--json", "--out", str(tmp_path)))
+    content = json.loads(
+        output_of(capsys, "audit", "--data", "sampler", "--json", "--out", str(tmp_path))
+    )
     assert content == json.loads((tmp_path / "audit.json").read_text())
     assert not [finding for finding in content["findings"] if finding["severity"] == "error"]
     assert "words: median" in output_of(capsys, "audit", "--data", "sampler")
 
 
-def test_matrix_writes_report_and_pictures(tiny_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path) -> None:
-    changes = ["--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=1", "--set", "training.epochs=1"]
-    shown = output_of(capsys, "matrix", str(root / "recipes" / "quick.toml"), *changes, "--out", str(tmp_path), "--device", "cpu")
-    assert {"matrix.json", "matrix.svg", "matrix.png", "report.html"} <= {path.name for path in tmp_path.iterdir()}
+def test_matrix_writes_report_and_pictures(
+    tiny_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path
+) -> None:
+    changes = [
+        "--set",
+        f"model.encoder={tiny_folder}",
+        "--set",
+        "training.freeze_below=1",
+        "--set",
+        "training.epochs=1",
+    ]
+    shown = output_of(
+        capsys,
+        "matrix",
+        str(root / "recipes" / "quick.toml"),
+        *changes,
+        "--out",
+        str(tmp_path),
+        "--device",
+        "cpu",
+    )
+    assert {"matrix.json", "matrix.svg", "matrix.png", "report.html"} <= {
+        path.name for path in tmp_path.iterdir()
+    }
     assert "majority line" in shown
     assert "report.html" in shown
 
 
-@pytest.mark.parametrize("kind", ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "models", "settings"])
+@pytest.mark.parametrize(
+    "kind",
+    ["balancings", "heads", "weightings", "prunings", "sources", "encoders", "models", "settings"],
+)
 def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(output_of(capsys, "list", kind, "--json"))[kind]
     assert content
@@ -155,13 +268,18 @@ def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture
         (["audit", "--data", "besstie:nowhere"], "nowhere"),
         (["audit", "--data", "besstie"], "needs a path"),
         (["evaluate", "--model", "m", "--data", "sampler", "--where", "variety"], "key=word"),
-        (["evaluate", "--model", "m", "--data", "sampler", "--where", "varity=x"], "Did you mean 'variety'"),
+        (
+            ["evaluate", "--model", "m", "--data", "sampler", "--where", "varity=x"],
+            "Did you mean 'variety'",
+        ),
         (["bench", "--data", "table:x.csv"], "x.csv"),
         (["bench", "classify", "--heads", "mean"], "belong to `litotes bench train`"),
         (["bench", "train", "--heads", "meen"], "Did you mean 'mean'"),
     ],
 )
-def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_users_mistake_is_one_line_and_code_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 2
     captured = capsys.readouterr()
     assert message in captured.err
@@ -182,36 +300,65 @@ def test_a_users_mistake_is_one_line_and_code_2(arguments: list[str], message: s
         ["train", "r.toml", "--seed", "many"],
     ],
 )
-def test_numbers_out_of_range_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_out_of_range_are_refused(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
     assert "is not" in capsys.readouterr().err
 
 
-def test_an_out_that_cannot_be_written_is_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_out_that_cannot_be_written_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "file").write_text("x")
     assert main(["audit", "--data", "sampler", "--out", str(tmp_path / "file" / "deeper")]) == 2
     assert "--out" in capsys.readouterr().err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
-@pytest.mark.parametrize(("lines", "message"), [("", "stdin is empty"), ("a\n\nb\n", "line 2 is empty"), ("caf\udce9\n", "UTF-8")])
-def test_odd_stdin(run_folder: Path, lines: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [("", "stdin is empty"), ("a\n\nb\n", "line 2 is empty"), ("caf\udce9\n", "UTF-8")],
+)
+def test_odd_stdin(
+    run_folder: Path,
+    lines: str,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     assert main(["predict", "--model", str(run_folder), "--format", "jsonl"]) == 2
     assert message in capsys.readouterr().err
 
 
-def test_a_table_without_splits_can_be_evaluated(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_without_splits_can_be_evaluated(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "plain.csv"
     file.write_text("text,mood\n" + "".join(f"tea {n},{n % 2}\n" for n in range(8)))
     source = f"table:{file}?label.sentiment=mood"
-    (row,) = json.loads(output_of(capsys, "evaluate", "--model", str(run_folder), "--data", source, "--where", "split=train", "--json"))
+    (row,) = json.loads(
+        output_of(
+            capsys,
+            "evaluate",
+            "--model",
+            str(run_folder),
+            "--data",
+            source,
+            "--where",
+            "split=train",
+            "--json",
+        )
+    )
     assert row["n"] == 8
 
 
-def test_nothing_is_half_written_when_the_data_is_bad(tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_half_written_when_the_data_is_bad(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("text,label\nfine,positive\n,negative\n")
     out = tmp_path / "run"
@@ -235,10 +382,27 @@ def test_nothing_is_half_written_when_the_data_is_bad(tmp_path: Path, root: Path
     assert not out.exists()
 
 
-def test_predicting_a_bad_file_writes_nothing(run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_predicting_a_bad_file_writes_nothing(
+    run_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bad = tmp_path / "bad.csv"
     bad.write_text("text\nfine\n\xff\n", "latin-1")
-    assert main(["predict", "--file", str(bad), "--model", str(run_folder), "--format", "jsonl", "--out", str(tmp_path / "out.jsonl")]) == 2
+    assert (
+        main(
+            [
+                "predict",
+                "--file",
+                str(bad),
+                "--model",
+                str(run_folder),
+                "--format",
+                "jsonl",
+                "--out",
+                str(tmp_path / "out.jsonl"),
+            ]
+        )
+        == 2
+    )
     assert "UTF-8" in capsys.readouterr().err
     assert not (tmp_path / "out.jsonl").exists()
 

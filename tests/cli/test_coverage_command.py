@@ -11,14 +11,28 @@ from litotes.cli.main import main
 
 
 def test_files_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    arguments = ["coverage", "--data", "sampler", "--top", "100", "--where", "task=sarcasm", "--out", str(tmp_path)]
+    arguments = [
+        "coverage",
+        "--data",
+        "sampler",
+        "--top",
+        "100",
+        "--where",
+        "task=sarcasm",
+        "--out",
+        str(tmp_path),
+    ]
     assert main([*arguments, "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
     assert content == json.loads((tmp_path / "coverage.json").read_text())
     assert (content["by"], content["top"]) == ("pieces", 100)
     assert content["names"][0] == "en-AU forum sarcasm"
     assert all(row[place] == 1 for place, row in enumerate(content["matrix"]))
-    assert {path.name for path in tmp_path.iterdir()} == {"coverage.json", "coverage.svg", "coverage.png"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "coverage.json",
+        "coverage.svg",
+        "coverage.png",
+    }
 
 
 def test_the_table_counts_train_unless_told_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
@@ -32,7 +46,9 @@ def test_the_table_counts_train_unless_told_otherwise(capsys: pytest.CaptureFixt
     assert "different words" in capsys.readouterr().out
 
 
-def test_a_note_where_there_is_too_little(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_note_where_there_is_too_little(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     file = tmp_path / "few.csv"
     file.write_text("text\nthree little words\n")
     assert main(["coverage", "--data", "sampler", f"table:{file}", "--by", "words"]) == 0
@@ -49,6 +65,8 @@ def test_a_note_where_there_is_too_little(capsys: pytest.CaptureFixture[str], tm
         (["--data", "sampler", "--encoder", "minilmm"], "Did you mean 'minilm'"),
     ],
 )
-def test_mistakes_are_sentences(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_sentences(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["coverage", *arguments]) == 2
     assert message in capsys.readouterr().err

@@ -23,7 +23,9 @@ TEXT = "Lovely queue, the tea is not great"
 def run_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pruned model of two tasks, as random as the encoder."""
     torch.manual_seed(0)
-    loaded = pretrained.load(str(tiny_folder), pruning="cascade", pruning_options={"schedule": [0.6, 0.3]})
+    loaded = pretrained.load(
+        str(tiny_folder), pruning="cascade", pruning_options={"schedule": [0.6, 0.3]}
+    )
     classifier = Classifier(loaded.encoder, (SENTIMENT, SARCASM), head="mean", dropout=0.0).eval()
     folder = tmp_path_factory.mktemp("explain") / "run"
     save_model(Model(classifier, loaded.tokenizer, "tiny", None), folder, card="")
@@ -49,8 +51,12 @@ def test_json_says_what_predict_says(run_folder: Path, capsys: pytest.CaptureFix
     assert {task: predicted[task] for task in ("sentiment", "sarcasm")} == content["answers"]
 
 
-def test_the_terminal_view_survives_a_pipe(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out, _ = shown(capsys, TEXT, "--model", str(run_folder), "--task", "sarcasm", "--method", "occlusion")
+def test_the_terminal_view_survives_a_pipe(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, _ = shown(
+        capsys, TEXT, "--model", str(run_folder), "--task", "sarcasm", "--method", "occlusion"
+    )
     assert out.startswith("sarcasm: ")
     assert "% sure" in out
     assert "[++" in out or "[--" in out
@@ -61,24 +67,43 @@ def test_the_terminal_view_survives_a_pipe(run_folder: Path, capsys: pytest.Capt
     for mark in ("[", "]", "+", "-"):
         plain = plain.replace(mark, "")
     assert plain == TEXT  # the text as it was written, marks aside
-    unsigned, _ = shown(capsys, TEXT, "--model", str(run_folder), "--task", "sarcasm", "--method", "rollout")
+    unsigned, _ = shown(
+        capsys, TEXT, "--model", str(run_folder), "--task", "sarcasm", "--method", "rollout"
+    )
     assert "[**" in unsigned
 
 
-def test_for_and_against_are_the_largest_weights(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_for_and_against_are_the_largest_weights(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     arguments = (TEXT, "--model", str(run_folder), "--method", "integrated_gradients")
     content = json.loads(shown(capsys, *arguments, "--json")[0])
     weights = content["shadings"]["integrated_gradients"]["weights"]
     assert min(weights) < 0 < max(weights)
     words = [word["word"] for word in content["words"]]
-    told = {line.split(": ")[0]: line.split(": ")[1] for line in shown(capsys, *arguments)[0].splitlines() if ": " in line}
+    told = {
+        line.split(": ")[0]: line.split(": ")[1]
+        for line in shown(capsys, *arguments)[0].splitlines()
+        if ": " in line
+    }
     best = sorted(zip(weights, words, strict=True), reverse=True)
-    assert told["for"] == ", ".join(f"{word} {weight:+.3f}" for weight, word in best[:3] if weight > 0)
-    assert told["against"] == ", ".join(f"{word} {weight:+.3f}" for weight, word in best[::-1][:3] if weight < 0)
+    assert told["for"] == ", ".join(
+        f"{word} {weight:+.3f}" for weight, word in best[:3] if weight > 0
+    )
+    assert told["against"] == ", ".join(
+        f"{word} {weight:+.3f}" for weight, word in best[::-1][:3] if weight < 0
+    )
 
 
-def test_out_by_its_ending(run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    beginnings = {"why.html": b"<!doctype html>", "why.svg": b"<?xml", "why.PNG": b"\x89PNG", "why.json": b"{"}
+def test_out_by_its_ending(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    beginnings = {
+        "why.html": b"<!doctype html>",
+        "why.svg": b"<?xml",
+        "why.PNG": b"\x89PNG",
+        "why.json": b"{",
+    }
     for name, beginning in beginnings.items():
         out, err = shown(capsys, TEXT, "--model", str(run_folder), "--out", str(tmp_path / name))
         assert out == ""
@@ -98,16 +123,27 @@ def test_out_by_its_ending(run_folder: Path, capsys: pytest.CaptureFixture[str],
         (("tea", "--method", "rolout"), "Did you mean 'rollout'"),
     ],
 )
-def test_a_mistake_is_one_sentence(arguments: tuple[str, ...], told: str, run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistake_is_one_sentence(
+    arguments: tuple[str, ...], told: str, run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out, err = shown(capsys, *arguments, "--model", str(run_folder), code=2)
     assert out == ""
     assert told in err.splitlines()[-1]
 
 
-def test_strange_characters_do_not_move_the_cursor(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_strange_characters_do_not_move_the_cursor(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert visible("a\x1b[31mb\r\n\u202ec\td") == "a·[31mb  ·c d"
     assert visible("\U0001f469\u200d\U0001f527") == "\U0001f469\u200d\U0001f527"
-    out, _ = shown(capsys, "tea \x1b[31m is\nbad [bold]x[/bold]", "--model", str(run_folder), "--method", "standard")
+    out, _ = shown(
+        capsys,
+        "tea \x1b[31m is\nbad [bold]x[/bold]",
+        "--model",
+        str(run_folder),
+        "--method",
+        "standard",
+    )
     assert "\x1b" not in out
     assert "bold" in out
 

@@ -23,7 +23,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """In a thread of its own: in this one the browser of other tests may have an event loop that runs."""
+    """In a thread of its own: in this one the browser of other tests may have an event loop that
+    runs.
+    """
     capsys.readouterr()
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(main, ["serve", *arguments]).result() == 2
@@ -36,12 +38,20 @@ def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "no name for a model" in told(capsys, "--model", "/")
     assert "Two models" in told(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
     assert "Port 70000 does not exist" in told(capsys, "--model", f"a={folder}", "--port", "70000")
-    assert "cannot be read" in told(capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none"))
-    assert "not an address of this machine" in told(capsys, "--model", f"a={folder}", "--host", "203.0.113.1")
-    assert "no such name" in told(capsys, "--model", f"a={folder}", "--host", "no.such.host.invalid")
+    assert "cannot be read" in told(
+        capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none")
+    )
+    assert "not an address of this machine" in told(
+        capsys, "--model", f"a={folder}", "--host", "203.0.113.1"
+    )
+    assert "no such name" in told(
+        capsys, "--model", f"a={folder}", "--host", "no.such.host.invalid"
+    )
 
 
-def test_a_folder_that_holds_no_model_ends_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_holds_no_model_ends_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert "is not a model folder" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")
 
 
@@ -50,7 +60,9 @@ def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"Port {port} is in use" in told(capsys, "--model", f"a={tmp_path}", "--port", str(port))
+        assert f"Port {port} is in use" in told(
+            capsys, "--model", f"a={tmp_path}", "--port", str(port)
+        )
 
 
 def test_a_free_port_and_its_address() -> None:
@@ -58,9 +70,13 @@ def test_a_free_port_and_its_address() -> None:
         assert address_of(door) == f"http://127.0.0.1:{door.getsockname()[1]}"
 
 
-def test_open_to_everybody_is_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_to_everybody_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
-    assert "Anybody who can reach 0.0.0.0" in told(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
+    assert "Anybody who can reach 0.0.0.0" in told(
+        capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0"
+    )
     monkeypatch.setenv("LITOTES_TOKEN", "s3cret")
     shown = told(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
     assert "Anybody" not in shown
@@ -78,8 +94,32 @@ def test_names_of_models(tmp_path: Path) -> None:
 def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
     (tmp_path / "token").write_text("abc\n")
-    given = ["serve", "--model", "m", "--token-file", str(tmp_path / "token"), "--allow-host", "a.example", "--allow-host", "b.example"]
-    options = make_parser().parse_args([*given, "--texts", "5", "--seconds", "3", "--queue", "7", "--batch", "2", "--characters", "9"])
+    given = [
+        "serve",
+        "--model",
+        "m",
+        "--token-file",
+        str(tmp_path / "token"),
+        "--allow-host",
+        "a.example",
+        "--allow-host",
+        "b.example",
+    ]
+    options = make_parser().parse_args(
+        [
+            *given,
+            "--texts",
+            "5",
+            "--seconds",
+            "3",
+            "--queue",
+            "7",
+            "--batch",
+            "2",
+            "--characters",
+            "9",
+        ]
+    )
     settings = settings_of(options)
     assert settings.token == "abc"
     assert settings.allowed_hosts == ("a.example", "b.example")
@@ -97,6 +137,8 @@ def test_a_link_has_its_own_name(tmp_path: Path) -> None:
     }
 
 
-def test_an_empty_token_is_no_token(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_token_is_no_token(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LITOTES_TOKEN", "")
     assert "A token is made of" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")

@@ -40,14 +40,19 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = ["text,mood,variety,split"]
     for number in range(24):
         split, mood = ("test" if number % 3 == 0 else "train"), ("positive", "negative")[number % 2]
-        rows += [f"{mood[0]} tea {number} {variety},{mood},{variety},{split}" for variety in ("en-AU", "en-UK")]
+        rows += [
+            f"{mood[0]} tea {number} {variety},{mood},{variety},{split}"
+            for variety in ("en-AU", "en-UK")
+        ]
         rows.append(f"tea {number} and tea,positive,en-XX,{split}")
     file = tmp_path_factory.mktemp("corpus") / "few.csv"
     file.write_text("\n".join(rows))
     return f"table:{file}?label.sentiment=mood&variety=variety&split=split"
 
 
-def study_file(folder: Path, *, heads: list[str], varieties: Sequence[str] = ("en-AU", "en-UK")) -> Path:
+def study_file(
+    folder: Path, *, heads: list[str], varieties: Sequence[str] = ("en-AU", "en-UK")
+) -> Path:
     file = folder / "few.toml"
     folder.mkdir(parents=True, exist_ok=True)
     file.write_text(STUDY.format(heads=json.dumps(heads), varieties=json.dumps(varieties)))
@@ -75,7 +80,13 @@ def runs(out: Path) -> dict[str, int]:
 
 
 def test_all_files_are_there(finished: Path) -> None:
-    assert {path.name for path in finished.iterdir()} == {"figures", "report.html", "report.json", "runs", "timing.json"}
+    assert {path.name for path in finished.iterdir()} == {
+        "figures",
+        "report.html",
+        "report.json",
+        "runs",
+        "timing.json",
+    }
     names = {"heads", "coverage-shared-words", "calibration-heads-sentiment"}
     assert {path.name for path in (finished / "figures").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("svg", "png", "json")
@@ -107,7 +118,9 @@ def test_a_finished_study_is_found_and_told_again(
     assert (finished / "report.html").read_bytes() == page
 
 
-def test_a_changed_cell_reruns_alone(finished: Path, corpus: str, tiny_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_changed_cell_reruns_alone(
+    finished: Path, corpus: str, tiny_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     before = runs(finished)
     file = study_file(finished.parent / "changed", heads=["mean", "convolution"])
     assert main(arguments(file, corpus, tiny_folder, finished, "--json")) == 0
@@ -116,12 +129,20 @@ def test_a_changed_cell_reruns_alone(finished: Path, corpus: str, tiny_folder: P
     assert {key: after[key] for key in before} == before
     assert len(after) == 6
     assert report == json.loads((finished / "report.json").read_text())
-    assert [table["values"]["model.head"] for table in report["experiments"][0]["tables"]] == ["mean", "convolution"]
+    assert [table["values"]["model.head"] for table in report["experiments"][0]["tables"]] == [
+        "mean",
+        "convolution",
+    ]
 
 
 @pytest.mark.slow
 def test_stopped_and_started_again_it_ends_in_the_same_bytes(
-    finished: Path, corpus: str, tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    finished: Path,
+    corpus: str,
+    tiny_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = study_file(tmp_path, heads=["mean", "linear"])
     stopped, in_two = tmp_path / "stopped", tmp_path / "in_two"
@@ -177,8 +198,12 @@ def test_when_everything_fails_there_is_still_a_report(
     file = study_file(tmp_path, heads=["mean"], varieties=["en-XX"])
     assert main(arguments(file, corpus, tiny_folder, tmp_path / "out", "--seed", "7")) == 2
     assert "1 of 1 runs failed" in capsys.readouterr().err.splitlines()[-1]
-    assert "No run of this experiment has finished." in (tmp_path / "out" / "report.html").read_text()
-    (setting,) = json.loads((tmp_path / "out" / "report.json").read_text())["experiments"][0]["recipes"]
+    assert (
+        "No run of this experiment has finished." in (tmp_path / "out" / "report.html").read_text()
+    )
+    (setting,) = json.loads((tmp_path / "out" / "report.json").read_text())["experiments"][0][
+        "recipes"
+    ]
     assert setting["recipe"]["seed"] == 7
 
 

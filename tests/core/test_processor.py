@@ -1,4 +1,6 @@
-"""What a processor can do, from texts as Linux and macOS write them; how many cores a process may use, from made-up control groups."""
+"""What a processor can do, from texts as Linux and macOS write them; how many cores a process may
+use, from made-up control groups.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,13 @@ V1 = f"{N1} sve bf16 i8mm"
 
 
 def x86(*flags: str) -> str:
-    return "\n\n".join(f"processor\t: {n}\nmodel name\t: Some Xeon @ 2.50GHz\nflags\t\t: {words}" for n, words in enumerate(flags)) + "\n"
+    return (
+        "\n\n".join(
+            f"processor\t: {n}\nmodel name\t: Some Xeon @ 2.50GHz\nflags\t\t: {words}"
+            for n, words in enumerate(flags)
+        )
+        + "\n"
+    )
 
 
 def arm(*features: str) -> str:
@@ -32,21 +40,51 @@ def arm(*features: str) -> str:
     ("text", "int8", "float32"),
     [
         (x86("fpu sse2"), "int8 with SSE: narrow", "float32 with SSE: four"),
-        (x86("fpu sse2 avx2"), "int8 with SSE: narrow", "float32 with SSE: four"),  # without FMA it does not count
+        # without FMA it does not count
+        (x86("fpu sse2 avx2"), "int8 with SSE: narrow", "float32 with SSE: four"),
         (x86(AVX2), "int8 with AVX2: .* 16 bits", "float32 with AVX2: eight"),
         (x86(f"{AVX2} avx_vnni"), "int8 with AVX-VNNI: .* 32 bits", "float32 with AVX2: eight"),
         (x86(f"{AVX2} avx512f"), "int8 with AVX2: .* 16 bits", "float32 with AVX2"),
-        (x86(AVX512), "int8 with AVX-512 without VNNI: .* 16 bits", "float32 with AVX-512: sixteen"),
-        (x86(f"{AVX512} avx512_vnni"), "int8 with AVX-512 VNNI: .* 32 bits", "float32 with AVX-512: sixteen"),
-        (x86(SAPPHIRE), "int8 with AMX int8: tiles", "float32 with AVX-512: .*bf16 is there but left alone"),
-        (x86(SAPPHIRE, AVX512), "int8 with AVX-512 without VNNI", "float32 with AVX-512: sixteen numbers at a time.$"),  # the lesser core
+        (
+            x86(AVX512),
+            "int8 with AVX-512 without VNNI: .* 16 bits",
+            "float32 with AVX-512: sixteen",
+        ),
+        (
+            x86(f"{AVX512} avx512_vnni"),
+            "int8 with AVX-512 VNNI: .* 32 bits",
+            "float32 with AVX-512: sixteen",
+        ),
+        (
+            x86(SAPPHIRE),
+            "int8 with AMX int8: tiles",
+            "float32 with AVX-512: .*bf16 is there but left alone",
+        ),
+        # the lesser core
+        (
+            x86(SAPPHIRE, AVX512),
+            "int8 with AVX-512 without VNNI",
+            "float32 with AVX-512: sixteen numbers at a time.$",
+        ),
         (arm("fp asimd"), "int8 with NEON: no dot product", "float32 with NEON: four"),
         (arm(N1, N1), "int8 with dot product: four", "float32 with NEON: four numbers at a time.$"),
-        (arm(V1), "int8 with i8mm: small matrices", "float32 with NEON: .*bf16 is there but left alone"),
+        (
+            arm(V1),
+            "int8 with i8mm: small matrices",
+            "float32 with NEON: .*bf16 is there but left alone",
+        ),
         (arm(V1, N1), "int8 with dot product", "float32 with NEON"),
         (arm(f"{V1} sme"), "int8 with i8mm", "float32 with SME"),
-        ("", "int8 with what ONNX Runtime finds: .*unknown", "float32 with what ONNX Runtime finds"),
-        ("cpu\t: POWER9", "int8 with what ONNX Runtime finds", "float32 with what ONNX Runtime finds"),
+        (
+            "",
+            "int8 with what ONNX Runtime finds: .*unknown",
+            "float32 with what ONNX Runtime finds",
+        ),
+        (
+            "cpu\t: POWER9",
+            "int8 with what ONNX Runtime finds",
+            "float32 with what ONNX Runtime finds",
+        ),
     ],
 )
 def test_what_products_are_computed_with(text: str, int8: str, float32: str) -> None:
@@ -59,19 +97,29 @@ def test_what_products_are_computed_with(text: str, int8: str, float32: str) -> 
 
 
 def test_names_and_features() -> None:
-    assert from_cpuinfo(x86(AVX512)) == Processor("Some Xeon @ 2.50GHz", "x86", frozenset({"AVX2", "AVX-512"}))
+    assert from_cpuinfo(x86(AVX512)) == Processor(
+        "Some Xeon @ 2.50GHz", "x86", frozenset({"AVX2", "AVX-512"})
+    )
     assert from_cpuinfo(arm(V1)) == Processor(
-        "maker 0x41, part 0xd0c", "aarch64", frozenset({"NEON", "dot product", "i8mm", "bf16", "SVE"})
+        "maker 0x41, part 0xd0c",
+        "aarch64",
+        frozenset({"NEON", "dot product", "i8mm", "bf16", "SVE"}),
     )
     assert from_cpuinfo("nonsense") == Processor("unknown", "unknown", frozenset())
 
 
 def test_apple() -> None:
-    m2 = "machdep.cpu.brand_string: Apple M2\nhw.optional.arm.AdvSIMD: 1\nhw.optional.arm.FEAT_DotProd: 1\nhw.optional.arm.FEAT_I8MM: 1\n"
+    m2 = (
+        "machdep.cpu.brand_string: Apple M2\nhw.optional.arm.AdvSIMD:"
+        " 1\nhw.optional.arm.FEAT_DotProd: 1\nhw.optional.arm.FEAT_I8MM: 1\n"
+    )
     found = from_sysctl(m2 + "hw.optional.arm.FEAT_BF16: 1\nhw.optional.arm.FEAT_SME: 0\n")
     assert found == Processor("Apple M2", "aarch64", frozenset({"NEON", "dot product", "bf16"}))
     assert found.in_words("int8").startswith("int8 with dot product")
-    intel = "machdep.cpu.brand_string: Intel(R) Core(TM) i7\nmachdep.cpu.features: FPU FMA AVX1.0\nmachdep.cpu.leaf7_features: AVX2 AVX512F"
+    intel = (
+        "machdep.cpu.brand_string: Intel(R) Core(TM) i7\nmachdep.cpu.features: FPU FMA"
+        " AVX1.0\nmachdep.cpu.leaf7_features: AVX2 AVX512F"
+    )
     assert from_sysctl(intel) == Processor("Intel(R) Core(TM) i7", "x86", frozenset({"AVX2"}))
     assert from_sysctl("") == Processor("unknown", "unknown", frozenset())
 
@@ -86,7 +134,9 @@ def test_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def groups(root: Path, membership: str, **files: str) -> Path:
-    """A made-up system: what /proc/self/cgroup says, and files under /sys/fs/cgroup; __ in a name is a slash."""
+    """A made-up system: what /proc/self/cgroup says, and files under /sys/fs/cgroup; __ in a name
+    is a slash.
+    """
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text(membership)
     for name, content in files.items():
@@ -114,15 +164,40 @@ V1_GROUPS = "4:memory:/a\n3:cpu,cpuacct:/docker/1\n0::/\n"
         ("0::/\n", {"cpu.max": "nonsense"}, 8),
         ("0::/\n", {"cpu.max": "100000 0"}, 8),
         ("0::/\n", {"cpu.max": "0 100000"}, 1),
-        (V1_GROUPS, {"cpu,cpuacct__docker__1__cpu.cfs_quota_us": "200000\n", "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n"}, 2),
-        (V1_GROUPS, {"cpu,cpuacct__cpu.cfs_quota_us": "500000\n", "cpu,cpuacct__cpu.cfs_period_us": "100000\n"}, 5),
-        (V1_GROUPS, {"cpu,cpuacct__docker__1__cpu.cfs_quota_us": "-1\n", "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n"}, 8),
+        (
+            V1_GROUPS,
+            {
+                "cpu,cpuacct__docker__1__cpu.cfs_quota_us": "200000\n",
+                "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n",
+            },
+            2,
+        ),
+        (
+            V1_GROUPS,
+            {
+                "cpu,cpuacct__cpu.cfs_quota_us": "500000\n",
+                "cpu,cpuacct__cpu.cfs_period_us": "100000\n",
+            },
+            5,
+        ),
+        (
+            V1_GROUPS,
+            {
+                "cpu,cpuacct__docker__1__cpu.cfs_quota_us": "-1\n",
+                "cpu,cpuacct__docker__1__cpu.cfs_period_us": "100000\n",
+            },
+            8,
+        ),
         ("nonsense\n", {}, 8),
         ("", {}, 8),
     ],
 )
 def test_cores_of_control_groups(
-    membership: str, files: dict[str, str], expected: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    membership: str,
+    files: dict[str, str],
+    expected: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert n_cores(root=groups(tmp_path, membership, **files)) == expected

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.core.storage import LOCK, clear_staged, is_whole, locked, remove_folder, write_folder, write_text
+from litotes.core.storage import (
+    LOCK,
+    clear_staged,
+    is_whole,
+    locked,
+    remove_folder,
+    write_folder,
+    write_text,
+)
 
 
 def fill(folder: Path) -> None:
@@ -74,7 +82,12 @@ with locked(Path(sys.argv[1])):
 
 def holder_of(folder: Path) -> subprocess.Popen[str]:
     """A process that holds the lock until its stdin is closed."""
-    process = subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     assert process.stdout.readline() == "locked\n"
     return process
@@ -84,7 +97,13 @@ def test_a_locked_folder_says_who_holds_it(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "x"
     with holder_of(folder) as process:
         with (
-            pytest.raises(UserError, match=rf"being written by another process \(PID {process.pid} on .*choose another --out"),
+            pytest.raises(
+                UserError,
+                match=(
+                    rf"being written by another process \(PID {process.pid} on .*choose another"
+                    r" --out"
+                ),
+            ),
             locked(folder),
         ):
             raise AssertionError
@@ -104,8 +123,12 @@ def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK).exists()
 
 
-def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The holder removes the file between a newcomer's opening it and locking it: the newcomer's lock would be on nothing."""
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The holder removes the file between a newcomer's opening it and locking it: the newcomer's
+    lock would be on nothing.
+    """
     from litotes.core import storage
 
     original, seen = storage._ask_for_lock, []

@@ -12,13 +12,18 @@ from litotes.data.corpus import Corpus
 
 @pytest.fixture
 def make(tmp_path: Path) -> Callable[..., str]:
-    """Writes a source's files, `without` one column if told so, and answers with the SOURCE that reads them."""
+    """Writes a source's files, `without` one column if told so, and answers with the SOURCE that
+    reads them.
+    """
 
     def write(name: str, *, without: str | None = None) -> str:
         if name == "hub":
             pytest.importorskip("datasets", reason="the extra `hub` is not installed")
         for file, rows in MADE[name].files.items():
-            write_table(tmp_path / file, [{key: value for key, value in row.items() if key != without} for row in rows])
+            write_table(
+                tmp_path / file,
+                [{key: value for key, value in row.items() if key != without} for row in rows],
+            )
         return MADE[name].spec.format(folder=tmp_path)
 
     return write
@@ -27,7 +32,10 @@ def make(tmp_path: Path) -> Callable[..., str]:
 @pytest.fixture
 def corpus() -> Callable[[Iterable[Example]], Corpus]:
     """Makes a corpus for sentiment and sarcasm out of examples."""
-    tasks = {"sentiment": Task("sentiment", ("negative", "positive")), "sarcasm": Task("sarcasm", ("literal", "sarcastic"))}
+    tasks = {
+        "sentiment": Task("sentiment", ("negative", "positive")),
+        "sarcasm": Task("sarcasm", ("literal", "sarcastic")),
+    }
 
     def make_corpus(examples: Iterable[Example]) -> Corpus:
         return Corpus("made", tuple(examples), tasks)

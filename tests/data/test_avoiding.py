@@ -8,7 +8,10 @@ from litotes.data import near_duplicates
 from litotes.data.avoiding import without_texts_of
 from litotes.data.corpus import Corpus
 
-LONG = "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of its maker at all"
+LONG = (
+    "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of"
+    " its maker at all"
+)
 
 
 def corpus(*texts: tuple[str, str]) -> Corpus:
@@ -22,10 +25,17 @@ def test_other_spellings_and_near_copies_are_left_out() -> None:
         ("A film about kettles and what they sing", "train"),
         ("It's a dull film, isn't it", "test"),
     )
-    tested = corpus(("it 's a dull film , isn't it ?", "valid"), (LONG.replace("at all", ""), "test"), ("kettles sing", "train"))
+    tested = corpus(
+        ("it 's a dull film , isn't it ?", "valid"),
+        (LONG.replace("at all", ""), "test"),
+        ("kettles sing", "train"),
+    )
     kept, n_avoided = without_texts_of(trained, [tested])
     assert n_avoided == 2
-    assert [example.text for example in kept] == ["A film about kettles and what they sing", "It's a dull film, isn't it"]
+    assert [example.text for example in kept] == [
+        "A film about kettles and what they sing",
+        "It's a dull film, isn't it",
+    ]
 
 
 def test_training_texts_of_the_other_corpus_may_stay() -> None:
@@ -37,10 +47,20 @@ def test_signs_without_a_letter_are_not_all_the_same() -> None:
     assert without_texts_of(corpus(("!!!", "train")), [corpus(("???", "test"))])[1] == 0
 
 
-def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(near_duplicates, "MAX_CANDIDATES", 20)
     letters = [(f"{LONG} {number}", "train") for number in range(10)]  # 45 pairs
     copied = "A kettle that sings all day in the kitchen of a house by the sea is a friend"
-    assert without_texts_of(corpus(*letters, (copied, "train")), [corpus((f"{copied} indeed", "test"))])[1] == 1
+    assert (
+        without_texts_of(
+            corpus(*letters, (copied, "train")), [corpus((f"{copied} indeed", "test"))]
+        )[1]
+        == 1
+    )
     with pytest.raises(UserError, match="too many"):
-        without_texts_of(corpus(*letters), [corpus(*((f"{LONG} {word}", "test") for word in ("one", "two", "three")))])
+        without_texts_of(
+            corpus(*letters),
+            [corpus(*((f"{LONG} {word}", "test") for word in ("one", "two", "three")))],
+        )

@@ -1,4 +1,6 @@
-"""Every way a file can be wrong is answered with one sentence: which file, which line, which column, and what to do."""
+"""Every way a file can be wrong is answered with one sentence: which file, which line, which
+column, and what to do.
+"""
 
 import gzip
 import tracemalloc
@@ -19,7 +21,9 @@ BESSTIE_HEAD = b"text,label,variety,source,task\n"
 
 @dataclass(frozen=True)
 class Bad:
-    """A file's name and content, and what the sentence about it must say beside the name; None for content makes no file."""
+    """A file's name and content, and what the sentence about it must say beside the name; None for
+    content makes no file.
+    """
 
     name: str
     content: bytes | None
@@ -36,30 +40,102 @@ BAD = {
     "header only": Bad("a.csv", HEAD, ("has no rows", "at least one text")),
     "empty JSON lines": Bad("a.jsonl", b"\n", ("has no rows",)),
     "Latin-1": Bad("a.csv", HEAD + b"caf\xe9,pos\n", ("line 2", "byte 13 ", "Save it as UTF-8")),
-    "Latin-1 after a BOM": Bad("a.csv", b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n", ("line 2", "byte 13 ")),
-    "UTF-16": Bad("a.csv", "text,mood\nhi,pos\n".encode("utf-16"), ("line 1", "byte 0 ", "Save it as UTF-8")),
+    "Latin-1 after a BOM": Bad(
+        "a.csv", b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n", ("line 2", "byte 13 ")
+    ),
+    "UTF-16": Bad(
+        "a.csv", "text,mood\nhi,pos\n".encode("utf-16"), ("line 1", "byte 0 ", "Save it as UTF-8")
+    ),
     "NUL": Bad("a.csv", HEAD + b"a\0b,pos\n", ("line 2", "NUL", "Save it as UTF-8")),
     "not gzip": Bad("a.csv.gz", HEAD, ("is not a gzip file", "take .gz off the name")),
-    "cut gzip": Bad("a.csv.gz", gzip.compress(HEAD + b"good,pos\n" * 9)[:-9], ("breaks off after line", "fetch it again")),
-    "spoilt gzip": Bad("a.csv.gz", gzip.compress(HEAD + b"good,pos\n")[:-6] + b"abcdef", ("breaks off", "fetch it again")),
-    "missing column": Bad("a.csv", b"text,mod\ngood,pos\n", ("line 1", "no column 'mood'", "Did you mean 'mod'", "Known: mod, text")),
-    "column twice": Bad("a.csv", b"text,mood,text\na,pos,b\n", ("line 1", "column 'text'", "2 times", "Rename")),
-    "too few fields": Bad("a.csv", HEAD + b"\ngood\n", ("line 3", "has 1 field ", "2 (text, mood)", "'mood'", "fill it in")),
-    "too many fields": Bad("a.csv", HEAD + b"good, really,pos\n", ("line 2", "3 fields", "2 (text, mood)", "Put quotes")),
-    "unclosed quote": Bad("a.csv", HEAD + b'"good\nold",pos\nbad,"neg\n', ("line 4", "column 2", "never closed", "Close it")),
+    "cut gzip": Bad(
+        "a.csv.gz",
+        gzip.compress(HEAD + b"good,pos\n" * 9)[:-9],
+        ("breaks off after line", "fetch it again"),
+    ),
+    "spoilt gzip": Bad(
+        "a.csv.gz",
+        gzip.compress(HEAD + b"good,pos\n")[:-6] + b"abcdef",
+        ("breaks off", "fetch it again"),
+    ),
+    "missing column": Bad(
+        "a.csv",
+        b"text,mod\ngood,pos\n",
+        ("line 1", "no column 'mood'", "Did you mean 'mod'", "Known: mod, text"),
+    ),
+    "column twice": Bad(
+        "a.csv", b"text,mood,text\na,pos,b\n", ("line 1", "column 'text'", "2 times", "Rename")
+    ),
+    "too few fields": Bad(
+        "a.csv",
+        HEAD + b"\ngood\n",
+        ("line 3", "has 1 field ", "2 (text, mood)", "'mood'", "fill it in"),
+    ),
+    "too many fields": Bad(
+        "a.csv",
+        HEAD + b"good, really,pos\n",
+        ("line 2", "3 fields", "2 (text, mood)", "Put quotes"),
+    ),
+    "unclosed quote": Bad(
+        "a.csv",
+        HEAD + b'"good\nold",pos\nbad,"neg\n',
+        ("line 4", "column 2", "never closed", "Close it"),
+    ),
     "stray quote": Bad("a.csv", HEAD + b'"so "good" it is",pos\n', ("line 2", "double the quotes")),
-    "bare carriage returns": Bad("a.csv", b"text,mood\rgood,pos\r", ("line 1", "carriage return", "ordinary line ends")),
-    "unknown label": Bad("a.csv", HEAD + b"good,posh\n", ("line 2", "column 'mood'", "'posh'", "Known: 0, 0.0", "positive")),
-    "empty label": Bad("a.csv", HEAD + b"good, \n", ("line 2", "column 'mood'", "is empty", "take the row out")),
+    "bare carriage returns": Bad(
+        "a.csv", b"text,mood\rgood,pos\r", ("line 1", "carriage return", "ordinary line ends")
+    ),
+    "unknown label": Bad(
+        "a.csv",
+        HEAD + b"good,posh\n",
+        ("line 2", "column 'mood'", "'posh'", "Known: 0, 0.0", "positive"),
+    ),
+    "empty label": Bad(
+        "a.csv", HEAD + b"good, \n", ("line 2", "column 'mood'", "is empty", "take the row out")
+    ),
     "NaN label": Bad("a.csv", HEAD + b"good,NaN\n", ("line 2", "column 'mood'", "is empty")),
-    "null label": Bad("a.jsonl", b'{"text": "good", "mood": null}\n', ("line 1", "column 'mood'", "is empty")),
-    "empty text": Bad("a.csv", HEAD + b'"a\nb",pos\n \xc2\xa0,neg\n', ("line 4", "column 'text'", "is empty", "take it out")),
-    "unknown split": Bad("a.csv", HEAD + b"good,heldout\n", ("line 2", "column 'mood'", "'heldout'", "valid"), "table:{file}?split=mood"),
-    "empty variety": Bad("a.csv", HEAD + b"good,\n", ("line 2", "column 'mood'", "is empty"), "table:{file}?variety=mood"),
-    "no number": Bad("a.csv", HEAD + b"good,much\n", ("line 2", "column 'mood'", "'much'", "no number"), TABLE + "&numbers=yes"),
-    "infinite number": Bad("a.csv", HEAD + b"good,inf\n", ("line 2", "column 'mood'", "no number"), TABLE + "&numbers=yes"),
-    "long line": Bad("a.csv", HEAD + b"a" * 1_000_001 + b",pos\n", ("line 2", "longer than 1,000,000 characters", "cut it")),
-    "long text": Bad("a.csv", HEAD + b'"' + b"a\n" * 500_001 + b'",pos\n', ("line 2", "longer than 1,000,000 characters", "never closed")),
+    "null label": Bad(
+        "a.jsonl", b'{"text": "good", "mood": null}\n', ("line 1", "column 'mood'", "is empty")
+    ),
+    "empty text": Bad(
+        "a.csv",
+        HEAD + b'"a\nb",pos\n \xc2\xa0,neg\n',
+        ("line 4", "column 'text'", "is empty", "take it out"),
+    ),
+    "unknown split": Bad(
+        "a.csv",
+        HEAD + b"good,heldout\n",
+        ("line 2", "column 'mood'", "'heldout'", "valid"),
+        "table:{file}?split=mood",
+    ),
+    "empty variety": Bad(
+        "a.csv",
+        HEAD + b"good,\n",
+        ("line 2", "column 'mood'", "is empty"),
+        "table:{file}?variety=mood",
+    ),
+    "no number": Bad(
+        "a.csv",
+        HEAD + b"good,much\n",
+        ("line 2", "column 'mood'", "'much'", "no number"),
+        TABLE + "&numbers=yes",
+    ),
+    "infinite number": Bad(
+        "a.csv",
+        HEAD + b"good,inf\n",
+        ("line 2", "column 'mood'", "no number"),
+        TABLE + "&numbers=yes",
+    ),
+    "long line": Bad(
+        "a.csv",
+        HEAD + b"a" * 1_000_001 + b",pos\n",
+        ("line 2", "longer than 1,000,000 characters", "cut it"),
+    ),
+    "long text": Bad(
+        "a.csv",
+        HEAD + b'"' + b"a\n" * 500_001 + b'",pos\n',
+        ("line 2", "longer than 1,000,000 characters", "never closed"),
+    ),
     "broken JSON": Bad(
         "a.jsonl",
         b'{"text": "a", "mood": "pos"}\n{"text": \n',
@@ -67,22 +143,42 @@ BAD = {
     ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
     "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "no JSON object")),
-    "JSON without column": Bad("a.jsonl", b'{"text": "a"}\n', ("line 1", "no column 'mood'", "Known: text")),
-    "JSON text that is a list": Bad("a.jsonl", b'{"text": ["a"], "mood": 1}\n', ("line 1", "column 'text'", "holds a list")),
-    "half a surrogate pair": Bad("a.jsonl", b'{"text": "a\\ud800", "mood": 1}\n', ("line 1", "column 'text'", "surrogate")),
-    "escaped NUL": Bad("a.jsonl", b'{"text": "a\\u0000", "mood": 1}\n', ("line 1", "column 'text'", "NUL")),
+    "JSON without column": Bad(
+        "a.jsonl", b'{"text": "a"}\n', ("line 1", "no column 'mood'", "Known: text")
+    ),
+    "JSON text that is a list": Bad(
+        "a.jsonl", b'{"text": ["a"], "mood": 1}\n', ("line 1", "column 'text'", "holds a list")
+    ),
+    "half a surrogate pair": Bad(
+        "a.jsonl", b'{"text": "a\\ud800", "mood": 1}\n', ("line 1", "column 'text'", "surrogate")
+    ),
+    "escaped NUL": Bad(
+        "a.jsonl", b'{"text": "a\\u0000", "mood": 1}\n', ("line 1", "column 'text'", "NUL")
+    ),
     "not Parquet": Bad("a.parquet", HEAD, ("is not a Parquet file", "write it again")),
     "BESSTIE label": Bad(
-        "train.csv", BESSTIE_HEAD + b"a,2,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'label'", "'2'", "Known: 0,"), "besstie:{file}"
+        "train.csv",
+        BESSTIE_HEAD + b"a,2,en-AU,Reddit,Sarcasm\n",
+        ("line 2", "column 'label'", "'2'", "Known: 0,"),
+        "besstie:{file}",
     ),
     "BESSTIE empty label": Bad(
-        "train.csv", BESSTIE_HEAD + b"a,,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'label'", "is empty"), "besstie:{file}"
+        "train.csv",
+        BESSTIE_HEAD + b"a,,en-AU,Reddit,Sarcasm\n",
+        ("line 2", "column 'label'", "is empty"),
+        "besstie:{file}",
     ),
     "BESSTIE empty text": Bad(
-        "train.csv", BESSTIE_HEAD + b",1,en-AU,Reddit,Sarcasm\n", ("line 2", "column 'text'", "is empty"), "besstie:{file}"
+        "train.csv",
+        BESSTIE_HEAD + b",1,en-AU,Reddit,Sarcasm\n",
+        ("line 2", "column 'text'", "is empty"),
+        "besstie:{file}",
     ),
     "BESSTIE task": Bad(
-        "train.csv", BESSTIE_HEAD + b"a,1,en-AU,Reddit,Irony\n", ("line 2", "column 'task'", "'Irony'", "sarcasm"), "besstie:{file}"
+        "train.csv",
+        BESSTIE_HEAD + b"a,1,en-AU,Reddit,Irony\n",
+        ("line 2", "column 'task'", "'Irony'", "sarcasm"),
+        "besstie:{file}",
     ),
     "BESSTIE source": Bad(
         "train.csv",
@@ -96,12 +192,39 @@ BAD = {
         ("line 2", "column 'variety'", "Known: en-AU, en-IN, en-UK"),
         "besstie:{file}",
     ),
-    "tweet label": Bad("t.csv", b"1,K,Glad,a b\n", ("line 1", "column 'sentiment'", "'Glad'", "negative"), "twitter:{file}?min_words=1"),
-    "tweet without id": Bad("t.csv", b",K,Positive,a b\n", ("line 1", "column 'id'", "is empty"), "twitter:{file}?min_words=1"),
-    "tweet with three fields": Bad("t.csv", b"1,Positive,a b\n", ("line 1", "3 fields", "'text'"), "twitter:{file}"),
-    "GLUE empty text": Bad("SST-2/dev.tsv", b"sentence\tlabel\n \t1\n", ("line 2", "column 'sentence'", "is empty"), "glue/sst2:{folder}"),
-    "GLUE label": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\t2\n", ("line 2", "column 'label'", "'2'", "0, 1"), "glue/sst2:{folder}"),
-    "GLUE fields": Bad("SST-2/dev.tsv", b"sentence\tlabel\na\n", ("line 2", "has 1 field ", "'label'"), "glue/sst2:{folder}"),
+    "tweet label": Bad(
+        "t.csv",
+        b"1,K,Glad,a b\n",
+        ("line 1", "column 'sentiment'", "'Glad'", "negative"),
+        "twitter:{file}?min_words=1",
+    ),
+    "tweet without id": Bad(
+        "t.csv",
+        b",K,Positive,a b\n",
+        ("line 1", "column 'id'", "is empty"),
+        "twitter:{file}?min_words=1",
+    ),
+    "tweet with three fields": Bad(
+        "t.csv", b"1,Positive,a b\n", ("line 1", "3 fields", "'text'"), "twitter:{file}"
+    ),
+    "GLUE empty text": Bad(
+        "SST-2/dev.tsv",
+        b"sentence\tlabel\n \t1\n",
+        ("line 2", "column 'sentence'", "is empty"),
+        "glue/sst2:{folder}",
+    ),
+    "GLUE label": Bad(
+        "SST-2/dev.tsv",
+        b"sentence\tlabel\na\t2\n",
+        ("line 2", "column 'label'", "'2'", "0, 1"),
+        "glue/sst2:{folder}",
+    ),
+    "GLUE fields": Bad(
+        "SST-2/dev.tsv",
+        b"sentence\tlabel\na\n",
+        ("line 2", "has 1 field ", "'label'"),
+        "glue/sst2:{folder}",
+    ),
 }
 
 
@@ -136,7 +259,9 @@ def test_bad_input_is_answered_with_a_sentence(case: str, tmp_path: Path) -> Non
         ("glue/sst2:{folder}", "train.tsv, dev.tsv"),
     ],
 )
-def test_a_folder_without_the_files_is_told_their_names(spec: str, named: str, tmp_path: Path) -> None:
+def test_a_folder_without_the_files_is_told_their_names(
+    spec: str, named: str, tmp_path: Path
+) -> None:
     with pytest.raises(UserError) as caught:
         load(spec.format(folder=tmp_path))
     assert f"{tmp_path} holds none of the files expected there: {named}" in str(caught.value)
@@ -171,9 +296,10 @@ def test_gzip_is_told_by_the_name_in_either_case(tmp_path: Path) -> None:
 
 def test_a_byte_order_mark_and_windows_line_ends_are_no_trouble(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"\xef\xbb\xbftext,mood\r\n\r\ngood,pos\r\n")
-    assert [(example.text, example.labels["sentiment"]) for example in load(TABLE.format(file=tmp_path / "a.csv"))] == [
-        ("good", "positive")
-    ]
+    assert [
+        (example.text, example.labels["sentiment"])
+        for example in load(TABLE.format(file=tmp_path / "a.csv"))
+    ] == [("good", "positive")]
 
 
 def test_a_text_up_to_the_limit_is_read(tmp_path: Path) -> None:
@@ -181,7 +307,9 @@ def test_a_text_up_to_the_limit_is_read(tmp_path: Path) -> None:
     assert len(load(TABLE.format(file=tmp_path / "a.csv")).examples[0].text) == 999_990
 
 
-@pytest.mark.parametrize("line", [b"a" * 50_000_000, b'"' + b"a b c d e\n" * 5_000_000], ids=["one line", "one quote"])
+@pytest.mark.parametrize(
+    "line", [b"a" * 50_000_000, b'"' + b"a b c d e\n" * 5_000_000], ids=["one line", "one quote"]
+)
 def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(HEAD + line)
     tracemalloc.start()
@@ -199,13 +327,27 @@ def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
     kind=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]),
     content=st.lists(
         st.one_of(
-            st.binary(max_size=6), st.sampled_from([HEAD, b"\n", b'"', b",", b"\t", b"\r", b"good,pos\n", b'{"text": "a", "mood": 1}\n'])
+            st.binary(max_size=6),
+            st.sampled_from(
+                [
+                    HEAD,
+                    b"\n",
+                    b'"',
+                    b",",
+                    b"\t",
+                    b"\r",
+                    b"good,pos\n",
+                    b'{"text": "a", "mood": 1}\n',
+                ]
+            ),
         ),
         max_size=12,
     ).map(b"".join),
     is_packed=st.booleans(),
 )
-def test_whatever_a_file_holds_it_is_read_or_explained(kind: str, content: bytes, is_packed: bool, tmp_path: Path) -> None:
+def test_whatever_a_file_holds_it_is_read_or_explained(
+    kind: str, content: bytes, is_packed: bool, tmp_path: Path
+) -> None:
     file = tmp_path / f"a.{kind}"
     file.write_bytes(gzip.compress(content) if is_packed else content)
     try:

@@ -14,15 +14,25 @@ from litotes.core.values import Example, Task
 from litotes.data.corpus import Cell, Corpus, Count, text_key
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
-TASKS = {"sentiment": Task("sentiment", ("negative", "positive")), "sarcasm": Task("sarcasm", ("literal", "sarcastic"))}
+TASKS = {
+    "sentiment": Task("sentiment", ("negative", "positive")),
+    "sarcasm": Task("sarcasm", ("literal", "sarcastic")),
+}
 
 
 @pytest.fixture
 def small(corpus: MakeCorpus) -> Corpus:
     return corpus(
         [
-            Example("a", {"sentiment": "positive", "sarcasm": "literal"}, variety="en-UK", source="Reddit"),
-            Example("b", {"sentiment": "negative"}, variety="en-AU", source="Reddit", split="valid"),
+            Example(
+                "a",
+                {"sentiment": "positive", "sarcasm": "literal"},
+                variety="en-UK",
+                source="Reddit",
+            ),
+            Example(
+                "b", {"sentiment": "negative"}, variety="en-AU", source="Reddit", split="valid"
+            ),
             Example("c", {"sarcasm": "sarcastic"}, variety="en-AU", source="Google"),
             Example("d", {}, variety="en-AU", source="Google", split="test"),
         ]
@@ -43,46 +53,73 @@ def test_where_selects_one_word_or_several(small: Corpus) -> None:
 def test_where_takes_other_labels_away(small: Corpus) -> None:
     sarcasm = small.where(task="sarcasm")
     assert texts(sarcasm) == "ac"
-    assert [dict(example.labels) for example in sarcasm] == [{"sarcasm": "literal"}, {"sarcasm": "sarcastic"}]
+    assert [dict(example.labels) for example in sarcasm] == [
+        {"sarcasm": "literal"},
+        {"sarcasm": "sarcastic"},
+    ]
     assert list(sarcasm.tasks) == ["sarcasm"]
-    assert small.examples[0].labels == {"sentiment": "positive", "sarcasm": "literal"}, "the whole is untouched"
+    assert small.examples[0].labels == {
+        "sentiment": "positive",
+        "sarcasm": "literal",
+    }, "the whole is untouched"
 
 
 @pytest.mark.parametrize(
     ("selection", "told"),
     [
-        ({"variety": "en-AA"}, "made: There is no variety 'en-AA'. Did you mean 'en-AU'? Known: en-AU, en-UK."),
-        ({"source": "reddit"}, "made: There is no source 'reddit'. Did you mean 'Reddit'? Known: Google, Reddit."),
-        ({"task": ["sarcasm", "irony"]}, "made: There is no task 'irony'. Known: sarcasm, sentiment."),
+        (
+            {"variety": "en-AA"},
+            "made: There is no variety 'en-AA'. Did you mean 'en-AU'? Known: en-AU, en-UK.",
+        ),
+        (
+            {"source": "reddit"},
+            "made: There is no source 'reddit'. Did you mean 'Reddit'? Known: Google, Reddit.",
+        ),
+        (
+            {"task": ["sarcasm", "irony"]},
+            "made: There is no task 'irony'. Known: sarcasm, sentiment.",
+        ),
         ({"split": "dev"}, "made: There is no split 'dev'. Known: test, train, valid."),
         (
             {"variety": "en-UK", "source": ["Google"]},
-            "No example of made fits variety=en-UK source=Google. "
-            "There are: en-AU Google (train, test); en-AU Reddit (valid); en-UK Reddit (train).",
+            (
+                "No example of made fits variety=en-UK source=Google. "
+                "There are: en-AU Google (train, test); en-AU Reddit (valid); en-UK Reddit (train)."
+            ),
         ),
         ({"task": []}, "No example of made fits task=."),
     ],
 )
-def test_where_explains_what_it_cannot_find(small: Corpus, selection: dict[str, str], told: str) -> None:
+def test_where_explains_what_it_cannot_find(
+    small: Corpus, selection: dict[str, str], told: str
+) -> None:
     with pytest.raises(UserError) as caught:
         small.where(**selection)
     assert str(caught.value).startswith(told)
 
 
 def test_where_says_when_a_corpus_names_no_varieties(corpus: MakeCorpus) -> None:
-    with pytest.raises(UserError, match="names no variety for its examples, so variety='en-AU' selects nothing"):
+    with pytest.raises(
+        UserError, match="names no variety for its examples, so variety='en-AU' selects nothing"
+    ):
         corpus([Example("a", {})]).where(variety="en-AU")
 
 
 def test_cells_are_sorted_and_named(small: Corpus) -> None:
     assert [str(cell) for cell in small.cells()] == ["en-AU Google", "en-AU Reddit", "en-UK Reddit"]
-    assert [str(cell) for cell in (Cell(None, "X"), Cell("en-IN", None), Cell(None, None))] == ["X", "en-IN", "all"]
+    assert [str(cell) for cell in (Cell(None, "X"), Cell("en-IN", None), Cell(None, None))] == [
+        "X",
+        "en-IN",
+        "all",
+    ]
 
 
 def test_test_split_is_one_with_labels(small: Corpus, corpus: MakeCorpus) -> None:
     assert small.splits() == ("train", "valid", "test")
     assert small.test_split() == "valid", "the test text has no label"
-    assert corpus([*small, Example("e", {"sarcasm": "literal"}, split="test")]).test_split() == "test"
+    assert (
+        corpus([*small, Example("e", {"sarcasm": "literal"}, split="test")]).test_split() == "test"
+    )
     with pytest.raises(UserError, match=r"set a part of it aside with Corpus\.hold_out"):
         small.where(split="train").test_split()
 
@@ -95,7 +132,11 @@ def test_counts(small: Corpus) -> None:
 
 
 def test_counts_put_numbers_together() -> None:
-    scores = Corpus("scores", tuple(Example(str(n), {"warmth": n / 2}) for n in range(3)), {"warmth": Task("warmth", ())})
+    scores = Corpus(
+        "scores",
+        tuple(Example(str(n), {"warmth": n / 2}) for n in range(3)),
+        {"warmth": Task("warmth", ())},
+    )
     assert scores.counts() == (Count(Cell(None, None), "train", "warmth", None, 3),)
 
 
@@ -140,8 +181,13 @@ def test_without_leaks_drops_texts_and_groups(corpus: MakeCorpus) -> None:
 def test_fingerprint_depends_on_content_and_not_on_order(small: Corpus) -> None:
     assert replace(small, examples=small.examples[::-1]).fingerprint() == small.fingerprint()
     twice = replace(small, examples=(*small.examples, small.examples[0]))
-    changed = [replace(small.examples[0], **change) for change in ({"text": "A"}, {"split": "test"}, {"labels": {}}, {"group": "g"})]
-    prints = {replace(small, examples=(example, *small.examples[1:])).fingerprint() for example in changed}
+    changed = [
+        replace(small.examples[0], **change)
+        for change in ({"text": "A"}, {"split": "test"}, {"labels": {}}, {"group": "g"})
+    ]
+    prints = {
+        replace(small, examples=(example, *small.examples[1:])).fingerprint() for example in changed
+    }
     assert len({small.fingerprint(), twice.fingerprint()} | prints) == 6
 
 
@@ -149,7 +195,9 @@ EXAMPLES = st.lists(
     st.builds(
         Example,
         text=st.sampled_from(["tea", "Tea ", "scone", "jam", "cream", "milk", "bun", "egg"]),
-        labels=st.fixed_dictionaries({}, optional={"sentiment": st.sampled_from(TASKS["sentiment"].labels)}),
+        labels=st.fixed_dictionaries(
+            {}, optional={"sentiment": st.sampled_from(TASKS["sentiment"].labels)}
+        ),
         variety=st.sampled_from(["en-AU", "en-UK", None]),
         group=st.sampled_from([None, None, "g", "h"]),
     ),
@@ -162,8 +210,16 @@ def divisible(examples: list[Example]) -> bool:
     """Whether they fall into two parts, found by spreading from the first example."""
     reached = {0}
     while True:
-        ties = {tie for place in reached for tie in (text_key(examples[place].text), ("group", examples[place].group))} - {("group", None)}
-        wider = {place for place, example in enumerate(examples) if text_key(example.text) in ties or ("group", example.group) in ties}
+        ties = {
+            tie
+            for place in reached
+            for tie in (text_key(examples[place].text), ("group", examples[place].group))
+        } - {("group", None)}
+        wider = {
+            place
+            for place, example in enumerate(examples)
+            if text_key(example.text) in ties or ("group", example.group) in ties
+        }
         if wider == reached:
             return len(reached) < len(examples)
         reached = wider
@@ -171,7 +227,9 @@ def divisible(examples: list[Example]) -> bool:
 
 @settings(max_examples=300)
 @given(EXAMPLES, st.floats(0.01, 0.99), st.integers(0, 5), st.randoms(use_true_random=False))
-def test_hold_out_keeps_its_promises(examples: list[Example], share: float, seed: int, shuffler: random.Random) -> None:
+def test_hold_out_keeps_its_promises(
+    examples: list[Example], share: float, seed: int, shuffler: random.Random
+) -> None:
     whole = Corpus("made", tuple(examples), TASKS)
     if not divisible(examples):
         with pytest.raises(UserError, match="cannot be divided"):
@@ -182,15 +240,26 @@ def test_hold_out_keeps_its_promises(examples: list[Example], share: float, seed
     assert len(held) > 0
     assert len(rest) + len(held) == len(whole)
     assert rest.fingerprint() != whole.fingerprint()
-    assert Corpus("made", rest.examples + held.examples, TASKS).fingerprint() == whole.fingerprint(), "nothing is lost"
-    assert not {text_key(example.text) for example in rest} & {text_key(example.text) for example in held}
+    assert (
+        Corpus("made", rest.examples + held.examples, TASKS).fingerprint() == whole.fingerprint()
+    ), "nothing is lost"
+    assert not {text_key(example.text) for example in rest} & {
+        text_key(example.text) for example in held
+    }
     assert not ({example.group for example in rest} & {example.group for example in held}) - {None}
     shuffled = Corpus("made", tuple(shuffler.sample(examples, len(examples))), TASKS)
-    assert shuffled.hold_out(share, seed=seed)[1].fingerprint() == held.fingerprint(), "the order does not matter"
+    assert shuffled.hold_out(share, seed=seed)[1].fingerprint() == held.fingerprint(), (
+        "the order does not matter"
+    )
 
 
 def test_hold_out_is_stratified(corpus: MakeCorpus) -> None:
-    cells = {("en-AU", "positive"): 200, ("en-AU", "negative"): 50, ("en-UK", "positive"): 20, ("en-UK", "negative"): 100}
+    cells = {
+        ("en-AU", "positive"): 200,
+        ("en-AU", "negative"): 50,
+        ("en-UK", "positive"): 20,
+        ("en-UK", "negative"): 100,
+    }
     whole = corpus(
         Example(f"{variety} {label} {n}", {"sentiment": label}, variety=variety)
         for (variety, label), size in cells.items()
@@ -207,7 +276,11 @@ def test_hold_out_is_stratified(corpus: MakeCorpus) -> None:
 
 def test_hold_out_takes_large_groups_as_often_as_small_ones(corpus: MakeCorpus) -> None:
     sizes = {**{f"small {n}": 1 for n in range(300)}, **{f"large {n}": 6 for n in range(50)}}
-    whole = corpus(Example(f"{group} {n}", {}, group=group) for group, size in sizes.items() for n in range(size))
+    whole = corpus(
+        Example(f"{group} {n}", {}, group=group)
+        for group, size in sizes.items()
+        for n in range(size)
+    )
     _, held = whole.hold_out(0.2, seed=1)
     found = Counter(str(example.group).split()[0] for example in held)
     assert found["small"] == pytest.approx(60, abs=6)
@@ -215,15 +288,26 @@ def test_hold_out_takes_large_groups_as_often_as_small_ones(corpus: MakeCorpus) 
 
 
 def test_hold_out_does_not_depend_on_the_order_within_groups(corpus: MakeCorpus) -> None:
-    examples = [Example(f"{group} {n}", {}, group=str(group)) for group in range(100) for n in range(3)]
-    held = [corpus(order).hold_out(0.2, seed=4)[1].fingerprint() for order in (examples, examples[::-1])]
+    examples = [
+        Example(f"{group} {n}", {}, group=str(group)) for group in range(100) for n in range(3)
+    ]
+    held = [
+        corpus(order).hold_out(0.2, seed=4)[1].fingerprint() for order in (examples, examples[::-1])
+    ]
     assert held[0] == held[1]
 
 
 def test_hold_out_spreads_numbers() -> None:
-    scores = Corpus("scores", tuple(Example(str(n), {"warmth": n / 100}) for n in range(500)), {"warmth": Task("warmth", ())})
+    scores = Corpus(
+        "scores",
+        tuple(Example(str(n), {"warmth": n / 100}) for n in range(500)),
+        {"warmth": Task("warmth", ())},
+    )
     _, held = scores.hold_out(0.2, seed=0)
-    means = [sum(float(example.labels["warmth"]) for example in part) / len(part) for part in (held, scores)]
+    means = [
+        sum(float(example.labels["warmth"]) for example in part) / len(part)
+        for part in (held, scores)
+    ]
     assert means[0] == pytest.approx(means[1], abs=0.1)
 
 
@@ -239,7 +323,11 @@ def test_labels_can_be_renamed_merged_and_taken_away() -> None:
     corpus = Corpus("made", examples, {"mood": three})
     merged = corpus.mapped({"mood": {"so-so": "bad"}})
     assert merged.tasks["mood"].labels == ("bad", "good")
-    assert [example.labels for example in merged] == [{"mood": "bad"}, {"mood": "bad"}, {"mood": "good"}]
+    assert [example.labels for example in merged] == [
+        {"mood": "bad"},
+        {"mood": "bad"},
+        {"mood": "good"},
+    ]
     without = corpus.mapped({"mood": {"so-so": ""}})
     assert [example.labels for example in without] == [{"mood": "bad"}, {}, {"mood": "good"}]
     with pytest.raises(UserError, match="no task 'moood'"):
@@ -255,4 +343,8 @@ def test_joining_labels_gives_training_texts_what_other_splits_know() -> None:
     )
     joined, n = Corpus("made", examples, tasks).with_joined_labels()
     assert n == 1
-    assert [example.labels for example in joined] == [{"glad": "yes", "ironic": "no"}, {"ironic": "no", "glad": "no"}, {"glad": "no"}]
+    assert [example.labels for example in joined] == [
+        {"glad": "yes", "ironic": "no"},
+        {"ironic": "no", "glad": "no"},
+        {"glad": "no"},
+    ]

@@ -13,7 +13,12 @@ from litotes.data.corpus import Cell, Corpus
 from litotes.data.finding import Finding
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
-WORDS = [f"{start}{middle}{end}" for start in "bdfgkm" for middle in "aeiou" for end in ("nt", "rk", "ss", "ll")]
+WORDS = [
+    f"{start}{middle}{end}"
+    for start in "bdfgkm"
+    for middle in "aeiou"
+    for end in ("nt", "rk", "ss", "ll")
+]
 
 
 @pytest.fixture
@@ -23,7 +28,10 @@ def clean(corpus: MakeCorpus) -> Corpus:
     return corpus(
         Example(
             " ".join(draw.choices(WORDS, k=10)),
-            {"sentiment": ("negative", "positive")[n % 2], "sarcasm": ("literal", "sarcastic")[n % 3 == 0]},
+            {
+                "sentiment": ("negative", "positive")[n % 2],
+                "sarcasm": ("literal", "sarcastic")[n % 3 == 0],
+            },
             variety=variety,
             source=source,
             split=split,
@@ -74,13 +82,17 @@ def test_cross_task_leak(clean: Corpus) -> None:
     (finding,) = findings(leaky, "cross_task_leak")
     assert (finding.severity, finding.n, finding.examples) == ("error", 1, ("only once",))
     assert not findings(leaky, "leak")
-    assert not findings(leaky.where(task="sarcasm"), "cross_task_leak"), "one task alone does not leak"
+    assert not findings(leaky.where(task="sarcasm"), "cross_task_leak"), (
+        "one task alone does not leak"
+    )
     assert not findings(leaky.without_leaks()[0], "cross_task_leak")
 
 
 def test_group_leak(clean: Corpus) -> None:
     train = like(clean.examples[0], text="one version", group="g")
-    (finding,) = findings(plus(clean, train, like(train, text="quite another", split="test")), "group_leak")
+    (finding,) = findings(
+        plus(clean, train, like(train, text="quite another", split="test")), "group_leak"
+    )
     assert (finding.severity, finding.n, finding.examples) == ("error", 1, ("one version",))
 
 
@@ -93,17 +105,26 @@ def test_exact_duplicate(clean: Corpus) -> None:
 def test_label_conflict(clean: Corpus) -> None:
     labels: dict[str, Label] = {"sentiment": "positive"}  # the first text is negative
     found = audit(plus(clean, like(clean.examples[0], labels=labels)))
-    assert [(finding.kind, finding.n) for finding in found.findings] == [("label_conflict", 1), ("exact_duplicate", 1)]
+    assert [(finding.kind, finding.n) for finding in found.findings] == [
+        ("label_conflict", 1),
+        ("exact_duplicate", 1),
+    ]
 
 
-@pytest.mark.parametrize(("split", "severity", "n_across"), [("train", "note", 0), ("test", "warning", 1)])
+@pytest.mark.parametrize(
+    ("split", "severity", "n_across"), [("train", "note", 0), ("test", "warning", 1)]
+)
 def test_near_duplicate(clean: Corpus, split: str, severity: str, n_across: int) -> None:
     text = " ".join(WORDS[:40])
     one = like(clean.examples[0], text=text)
-    (finding,) = findings(plus(clean, one, like(one, text=f"{text} indeed!", split=split)), "near_duplicate")
+    (finding,) = findings(
+        plus(clean, one, like(one, text=f"{text} indeed!", split=split)), "near_duplicate"
+    )
     assert (finding.severity, finding.n) == (severity, 1)
     assert finding.sentence.endswith(f"1, of them across splits: {n_across}.")
-    assert [example[:100] for example in finding.examples] == [text[:100]] * 2, "both texts of the pair"
+    assert [example[:100] for example in finding.examples] == [text[:100]] * 2, (
+        "both texts of the pair"
+    )
 
 
 def test_imbalance(clean: Corpus) -> None:
@@ -121,41 +142,79 @@ def test_imbalance(clean: Corpus) -> None:
             continue
         examples.append(replace(example, labels=labels))
     found = findings(replace(clean, examples=tuple(examples)), "imbalance")
-    assert [(finding.severity, finding.n) for finding in found] == [("warning", 1), ("warning", 1), ("note", 2)]
+    assert [(finding.severity, finding.n) for finding in found] == [
+        ("warning", 1),
+        ("warning", 1),
+        ("note", 2),
+    ]
     assert found[0].examples == ("en-AU Google, train, sarcasm: 0 sarcastic of 60",)
     assert found[1].examples == ("en-AU Google, test, sarcasm: 2 sarcastic of 60",)
-    assert found[2].examples == ("en-UK Google, test, sarcasm: 49 labels", "en-UK Google, test, sentiment: 49 labels")
+    assert found[2].examples == (
+        "en-UK Google, test, sarcasm: 49 labels",
+        "en-UK Google, test, sentiment: 49 labels",
+    )
 
 
 def test_empty_cell(clean: Corpus) -> None:
-    cut = tuple(example for example in clean if (example.variety, example.source, example.split) != ("en-UK", "Reddit", "test"))
+    cut = tuple(
+        example
+        for example in clean
+        if (example.variety, example.source, example.split) != ("en-UK", "Reddit", "test")
+    )
     found = audit(replace(clean, examples=cut))
-    assert [(finding.kind, finding.severity, finding.n) for finding in found.findings] == [("empty_cell", "note", 2)]
-    assert found.findings[0].examples == ("en-UK Reddit, test, sarcasm", "en-UK Reddit, test, sentiment")
+    assert [(finding.kind, finding.severity, finding.n) for finding in found.findings] == [
+        ("empty_cell", "note", 2)
+    ]
+    assert found.findings[0].examples == (
+        "en-UK Reddit, test, sarcasm",
+        "en-UK Reddit, test, sentiment",
+    )
 
 
 def test_length(clean: Corpus) -> None:
     draw = random.Random(1)
     long = " ".join(draw.choices(WORDS, k=385))
-    found = audit(plus(clean, like(clean.examples[0], text=long), like(clean.examples[0], text=long[4:])))
-    assert [(finding.kind, finding.n) for finding in found.findings if finding.kind == "length"] == [("length", 1)]
+    found = audit(
+        plus(clean, like(clean.examples[0], text=long), like(clean.examples[0], text=long[4:]))
+    )
+    assert [
+        (finding.kind, finding.n) for finding in found.findings if finding.kind == "length"
+    ] == [("length", 1)]
     first = found.lengths[0]
-    assert (first.cell, first.n, first.median, first.percentile_90, first.longest) == (Cell("en-AU", "Google"), 122, 10.0, 10, 385)
+    assert (first.cell, first.n, first.median, first.percentile_90, first.longest) == (
+        Cell("en-AU", "Google"),
+        122,
+        10.0,
+        10,
+        385,
+    )
 
 
 def test_numbers_are_audited_too() -> None:
-    scores = Corpus("scores", tuple(Example(f"{n} apart", {"warmth": 1.5}) for n in range(3)), {"warmth": Task("warmth", ())})
+    scores = Corpus(
+        "scores",
+        tuple(Example(f"{n} apart", {"warmth": 1.5}) for n in range(3)),
+        {"warmth": Task("warmth", ())},
+    )
     (finding,) = audit(scores).findings
     assert (finding.kind, finding.examples) == ("imbalance", ("all, train, warmth: 3 labels",))
 
 
 def test_findings_come_worst_first_and_in_the_same_order(clean: Corpus) -> None:
     held = next(example for example in clean if example.split == "test")
-    leaked = [like(example, split="train") for example in clean.examples if example.split == "test"][:5]
-    near = [like(clean.examples[0], text=" ".join(WORDS[:40]) + end) for end in (" indeed", " really")]  # a note, looked for before ...
-    lonely = like(held, text="far away", variety="en-NZ")  # ... the warning that a class is absent here
+    leaked = [
+        like(example, split="train") for example in clean.examples if example.split == "test"
+    ][:5]
+    # a note, looked for before ...
+    near = [
+        like(clean.examples[0], text=" ".join(WORDS[:40]) + end) for end in (" indeed", " really")
+    ]
+    # ... the warning that a class is absent here
+    lonely = like(held, text="far away", variety="en-NZ")
     spoilt = plus(clean, *leaked, held, *near, lonely)
-    shuffled = replace(spoilt, examples=tuple(random.Random(2).sample(spoilt.examples, len(spoilt))))
+    shuffled = replace(
+        spoilt, examples=tuple(random.Random(2).sample(spoilt.examples, len(spoilt)))
+    )
     severities = [finding.severity for finding in audit(spoilt).findings]
     assert severities == sorted(severities, key=("error", "warning", "note").index)
     assert len(set(severities)) == 3
@@ -163,7 +222,9 @@ def test_findings_come_worst_first_and_in_the_same_order(clean: Corpus) -> None:
 
 
 def test_examples_are_few_and_short(clean: Corpus) -> None:
-    repeated = [like(clean.examples[0], text=f"{n} " + "very " * 100) for n in range(5) for _ in range(2)]
+    repeated = [
+        like(clean.examples[0], text=f"{n} " + "very " * 100) for n in range(5) for _ in range(2)
+    ]
     (finding,) = findings(plus(clean, *repeated), "exact_duplicate")
     assert len(finding.examples) == 3
     assert all(len(example) == 120 and example.endswith("…") for example in finding.examples)

@@ -1,4 +1,6 @@
-"""Coverage: right on texts counted by hand, the paper's on the real data, the same whatever the order."""
+"""Coverage: right on texts counted by hand, the paper's on the real data, the same whatever the
+order.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def part(name: str, *texts: str) -> Part:
 
 
 def test_counted_by_hand() -> None:
-    found = coverage([part("a", "v v x x x y y z"), part("b", "y y q q w", "w w x")], top=3, by=WORDS)
+    found = coverage(
+        [part("a", "v v x x x y y z"), part("b", "y y q q w", "w w x")], top=3, by=WORDS
+    )
     assert found.matrix == ((1.0, 1 / 3), (1 / 3, 1.0))  # {x, v, y} and {w, q, y}
     assert found.n_different == (4, 4)
     assert found.n_texts == (1, 2)
@@ -40,7 +44,9 @@ def test_a_tie_at_the_last_rank_is_broken_by_the_alphabet() -> None:
 def test_the_order_of_texts_does_not_matter() -> None:
     texts = [example.text for example in load("sampler").examples[:60]]
     one = coverage([part("a", *texts[:30]), part("b", *texts[30:])], top=50, by=WORDS)
-    other = coverage([part("a", *reversed(texts[:30])), part("b", *reversed(texts[30:]))], top=50, by=WORDS)
+    other = coverage(
+        [part("a", *reversed(texts[:30])), part("b", *reversed(texts[30:]))], top=50, by=WORDS
+    )
     assert one == other
 
 
@@ -60,9 +66,11 @@ def test_words_are_runs_of_letters_and_digits() -> None:
 
 
 def test_pieces_are_what_the_encoder_reads(tiny: Pretrained) -> None:
-    (found, long) = tiny.tokenizer.written(["The teas?", "tea " * 300])
+    found, long = tiny.tokenizer.written(["The teas?", "tea " * 300])
     assert found == ["the", "tea", "##s", "?"]
-    assert long == ["tea"] * (tiny.tokenizer.max_pieces - 2), "the special pieces are left out, what is cut away is not read"
+    assert long == ["tea"] * (tiny.tokenizer.max_pieces - 2), (
+        "the special pieces are left out, what is cut away is not read"
+    )
 
 
 def test_parts_by_task_source_and_variety(corpus: Callable[[Iterable[Example]], Corpus]) -> None:
@@ -72,7 +80,13 @@ def test_parts_by_task_source_and_variety(corpus: Callable[[Iterable[Example]], 
             [
                 Example("one", both, variety="en-UK", source="Reddit"),
                 Example("two", {"sarcasm": "literal"}, variety="en-AU", source="Reddit"),
-                Example("three", {"sentiment": "positive"}, variety="en-AU", source="Google", pair="four"),
+                Example(
+                    "three",
+                    {"sentiment": "positive"},
+                    variety="en-AU",
+                    source="Google",
+                    pair="four",
+                ),
                 Example("five", {}, variety="en-AU", source="Google"),
             ]
         )
@@ -85,10 +99,18 @@ def test_parts_by_task_source_and_variety(corpus: Callable[[Iterable[Example]], 
     )
 
 
-def test_a_corpus_without_cells_or_labels_is_one_part(corpus: Callable[[Iterable[Example]], Corpus]) -> None:
-    assert parts_of(corpus([Example("one", {"sarcasm": "literal"})])) == (Part("made sarcasm", "made sarcasm", ("one",)),)
-    assert parts_of(corpus([Example("one", {}), Example("two", {})])) == (Part("made", "made", ("one", "two")),)
-    assert parts_of(corpus([Example("one", {}, variety="en-IN")])) == (Part("en-IN", "made", ("one",)),)
+def test_a_corpus_without_cells_or_labels_is_one_part(
+    corpus: Callable[[Iterable[Example]], Corpus],
+) -> None:
+    assert parts_of(corpus([Example("one", {"sarcasm": "literal"})])) == (
+        Part("made sarcasm", "made sarcasm", ("one",)),
+    )
+    assert parts_of(corpus([Example("one", {}), Example("two", {})])) == (
+        Part("made", "made", ("one", "two")),
+    )
+    assert parts_of(corpus([Example("one", {}, variety="en-IN")])) == (
+        Part("en-IN", "made", ("one",)),
+    )
 
 
 def test_what_cannot_be_compared_is_a_sentence() -> None:
@@ -112,7 +134,13 @@ def besstie(shared_data: Path) -> Coverage:
 
 
 @pytest.mark.parametrize(("task", "figure"), [("sentiment", FIGURE_1B), ("sarcasm", FIGURE_1C)])
-def test_reddit_coverage_is_that_of_the_paper(besstie: Coverage, task: str, figure: tuple[tuple[float, ...], ...]) -> None:
+def test_reddit_coverage_is_that_of_the_paper(
+    besstie: Coverage, task: str, figure: tuple[tuple[float, ...], ...]
+) -> None:
     for variety, printed in zip(VARIETIES, figure, strict=True):
-        found = [besstie.share(f"{variety} Reddit {task}", f"{other} Reddit {task}") for other in VARIETIES]
-        assert found == pytest.approx(printed, abs=0.004)  # 0.02 is promised, and would let other ways of counting pass
+        found = [
+            besstie.share(f"{variety} Reddit {task}", f"{other} Reddit {task}")
+            for other in VARIETIES
+        ]
+        # 0.02 is promised, and would let other ways of counting pass
+        assert found == pytest.approx(printed, abs=0.004)

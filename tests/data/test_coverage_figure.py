@@ -11,11 +11,15 @@ NAMES = ("en-AU $review$", "en-IN review", "Twitter")
 
 def made(*rows: tuple[float, ...], names: tuple[str, ...] = NAMES) -> Coverage:
     ones = (1,) * len(names)
-    return Coverage("pieces", 1000, names, ("review", "review", "Twitter")[: len(names)], ones, ones, rows)
+    return Coverage(
+        "pieces", 1000, names, ("review", "review", "Twitter")[: len(names)], ones, ones, rows
+    )
 
 
 def test_coverage_shows_every_name_and_number() -> None:
-    svg = rendered(figure(made((1, 0.614, 0.31), (0.614, 1, 0.42), (0.31, 0.42, 1))), "svg").decode()
+    svg = rendered(
+        figure(made((1, 0.614, 0.31), (0.614, 1, 0.42), (0.31, 0.42, 1))), "svg"
+    ).decode()
     for shown in (*NAMES, "0.61", "0.31", "0.42", "1,000 most frequent pieces"):
         assert shown in svg
 

@@ -1,4 +1,6 @@
-"""The Hub, without the network: a stand-in for `load_dataset`, and the real one on a local folder where it is installed."""
+"""The Hub, without the network: a stand-in for `load_dataset`, and the real one on a local folder
+where it is installed.
+"""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -63,9 +65,19 @@ def test_splits_and_class_names_are_mapped(hub: Callable[[object], list[tuple[An
     assert loaded.name == "hub:somebody/reviews@v2"
 
 
-def test_a_split_of_another_name_must_be_left_out(hub: Callable[[object], list[tuple[Any, ...]]]) -> None:
-    hub({"train": Split([{"text": "good", "label": "1"}]), "extra": Split([{"text": "odd", "label": "0"}])})
-    with pytest.raises(UserError, match=r"the split 'extra' is none of train, valid and test. Leave it out with only="):
+def test_a_split_of_another_name_must_be_left_out(
+    hub: Callable[[object], list[tuple[Any, ...]]],
+) -> None:
+    hub(
+        {
+            "train": Split([{"text": "good", "label": "1"}]),
+            "extra": Split([{"text": "odd", "label": "0"}]),
+        }
+    )
+    with pytest.raises(
+        UserError,
+        match=r"the split 'extra' is none of train, valid and test. Leave it out with only=",
+    ):
         load("hub:somebody/reviews?label.sentiment=label")
     assert load("hub:somebody/reviews?label.sentiment=label&only=train").splits() == ("train",)
     with pytest.raises(UserError, match=r"There is no split 'trian'. Did you mean 'train'"):
@@ -74,15 +86,22 @@ def test_a_split_of_another_name_must_be_left_out(hub: Callable[[object], list[t
 
 def test_rows_are_checked_as_in_a_table(hub: Callable[[object], list[tuple[Any, ...]]]) -> None:
     hub({"train": Split([{"text": "good", "label": "1"}, {"text": None, "label": "0"}])})
-    with pytest.raises(UserError, match="hub:somebody/reviews train, row 2, column 'text' is empty"):
+    with pytest.raises(
+        UserError, match="hub:somebody/reviews train, row 2, column 'text' is empty"
+    ):
         load("hub:somebody/reviews?label.sentiment=label")
     with pytest.raises(UserError, match=r"There is no column 'lable'. Did you mean 'label'"):
         load("hub:somebody/reviews?label.sentiment=lable")
 
 
-def test_a_data_set_that_cannot_be_reached_is_explained(hub: Callable[[object], list[tuple[Any, ...]]]) -> None:
+def test_a_data_set_that_cannot_be_reached_is_explained(
+    hub: Callable[[object], list[tuple[Any, ...]]],
+) -> None:
     hub(ConnectionError("no route\nto the host"))
-    with pytest.raises(UserError, match=r"hub:somebody/reviews cannot be read \(no route\). Check the name and the network"):
+    with pytest.raises(
+        UserError,
+        match=r"hub:somebody/reviews cannot be read \(no route\). Check the name and the network",
+    ):
         load("hub:somebody/reviews")
 
 
@@ -114,7 +133,9 @@ def test_a_local_folder_is_read_by_the_real_package(tmp_path: Path, kind: str) -
 
     write = {"csv": pa.csv.write_csv, "parquet": pa.parquet.write_table}[kind]
     for split, texts in {"train": ["good", "bad"], "test": ["so so"]}.items():
-        write(pa.table({"text": texts, "label": [1, 0][: len(texts)]}), tmp_path / f"{split}.{kind}")
+        write(
+            pa.table({"text": texts, "label": [1, 0][: len(texts)]}), tmp_path / f"{split}.{kind}"
+        )
     loaded = load(f"hub:{tmp_path}?label.sentiment=label")
     assert [(example.text, example.split, example.labels["sentiment"]) for example in loaded] == [
         ("good", "train", "positive"),

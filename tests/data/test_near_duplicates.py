@@ -12,7 +12,10 @@ WORDS = [f"{start}{end}" for start in "bcdfghjklm" for end in ("an", "el", "is",
 
 
 def jaccard(one: str, other: str) -> float:
-    mine, yours = ({tuple(words[n : n + 3]) for n in range(len(words) - 2)} for words in (one.split(), other.split()))
+    mine, yours = (
+        {tuple(words[n : n + 3]) for n in range(len(words) - 2)}
+        for words in (one.split(), other.split())
+    )
     return len(mine & yours) / len(mine | yours)
 
 
@@ -26,7 +29,11 @@ def test_the_pairs_are_those_of_the_full_comparison() -> None:
             for _ in range(n_changes):
                 changed[draw.randrange(len(changed))] = draw.choice(WORDS)
             texts.append(" ".join(changed))
-    wanted = {pair for pair in combinations(range(len(texts)), 2) if jaccard(texts[pair[0]], texts[pair[1]]) >= 0.8}
+    wanted = {
+        pair
+        for pair in combinations(range(len(texts)), 2)
+        if jaccard(texts[pair[0]], texts[pair[1]]) >= 0.8
+    }
     found = near_duplicates(texts)
     assert 50 < len(wanted) < 300, "the made texts hold both kinds of pairs"
     assert set(found.pairs) == wanted
@@ -34,10 +41,14 @@ def test_the_pairs_are_those_of_the_full_comparison() -> None:
 
 
 def test_punctuation_does_not_count_and_word_order_does() -> None:
-    assert near_duplicates(["well, this is fine.", "well this is fine!", "fine is this well"]).pairs == ((0, 1),)
+    assert near_duplicates(
+        ["well, this is fine.", "well this is fine!", "fine is this well"]
+    ).pairs == ((0, 1),)
 
 
-@pytest.mark.parametrize("texts", [[], ["one text only here"], ["too short", "too short!"], ["", "!!! ???"]])
+@pytest.mark.parametrize(
+    "texts", [[], ["one text only here"], ["too short", "too short!"], ["", "!!! ???"]]
+)
 def test_nothing_to_compare(texts: list[str]) -> None:
     assert near_duplicates(texts) == module.NearDuplicates((), is_complete=True)
 

@@ -18,7 +18,9 @@ def sampler() -> Corpus:
 def test_there_are_enough_texts_in_three_varieties_and_two_sources(sampler: Corpus) -> None:
     assert len(sampler) >= 600
     assert Counter(str(cell) for cell in sampler.cells()) == Counter(
-        f"{variety} {source}" for variety in ("en-AU", "en-IN", "en-UK") for source in ("forum", "review")
+        f"{variety} {source}"
+        for variety in ("en-AU", "en-IN", "en-UK")
+        for source in ("forum", "review")
     )
 
 
@@ -39,7 +41,9 @@ def test_about_three_in_ten_are_for_testing(sampler: Corpus) -> None:
 
 
 def test_the_audit_finds_nothing_worse_than_small_cells(sampler: Corpus) -> None:
-    assert {(finding.kind, finding.severity) for finding in audit(sampler).findings} <= {("imbalance", "note")}
+    assert {(finding.kind, finding.severity) for finding in audit(sampler).findings} <= {
+        ("imbalance", "note")
+    }
 
 
 def test_sarcasm_cannot_be_told_by_keywords(sampler: Corpus) -> None:
@@ -48,7 +52,10 @@ def test_sarcasm_cannot_be_told_by_keywords(sampler: Corpus) -> None:
     from sklearn.model_selection import cross_val_score
     from sklearn.pipeline import make_pipeline
 
-    keywords = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression(class_weight="balanced", max_iter=1000))
+    keywords = make_pipeline(
+        TfidfVectorizer(ngram_range=(1, 2)),
+        LogisticRegression(class_weight="balanced", max_iter=1000),
+    )
     texts = [example.text for example in sampler]
     labels = [str(example.labels["sarcasm"]) for example in sampler]
     assert cross_val_score(keywords, texts, labels, cv=5, scoring="f1_macro").mean() < 0.85
@@ -61,5 +68,13 @@ def test_the_card_counts_right(sampler: Corpus) -> None:
         part = sampler.where(variety=variety)
         sources = Counter(example.source for example in part)
         words = Counter(label for example in part for label in example.labels.values())
-        row = (len(part), sources["review"], sources["forum"], words["negative"], words["positive"], words["literal"], words["sarcastic"])
+        row = (
+            len(part),
+            sources["review"],
+            sources["forum"],
+            words["negative"],
+            words["positive"],
+            words["literal"],
+            words["sarcastic"],
+        )
         assert f"| {variety} | {' | '.join(map(str, row))} |" in card

@@ -1,4 +1,6 @@
-"""What every source keeps; a new one is tested as soon as it is in the table and has its invented files in made_files."""
+"""What every source keeps; a new one is tested as soon as it is in the table and has its invented
+files in made_files.
+"""
 
 import math
 import subprocess
@@ -19,10 +21,16 @@ OWN_SPLITS = ("twitter", "bicodemix", "sampler", "vader")
 @pytest.mark.parametrize("name", SOURCES)
 def test_labels_are_words_of_the_task(name: str, make: Callable[..., str]) -> None:
     loaded = load(make(name))
-    labels = [(loaded.tasks[task], label) for example in loaded for task, label in example.labels.items()]
+    labels = [
+        (loaded.tasks[task], label) for example in loaded for task, label in example.labels.items()
+    ]
     assert labels
     for task, label in labels:
-        assert isinstance(label, float) and math.isfinite(label) if task.is_regression else label in task.labels
+        assert (
+            isinstance(label, float) and math.isfinite(label)
+            if task.is_regression
+            else label in task.labels
+        )
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -36,7 +44,10 @@ def test_no_text_is_empty_and_every_split_is_known(name: str, make: Callable[...
 @pytest.mark.parametrize("name", OWN_SPLITS)
 def test_splits_made_here_share_no_text(name: str, make: Callable[..., str]) -> None:
     loaded = load(make(name))
-    train, test = ({text_key(example.text) for example in loaded if example.split == split} for split in ("train", "test"))
+    train, test = (
+        {text_key(example.text) for example in loaded if example.split == split}
+        for split in ("train", "test")
+    )
     assert train
     assert test
     assert not train & test
@@ -49,7 +60,9 @@ def test_a_missing_column_is_named(name: str, make: Callable[..., str]) -> None:
         load(make(name, without=column))
     assert f"There is no column {column!r}." in str(caught.value)
     there = set(next(iter(MADE[name].files.values()))[0]) - {column}
-    assert all(other in str(caught.value) for other in there), "the columns that are there are listed"
+    assert all(other in str(caught.value) for other in there), (
+        "the columns that are there are listed"
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in SOURCES if name != "hub"])
@@ -61,7 +74,9 @@ def test_reading_writes_nothing(name: str, make: Callable[..., str], tmp_path: P
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_an_unknown_option_is_answered_with_the_known_ones(name: str, make: Callable[..., str]) -> None:
+def test_an_unknown_option_is_answered_with_the_known_ones(
+    name: str, make: Callable[..., str]
+) -> None:
     spec = MADE[name].spec.format(folder="nowhere")
     with pytest.raises(UserError) as caught:
         load(f"{spec}{'&' if '?' in spec else '?'}splitt=train")
@@ -90,19 +105,32 @@ def test_a_path_for_the_built_in_source_is_refused() -> None:
 
 
 def test_an_unknown_source_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match=r"There is no source 'bestie'. Did you mean 'besstie'\? Known: besstie, bicodemix, glue/mrpc"):
+    with pytest.raises(
+        UserError,
+        match=(
+            r"There is no source 'bestie'. Did you mean 'besstie'\? Known: besstie, bicodemix,"
+            r" glue/mrpc"
+        ),
+    ):
         load("bestie:data")
 
 
 @pytest.mark.parametrize(
-    ("query", "told"), [("text", "not of the form key=value"), ("text=", "not of the form"), ("text=a&text=b", "given twice")]
+    ("query", "told"),
+    [
+        ("text", "not of the form key=value"),
+        ("text=", "not of the form"),
+        ("text=a&text=b", "given twice"),
+    ],
 )
 def test_a_garbled_query_is_refused(query: str, told: str) -> None:
     with pytest.raises(UserError, match=told):
         load(f"table:reviews.csv?{query}")
 
 
-def test_a_home_folder_is_expanded(make: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_home_folder_is_expanded(
+    make: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make("table")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert len(load("table:~/reviews.csv?text=review")) == 4

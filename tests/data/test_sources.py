@@ -12,15 +12,31 @@ from litotes.core.errors import UserError
 from litotes.data.sources import load
 
 LONG = {"text": "Ace", "label": "1", "variety": "en-AU", "source": "Reddit", "task": "Sentiment"}
-WIDE = {"source": "google", "variety": "en-UK", "text": "Ta very much", "sentiment": "1", "sarcasm": "0"}
+WIDE = {
+    "source": "google",
+    "variety": "en-UK",
+    "text": "Ta very much",
+    "sentiment": "1",
+    "sarcasm": "0",
+}
 
 
 def test_besstie_merges_the_tasks_of_a_text_and_loses_no_row(tmp_path: Path) -> None:
     sarcasm = {**LONG, "task": "Sarcasm", "label": "0"}
     write_table(
-        tmp_path / "train.csv", [LONG, sarcasm, {**LONG, "label": "0"}, {**sarcasm, "variety": "en-IN"}, {**sarcasm, "source": "Google"}]
+        tmp_path / "train.csv",
+        [
+            LONG,
+            sarcasm,
+            {**LONG, "label": "0"},
+            {**sarcasm, "variety": "en-IN"},
+            {**sarcasm, "source": "Google"},
+        ],
     )
-    labels = [(example.variety, example.source, dict(example.labels)) for example in load(f"besstie:{tmp_path}")]
+    labels = [
+        (example.variety, example.source, dict(example.labels))
+        for example in load(f"besstie:{tmp_path}")
+    ]
     assert labels == [
         ("en-AU", "Reddit", {"sentiment": "positive", "sarcasm": "literal"}),
         ("en-AU", "Reddit", {"sentiment": "negative"}),
@@ -45,11 +61,20 @@ def test_besstie_reads_the_wide_form_and_its_empty_cells(tmp_path: Path) -> None
 
 def test_besstie_takes_float_labels_as_spreadsheets_leave_them(tmp_path: Path) -> None:
     write_table(tmp_path / "valid.csv", [{**WIDE, "sentiment": "0.0", "sarcasm": "1.0"}])
-    assert dict(load(f"besstie:{tmp_path}").examples[0].labels) == {"sentiment": "negative", "sarcasm": "sarcastic"}
+    assert dict(load(f"besstie:{tmp_path}").examples[0].labels) == {
+        "sentiment": "negative",
+        "sarcasm": "sarcastic",
+    }
 
 
 @pytest.mark.parametrize(
-    ("file", "split"), [("train.csv", "train"), ("alta_validation.csv", "valid"), ("dev-2.csv", "valid"), ("my.test.csv", "test")]
+    ("file", "split"),
+    [
+        ("train.csv", "train"),
+        ("alta_validation.csv", "valid"),
+        ("dev-2.csv", "valid"),
+        ("my.test.csv", "test"),
+    ],
 )
 def test_besstie_reads_the_split_off_a_file_name(tmp_path: Path, file: str, split: str) -> None:
     write_table(tmp_path / file, [LONG])
@@ -61,7 +86,9 @@ def test_besstie_asks_for_the_split_where_the_name_is_silent(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"attest.csv does not say its split: add \?split=train"):
         load(f"besstie:{tmp_path / 'attest.csv'}")
     assert load(f"besstie:{tmp_path / 'attest.csv'}?split=valid").splits() == ("valid",)
-    with pytest.raises(UserError, match=r"split=vald: There is no choice 'vald'. Did you mean 'valid'"):
+    with pytest.raises(
+        UserError, match=r"split=vald: There is no choice 'vald'. Did you mean 'valid'"
+    ):
         load(f"besstie:{tmp_path / 'attest.csv'}?split=vald")
 
 
@@ -85,7 +112,15 @@ TWEET = {"id": "1", "entity": "Kettle", "sentiment": "Negative", "text": "it boi
 @pytest.mark.parametrize("header", [True, False])
 def test_twitter_reads_files_with_and_without_a_header(tmp_path: Path, header: bool) -> None:
     file = tmp_path / "tweets.csv"
-    write_table(file, [TWEET, {**TWEET, "id": "2", "text": " "}, {**TWEET, "sentiment": "Irrelevant"}, {**TWEET, "text": "too short"}])
+    write_table(
+        file,
+        [
+            TWEET,
+            {**TWEET, "id": "2", "text": " "},
+            {**TWEET, "sentiment": "Irrelevant"},
+            {**TWEET, "text": "too short"},
+        ],
+    )
     if not header:
         file.write_text(file.read_text().partition("\n")[2])
     (example,) = load(f"twitter:{file}?min_words=4").examples
@@ -99,11 +134,17 @@ def test_twitter_reads_files_with_and_without_a_header(tmp_path: Path, header: b
 
 def test_twitter_keeps_forty_words_by_default(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{**TWEET, "text": "so " * n} for n in (39, 40, 41)])
-    assert [len(example.text.split()) for example in load(f"twitter:{tmp_path / 't.csv'}")] == [40, 41]
+    assert [len(example.text.split()) for example in load(f"twitter:{tmp_path / 't.csv'}")] == [
+        40,
+        41,
+    ]
 
 
 def test_twitter_keeps_the_versions_of_a_tweet_in_one_split(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", [{**TWEET, "id": str(n // 4), "text": f"version {n} of it"} for n in range(400)])
+    write_table(
+        tmp_path / "t.csv",
+        [{**TWEET, "id": str(n // 4), "text": f"version {n} of it"} for n in range(400)],
+    )
     splits: dict[str, set[str]] = {}
     for example in load(f"twitter:{tmp_path / 't.csv'}?min_words=1"):
         splits.setdefault(str(example.group), set()).add(example.split)
@@ -121,12 +162,20 @@ def test_twitter_says_when_nothing_is_long_enough(tmp_path: Path) -> None:
 
 def test_bicodemix_options_choose_kind_and_classes(make: Callable[..., str]) -> None:
     spec = make("bicodemix")
-    assert len(load(spec)) == len(load(f"{spec}?kind=reply")) + len(load(f"{spec}?kind=comment")) == 160
-    assert all(example.labels["sarcasm"] == "sarcastic" for example in load(f"{spec}?kind=reply")), "made so"
+    assert (
+        len(load(spec))
+        == len(load(f"{spec}?kind=reply")) + len(load(f"{spec}?kind=comment"))
+        == 160
+    )
+    assert all(
+        example.labels["sarcasm"] == "sarcastic" for example in load(f"{spec}?kind=reply")
+    ), "made so"
     three, two = load(spec), load(f"{spec}?classes=2")
     assert three.tasks["sentiment"].labels == ("negative", "neutral", "positive")
     assert two.tasks["sentiment"].labels == ("negative", "positive")
-    assert [sum("sentiment" in example.labels for example in loaded) for loaded in (three, two)] == [120, 80]
+    assert [
+        sum("sentiment" in example.labels for example in loaded) for loaded in (three, two)
+    ] == [120, 80]
     assert all("sarcasm" in example.labels for example in two)
     with pytest.raises(UserError, match="no text with lang=my and kind=all"):
         load(f"{spec}?lang=my")
@@ -166,7 +215,9 @@ def test_table_reads_the_same_from_every_kind_of_file(tmp_path: Path, kind: str)
     file = tmp_path / f"reviews.{kind}"
     write_as(kind, file)
     loaded = load(f"table:{file}?{QUERY}")
-    assert [(example.text, dict(example.labels), example.split, example.group) for example in loaded] == [
+    assert [
+        (example.text, dict(example.labels), example.split, example.group) for example in loaded
+    ] == [
         ('First, and "best"', {"sentiment": "positive", "sarcasm": "literal"}, "train", "a"),
         ("Second\nline", {"sentiment": "neutral"}, "valid", "b"),
         ("Drïtte", {"sarcasm": "sarcastic"}, "test", "a"),
@@ -182,17 +233,24 @@ def write_as(kind: str, file: Path) -> None:
         pq.write_table(pa.Table.from_pylist(values), file)
         return
     plain = file.with_name(file.name.removesuffix(".gz"))
-    write_table(plain, ROWS) if kind != "tsv" else plain.write_text(
-        "body\tmood\tirony\tpart\twho\n"
-        '"First, and ""best"""\tpos\tfalse\ttrain\ta\n"Second\nline"\tNeutral\t\tdev\tb\nDrïtte\t\t1\tTEST\ta\n',
-        encoding="utf-8",
+    (
+        write_table(plain, ROWS)
+        if kind != "tsv"
+        else plain.write_text(
+            "body\tmood\tirony\tpart\twho\n"
+            '"First, and'
+            ' ""best"""\tpos\tfalse\ttrain\ta\n"Second\nline"\tNeutral\t\tdev\tb\nDrïtte\t\t1\tTEST\ta\n',
+            encoding="utf-8",
+        )
     )
     if file != plain:
         file.write_bytes(gzip.compress(plain.read_bytes()))
 
 
 def test_table_takes_label_words_from_the_file(tmp_path: Path) -> None:
-    write_table(tmp_path / "t.csv", [{"text": "x", "topic": topic} for topic in ("tea", "coffee", "tea")])
+    write_table(
+        tmp_path / "t.csv", [{"text": "x", "topic": topic} for topic in ("tea", "coffee", "tea")]
+    )
     loaded = load(f"table:{tmp_path / 't.csv'}?label=topic&task=drink")
     assert loaded.tasks["drink"].labels == ("coffee", "tea")
     assert list(load(f"table:{tmp_path / 't.csv'}?label=topic").tasks) == ["label"]
@@ -200,14 +258,18 @@ def test_table_takes_label_words_from_the_file(tmp_path: Path) -> None:
 
 
 def test_table_reads_numbers(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps({"text": "x", "warmth": n}) + "\n" for n in (1, 2.5)))
+    (tmp_path / "t.jsonl").write_text(
+        "".join(json.dumps({"text": "x", "warmth": n}) + "\n" for n in (1, 2.5))
+    )
     loaded = load(f"table:{tmp_path / 't.jsonl'}?label=warmth&task=warmth&numbers=yes")
     assert loaded.tasks["warmth"].is_regression
     assert [example.labels["warmth"] for example in loaded] == [1.0, 2.5]
 
 
 def test_table_reads_the_truth_values_of_json(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text('{"text": "x", "irony": true}\n{"text": "y", "irony": false}\n')
+    (tmp_path / "t.jsonl").write_text(
+        '{"text": "x", "irony": true}\n{"text": "y", "irony": false}\n'
+    )
     loaded = load(f"table:{tmp_path / 't.jsonl'}?label.sarcasm=irony")
     assert [example.labels["sarcasm"] for example in loaded] == ["sarcastic", "literal"]
 
@@ -216,12 +278,17 @@ def test_table_reads_unquoted_files_when_told(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text('text\tmood\n"Nice" he said\tpos\n')
     with pytest.raises(UserError, match=r"line 2: .* quotes=no"):
         load(f"table:{tmp_path / 't.tsv'}?label.sentiment=mood")
-    assert load(f"table:{tmp_path / 't.tsv'}?label.sentiment=mood&quotes=no").examples[0].text == '"Nice" he said'
+    assert (
+        load(f"table:{tmp_path / 't.tsv'}?label.sentiment=mood&quotes=no").examples[0].text
+        == '"Nice" he said'
+    )
 
 
 def test_table_columns_may_be_percent_encoded(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"Q&A": "x", "good + bad?": "1"}])
-    assert load(f"table:{tmp_path / 't.csv'}?text=Q%26A&label.sentiment=good + bad?").examples[0].labels == {"sentiment": "positive"}
+    assert load(f"table:{tmp_path / 't.csv'}?text=Q%26A&label.sentiment=good + bad?").examples[
+        0
+    ].labels == {"sentiment": "positive"}
 
 
 @pytest.mark.parametrize(
@@ -237,10 +304,16 @@ def test_table_refuses_contradicting_options(query: str, told: str) -> None:
         load(f"table:reviews.csv?{query}")
 
 
-def test_vader_leaves_the_undecided_out_and_keeps_documents_together(make: Callable[..., str]) -> None:
+def test_vader_leaves_the_undecided_out_and_keeps_documents_together(
+    make: Callable[..., str],
+) -> None:
     loaded = load(make("vader"))
     assert len(loaded) == 80 + 79
-    assert {dict(example.labels)["sentiment"] for example in loaded if example.source == "product reviews"} == {"negative"}
+    assert {
+        dict(example.labels)["sentiment"]
+        for example in loaded
+        if example.source == "product reviews"
+    } == {"negative"}
     splits: dict[str | None, set[str]] = {}
     for example in loaded:
         splits.setdefault(example.group, set()).add(example.split)
@@ -252,13 +325,17 @@ def test_vader_leaves_the_undecided_out_and_keeps_documents_together(make: Calla
         load(make("vader") + "?least=4")
 
 
-def test_isarcasm_takes_what_was_meant_as_literal_where_it_is_told(make: Callable[..., str]) -> None:
+def test_isarcasm_takes_what_was_meant_as_literal_where_it_is_told(
+    make: Callable[..., str],
+) -> None:
     spec = make("isarcasm")
     assert len(load(spec)) == 8
     loaded = load(f"{spec}?rephrased=yes")
     meant = [example for example in loaded if example.text == "It rains."]
     assert len(loaded) == 11
-    assert [(dict(example.labels), example.split) for example in meant] == [({"sarcasm": "literal"}, "train")] * 3
+    assert [(dict(example.labels), example.split) for example in meant] == [
+        ({"sarcasm": "literal"}, "train")
+    ] * 3
     for example in meant:
         assert sum(other.group == example.group for other in loaded) == 2
 
@@ -272,5 +349,8 @@ def test_several_sources_are_one_corpus(make: Callable[..., str]) -> None:
 
 
 def test_sources_with_other_label_words_are_not_joined(make: Callable[..., str]) -> None:
-    with pytest.raises(UserError, match="sentiment is answered with negative, positive and negative, neutral, positive"):
+    with pytest.raises(
+        UserError,
+        match="sentiment is answered with negative, positive and negative, neutral, positive",
+    ):
         load(f"sampler + {make('bicodemix')}")

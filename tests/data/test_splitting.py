@@ -10,7 +10,9 @@ def test_fractions_are_fixed_and_spread_evenly() -> None:
     fractions = [fraction(str(n)) for n in range(2000)]
     assert 0 <= min(fractions) < 0.01
     assert 0.99 < max(fractions) < 1
-    assert sum(hashed_split(str(n), test_share=0.1) == "test" for n in range(2000)) == pytest.approx(200, abs=40)
+    assert sum(
+        hashed_split(str(n), test_share=0.1) == "test" for n in range(2000)
+    ) == pytest.approx(200, abs=40)
 
 
 def test_components_follow_chains() -> None:

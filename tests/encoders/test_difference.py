@@ -44,6 +44,10 @@ def test_what_is_no_matrix_or_has_another_shape_is_kept_as_it_is() -> None:
 )
 def test_a_difference_that_does_not_fit_is_told(change: dict[str, torch.Tensor | None]) -> None:
     base, tuned = made()
-    damaged = {name: tensor for name, tensor in (as_difference(tuned, base) | change).items() if tensor is not None}
+    damaged = {
+        name: tensor
+        for name, tensor in (as_difference(tuned, base) | change).items()
+        if tensor is not None
+    }
     with pytest.raises(UserError, match="does not fit the encoder"):
         from_difference(damaged, base)

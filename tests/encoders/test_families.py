@@ -1,4 +1,6 @@
-"""Every family equals `transformers`: on random weights, hidden states to 1e-5, both ways of saving and loading."""
+"""Every family equals `transformers`: on random weights, hidden states to 1e-5, both ways of saving
+and loading.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,27 @@ from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
 COMMON = {"vocab_size": 99, "max_position_embeddings": 300}
-SIZES = {"hidden_size": 48, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 64}
+SIZES = {
+    "hidden_size": 48,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "intermediate_size": 64,
+}
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": SIZES,
     "roberta": SIZES | {"type_vocab_size": 1},
     "xlm-roberta": SIZES | {"type_vocab_size": 1},
     "distilbert": {"dim": 48, "n_layers": 3, "n_heads": 4, "hidden_dim": 64},
     "electra": SIZES | {"embedding_size": 24},
-    "albert": SIZES | {"embedding_size": 24, "num_hidden_layers": 4, "num_hidden_groups": 2, "inner_group_num": 2},
+    "albert": (
+        SIZES
+        | {
+            "embedding_size": 24,
+            "num_hidden_layers": 4,
+            "num_hidden_groups": 2,
+            "inner_group_num": 2,
+        }
+    ),
     "mpnet": SIZES,
 }
 LENGTHS = (1, 7, 290, 40, 3)  # past MPNet's farthest bucket of 128
@@ -42,9 +57,15 @@ def test_every_family_is_tested() -> None:
 def reference(request: pytest.FixtureRequest) -> Any:
     """A random model of `transformers`, with weights large enough to tell mistakes from noise."""
     torch.manual_seed(3)
-    model = AutoModel.from_config(AutoConfig.for_model(request.param, **COMMON | CONFIGS[request.param])).eval()
+    model = AutoModel.from_config(
+        AutoConfig.for_model(request.param, **COMMON | CONFIGS[request.param])
+    ).eval()
     for name, parameter in model.named_parameters():
-        torch.nn.init.normal_(parameter, mean=1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0, std=0.2)
+        torch.nn.init.normal_(
+            parameter,
+            mean=1.0 if "norm" in name.lower() and name.endswith("weight") else 0.0,
+            std=0.2,
+        )
     return model
 
 
@@ -57,7 +78,12 @@ def ours(reference: Any) -> Encoder:
 def batch(lengths: tuple[int, ...] = LENGTHS, *, segments: bool = False) -> Batch:
     generator = torch.Generator().manual_seed(5)
     texts = [torch.randint(5, 99, (length,), generator=generator).tolist() for length in lengths]
-    return pack([Pieces(text, [int(segments and place > 2) for place in range(len(text))], False) for text in texts])
+    return pack(
+        [
+            Pieces(text, [int(segments and place > 2) for place in range(len(text))], False)
+            for text in texts
+        ]
+    )
 
 
 def theirs(reference: Any, packed: Batch, **more: Any) -> torch.Tensor:
@@ -79,7 +105,9 @@ def test_pairs_equal_transformers(reference: Any) -> None:
     if not ours(reference).spec.n_segments > 1:
         pytest.skip("this family does not tell the texts of a pair apart")
     packed = batch(segments=True)
-    assert (ours(reference)(packed).hidden - theirs(reference, packed, token_type_ids=packed.segments)).abs().max() < 1e-5
+    assert (
+        ours(reference)(packed).hidden - theirs(reference, packed, token_type_ids=packed.segments)
+    ).abs().max() < 1e-5
 
 
 @torch.no_grad()
@@ -138,7 +166,10 @@ def test_every_weight_has_a_name_of_the_family(reference: Any) -> None:
 def test_task_checkpoints_and_old_norm_names_load(reference: Any) -> None:
     if reference.config.model_type != "bert":
         pytest.skip("only BERT has checkpoints that old")
-    old = {f"bert.{name}".replace("LayerNorm.weight", "LayerNorm.gamma"): tensor for name, tensor in reference.state_dict().items()}
+    old = {
+        f"bert.{name}".replace("LayerNorm.weight", "LayerNorm.gamma"): tensor
+        for name, tensor in reference.state_dict().items()
+    }
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json")).eval()
     fill(encoder, old | {"classifier.weight": torch.zeros(2, 48)}, "test")
     assert torch.equal(encoder(batch()).hidden, ours(reference)(batch()).hidden)
@@ -166,7 +197,9 @@ def test_task_checkpoints_and_old_norm_names_load(reference: Any) -> None:
 def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], word: str) -> None:
     config = {"model_type": "bert"} | COMMON | SIZES | change
     with pytest.raises(UserError, match=word):
-        spec_from_config({key: value for key, value in config.items() if value is not None}, "config.json")
+        spec_from_config(
+            {key: value for key, value in config.items() if value is not None}, "config.json"
+        )
 
 
 def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:
@@ -174,6 +207,10 @@ def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:
     name = next(name for name in tensors if "LayerNorm" in name or "layer_norm" in name)
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
     with pytest.raises(UserError, match="missing"):
-        fill(encoder, {key: value for key, value in tensors.items() if key != name}, "model.safetensors")
+        fill(
+            encoder,
+            {key: value for key, value in tensors.items() if key != name},
+            "model.safetensors",
+        )
     with pytest.raises(UserError, match="shape"):
         fill(encoder, tensors | {name: torch.zeros(3)}, "model.safetensors")

@@ -57,7 +57,9 @@ def compare_with_transformers(texts: list[str]) -> None:
     from transformers import BertModel
 
     loaded = pretrained.load("minilm")
-    reference = BertModel.from_pretrained(pretrained.locate("minilm")[0], add_pooling_layer=False).eval()
+    reference = BertModel.from_pretrained(
+        pretrained.locate("minilm")[0], add_pooling_layer=False
+    ).eval()
     pieces = loaded.tokenizer.encode(texts)
     for start in range(0, len(texts), 20):
         chunk = pieces[start : start + 20]
@@ -91,7 +93,9 @@ def test_impossible_lengths_are_refused(folder: Path, wanted: int) -> None:
         pretrained.load(str(folder), max_pieces=wanted)
 
 
-def test_saved_folder_is_read_by_us_and_by_transformers(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
+def test_saved_folder_is_read_by_us_and_by_transformers(
+    tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
     from transformers import AutoModel, AutoTokenizer
 
     pretrained.save(tiny, tmp_path / "saved")
@@ -100,7 +104,9 @@ def test_saved_folder_is_read_by_us_and_by_transformers(tiny: pretrained.Pretrai
     with torch.no_grad():
         expected = tiny.encoder(pack(tiny.tokenizer.encode([text]))).hidden
         assert torch.equal(again.encoder(pack(again.tokenizer.encode([text]))).hidden, expected)
-        ids = AutoTokenizer.from_pretrained(tmp_path / "saved")(text, return_tensors="pt")["input_ids"]
+        ids = AutoTokenizer.from_pretrained(tmp_path / "saved")(text, return_tensors="pt")[
+            "input_ids"
+        ]
         theirs = AutoModel.from_pretrained(tmp_path / "saved").eval()(ids).last_hidden_state[0]
     assert (theirs - expected).abs().max() < 1e-5
 
@@ -108,14 +114,19 @@ def test_saved_folder_is_read_by_us_and_by_transformers(tiny: pretrained.Pretrai
 def test_shards_are_read(folder: Path, tiny: pretrained.Pretrained) -> None:
     tensors = taken_apart(tiny.encoder)
     names = sorted(tensors)
-    shards = {"model-00001-of-00002.safetensors": names[:9], "model-00002-of-00002.safetensors": names[9:]}
+    shards = {
+        "model-00001-of-00002.safetensors": names[:9],
+        "model-00002-of-00002.safetensors": names[9:],
+    }
     for shard, part in shards.items():
         save_file({name: tensors[name] for name in part}, folder / shard)
     index = {"weight_map": {name: shard for shard, part in shards.items() for name in part}}
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
     (folder / "model.safetensors").unlink()
     again = pretrained.load(str(folder)).encoder.state_dict()
-    assert all(torch.equal(again[name], tensor) for name, tensor in tiny.encoder.state_dict().items())
+    assert all(
+        torch.equal(again[name], tensor) for name, tensor in tiny.encoder.state_dict().items()
+    )
 
 
 def damage(folder: Path, kind: str) -> None:
@@ -141,10 +152,14 @@ def damage(folder: Path, kind: str) -> None:
             (folder / "config.json").write_text("[1, 2]")
         case "remote code":
             config = json.loads((folder / "config.json").read_text())
-            (folder / "config.json").write_text(json.dumps(config | {"auto_map": {"AutoModel": "evil.Model"}}))
+            (folder / "config.json").write_text(
+                json.dumps(config | {"auto_map": {"AutoModel": "evil.Model"}})
+            )
         case "escaping shard":
             weights.unlink()
-            (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}}))
+            (folder / "model.safetensors.index.json").write_text(
+                json.dumps({"weight_map": {"a": "../../elsewhere.safetensors"}})
+            )
 
 
 @pytest.mark.parametrize(
@@ -195,7 +210,9 @@ def test_hub_encoder_loads_and_is_pinned_to_its_commit(hub_cache: Path, tiny: An
     for name in (f"someone/tiny@{REVISION}", "someone/tiny@main"):
         loaded = pretrained.load(name)
         assert loaded.name == f"someone/tiny@{REVISION}"
-        assert torch.equal(loaded.encoder.embeddings.piece.weight, tiny.encoder.embeddings.piece.weight)
+        assert torch.equal(
+            loaded.encoder.embeddings.piece.weight, tiny.encoder.embeddings.piece.weight
+        )
 
 
 def test_a_hub_encoder_needs_its_revision() -> None:

@@ -16,7 +16,14 @@ from litotes.text.batch import Batch
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
-SIZES = {"n_vocabulary": 40, "width": 32, "n_layers": 3, "n_attention_heads": 4, "inner_width": 40, "n_positions": 64}
+SIZES = {
+    "n_vocabulary": 40,
+    "width": 32,
+    "n_layers": 3,
+    "n_attention_heads": 4,
+    "inner_width": 40,
+    "n_positions": 64,
+}
 KEPT = ((0, 1, 2, 3), (2,), (0, 3))
 FAMILIES = {"bert": {"n_segments": 2}, "mpnet": {"n_relative_buckets": 8, "first_position": 2}}
 
@@ -37,11 +44,16 @@ def some_texts() -> Batch:
 
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
-@pytest.mark.parametrize("choices", [{}, {"weighting": "entmax", "weighting_options": {"alpha": "learned"}}])
-def test_compacted_equals_the_other_heads_set_to_zero(family: str, choices: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    "choices", [{}, {"weighting": "entmax", "weighting_options": {"alpha": "learned"}}]
+)
+def test_compacted_equals_the_other_heads_set_to_zero(
+    family: str, choices: dict[str, object]
+) -> None:
     encoder, batch = encoder_of(family, **choices), some_texts()
     if choices:
-        for number, attention in enumerate(encoder.attentions):  # heads that differ show whether each kept its own α
+        # heads that differ show whether each kept its own α
+        for number, attention in enumerate(encoder.attentions):
             torch.nn.init.uniform_(attention.weighting.a, -2 + number, 2)
     small = compacted(encoder, KEPT)
     for block, kept in zip(encoder.blocks, KEPT, strict=True):
@@ -66,7 +78,10 @@ def test_compacted_weights_are_saved_and_loaded_under_the_familys_names() -> Non
     assert not small.spec.is_plain
 
 
-@pytest.mark.parametrize(("kept", "words"), [([[0], [1], [9]], "cannot keep"), ([[0], [], [1]], "cannot keep"), ([[0]], "3")])
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [([[0], [1], [9]], "cannot keep"), ([[0], [], [1]], "cannot keep"), ([[0]], "3")],
+)
 def test_heads_that_are_not_there_are_told(kept: list[list[int]], words: str) -> None:
     with pytest.raises(UserError, match=words):
         compacted(encoder_of(), kept)
@@ -74,12 +89,20 @@ def test_heads_that_are_not_there_are_told(kept: list[list[int]], words: str) ->
 
 def test_a_pruning_by_text_does_not_go_with_heads_gone_for_good() -> None:
     with pytest.raises(UserError, match="for good"):
-        rebuilt(compacted(encoder_of(), KEPT), pruning="cascade", pruning_options={"schedule": "linear", "final_heads": 0.5})
+        rebuilt(
+            compacted(encoder_of(), KEPT),
+            pruning="cascade",
+            pruning_options={"schedule": "linear", "final_heads": 0.5},
+        )
 
 
 def test_rebuilt_keeps_the_weights_and_changes_the_seam() -> None:
     encoder, batch = encoder_of(), some_texts()
-    pruned = rebuilt(encoder, pruning="learned", pruning_options={"shares": [0.5, 0.5, 0.5], "importance": "scorer", "restore": False})
+    pruned = rebuilt(
+        encoder,
+        pruning="learned",
+        pruning_options={"shares": [0.5, 0.5, 0.5], "importance": "scorer", "restore": False},
+    )
     assert pruned(batch).layout.n_pieces < encoder(batch).layout.n_pieces
     back = rebuilt(pruned, pruning="none", pruning_options={})
     torch.testing.assert_close(back(batch).hidden, encoder(batch).hidden)

@@ -18,7 +18,9 @@ from litotes.training.run import train
 
 @pytest.fixture
 def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu")
+    return Predictor(
+        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
+    )
 
 
 def test_scores_by_cell_and_over_all(predictor: Predictor) -> None:
@@ -43,7 +45,8 @@ def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
     head.bias.data.copy_(head.bias.data.new_tensor([1.0, 0.0]))
     rows = evaluate(predictor, load("sampler").where(split="test", task="sarcasm"))
     cut, *warnings = warnings_of(rows)
-    assert cut.startswith(f"{rows[0].n_truncated} of {rows[0].scores.n} sarcasm texts")  # the tiny encoder reads 96 pieces
+    # the tiny encoder reads 96 pieces
+    assert cut.startswith(f"{rows[0].n_truncated} of {rows[0].scores.n} sarcasm texts")
     assert rows[0].n_truncated > 100
     assert len(warnings) == len(rows)
     assert "COLLAPSED" in warnings[0]
@@ -54,7 +57,9 @@ def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
 def test_labels_the_model_does_not_know(predictor: Predictor) -> None:
     corpus = load("sampler").where(split="test")
     strange = replace(corpus.examples[0], labels={"sentiment": "neutral"})
-    three = Corpus("three", (strange,), {"sentiment": Task("sentiment", ("negative", "neutral", "positive"))})
+    three = Corpus(
+        "three", (strange,), {"sentiment": Task("sentiment", ("negative", "neutral", "positive"))}
+    )
     with pytest.raises(UserError, match="'neutral'"):
         evaluate(predictor, three)
 

@@ -1,4 +1,6 @@
-"""Intervals over few seeds cover the truth, in a world where texts, seeds and their meetings all have luck."""
+"""Intervals over few seeds cover the truth, in a world where texts, seeds and their meetings all
+have luck.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,13 @@ from sklearn.metrics import f1_score
 
 from litotes.core.counts import confusion, macro_f1
 from litotes.evaluation.answer_patterns import in_parts, patterns
-from litotes.evaluation.intervals import mean_interval, scores_of, seed_margin, text_bootstrap, widened
+from litotes.evaluation.intervals import (
+    mean_interval,
+    scores_of,
+    seed_margin,
+    text_bootstrap,
+    widened,
+)
 from litotes.evaluation.scores import bootstrap, interval
 
 Array = np.ndarray[Any, Any]
@@ -28,13 +36,23 @@ def true_score(recall: Array) -> Array:
     share = np.array([1 - RATE, RATE])
     right = share * recall
     wrong = share - right
-    return macro_f1(np.stack([np.stack([right[..., 0], wrong[..., 0]], -1), np.stack([wrong[..., 1], right[..., 1]], -1)], -2))
+    return macro_f1(
+        np.stack(
+            [
+                np.stack([right[..., 0], wrong[..., 0]], -1),
+                np.stack([wrong[..., 1], right[..., 1]], -1),
+            ],
+            -2,
+        )
+    )
 
 
 def answers(generator: np.random.Generator, n: int, n_seeds: int) -> tuple[Array, Array]:
     """gold (text,), predicted (seed, text); a hard text is hard for every seed."""
     gold = (generator.random(n) < RATE).astype(np.int64)
-    luck = np.sqrt(0.5) * generator.normal(size=n) + np.sqrt(0.5) * generator.normal(size=(n_seeds, n))
+    luck = np.sqrt(0.5) * generator.normal(size=n) + np.sqrt(0.5) * generator.normal(
+        size=(n_seeds, n)
+    )
     right = luck < ndtri(recalls(generator, n_seeds)[:, gold])
     return gold, np.where(right, gold, 1 - gold)
 
@@ -43,7 +61,9 @@ def answers(generator: np.random.Generator, n: int, n_seeds: int) -> tuple[Array
 def test_interval_covers_the_mean_over_all_seeds(n_seeds: int) -> None:
     generator = np.random.default_rng(n_seeds)
     truth = true_score(recalls(generator, 100_000)).mean()
-    intervals = [mean_interval(*answers(generator, 500, n_seeds), 2, seed=trial) for trial in range(150)]
+    intervals = [
+        mean_interval(*answers(generator, 500, n_seeds), 2, seed=trial) for trial in range(150)
+    ]
     covered = np.mean([low <= truth <= high for low, high in intervals])
     assert 0.92 <= covered <= 0.995  # drawing two or three seeds with replacement: 0.84 and 0.90
 
@@ -65,7 +85,9 @@ def test_one_seed_is_the_plain_bootstrap() -> None:
     gold = generator.integers(0, 2, 150)
     predicted = np.where(generator.random(150) < 0.7, gold, 1 - gold)
     one = mean_interval(gold, predicted[None], 2, seed=0)
-    assert one == pytest.approx(interval(bootstrap(confusion(gold, predicted, 2), seed=0)), abs=0.02)
+    assert one == pytest.approx(
+        interval(bootstrap(confusion(gold, predicted, 2), seed=0)), abs=0.02
+    )
 
 
 def test_losing_a_rare_class_is_no_gain() -> None:
@@ -78,28 +100,39 @@ def test_bootstrap_of_patterns_equals_the_bootstrap_of_texts() -> None:
     gold = generator.integers(0, 3, 120)
     predicted = np.where(generator.random((2, 120)) < 0.7, gold, generator.integers(0, 3, (2, 120)))
     found = patterns(gold, predicted, 3)
-    assert scores_of(found) == pytest.approx([f1_score(gold, row, average="macro") for row in predicted])
+    assert scores_of(found) == pytest.approx(
+        [f1_score(gold, row, average="macro") for row in predicted]
+    )
     fast = text_bootstrap(found, seed=0)
     places = generator.integers(0, 120, size=(2000, 120))
-    slow = np.array([[macro_f1(confusion(gold[p], row[p], 3)) for row in predicted] for p in places])
+    slow = np.array(
+        [[macro_f1(confusion(gold[p], row[p], 3)) for row in predicted] for p in places]
+    )
     assert fast.mean(1).std() == pytest.approx(slow.mean(1).std(), rel=0.08)
-    assert np.cov(fast.T) == pytest.approx(np.cov(slow.T), abs=2e-4)  # texts are drawn for both models at once
+    # texts are drawn for both models at once
+    assert np.cov(fast.T) == pytest.approx(np.cov(slow.T), abs=2e-4)
 
 
 def test_margin_of_seeds_by_hand() -> None:
     assert seed_margin(np.array([0.6, 0.7])) == pytest.approx(12.706 * 0.05, rel=1e-3)
-    assert seed_margin(np.array([0.6, 0.7, 0.8])) == pytest.approx(4.3027 * 0.1 / np.sqrt(3), rel=1e-3)
+    assert seed_margin(np.array([0.6, 0.7, 0.8])) == pytest.approx(
+        4.3027 * 0.1 / np.sqrt(3), rel=1e-3
+    )
     assert seed_margin(np.array([0.6])) == 0.0
     assert seed_margin(np.array([0.6, 0.6, 0.6])) == 0.0
-    two = np.array([0.6, 0.7]), np.array([0.5, 0.6])  # Welch: equal variances and numbers, so 1 + 1 degrees of freedom
+    # Welch: equal variances and numbers, so 1 + 1 degrees of freedom
+    two = np.array([0.6, 0.7]), np.array([0.5, 0.6])
     assert seed_margin(*two) == pytest.approx(4.3027 * np.sqrt(2) * 0.05, rel=1e-3)
     assert seed_margin(two[0], np.array([0.1])) == seed_margin(two[0])
 
 
 def test_each_side_keeps_its_length() -> None:
     assert widened(0.5, (0.46, 0.53), 0.0, within=(0.0, 1.0)) == pytest.approx((0.46, 0.53))
-    assert widened(0.5, (0.46, 0.53), 0.04, within=(0.0, 1.0)) == pytest.approx((0.5 - np.hypot(0.04, 0.04), 0.55))
-    assert widened(0.9, (0.91, 0.95), 0.0, within=(0.0, 1.0)) == pytest.approx((0.9, 0.95))  # the value itself is never outside
+    assert widened(0.5, (0.46, 0.53), 0.04, within=(0.0, 1.0)) == pytest.approx(
+        (0.5 - np.hypot(0.04, 0.04), 0.55)
+    )
+    # the value itself is never outside
+    assert widened(0.9, (0.91, 0.95), 0.0, within=(0.0, 1.0)) == pytest.approx((0.9, 0.95))
 
 
 def test_many_patterns_are_drawn_in_parts() -> None:

@@ -1,4 +1,6 @@
-"""Two models on the same texts, by hand: whose answers are compared with whose, and under which numbers."""
+"""Two models on the same texts, by hand: whose answers are compared with whose, and under which
+numbers.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,13 @@ from litotes.evaluation.significance import holm
 
 WORDS = ("negative", "positive")
 EXAMPLES = tuple(
-    Example(f"text {number}", {"sentiment": WORDS[number % 2]}, variety=("en-AU", "en-UK")[number // 60], source="Forum", split="test")
+    Example(
+        f"text {number}",
+        {"sentiment": WORDS[number % 2]},
+        variety=("en-AU", "en-UK")[number // 60],
+        source="Forum",
+        split="test",
+    )
     for number in range(120)
 )
 CORPUS = Corpus("made", EXAMPLES, {"sentiment": Task("sentiment", WORDS)})
@@ -25,8 +33,13 @@ def judged(n_right: int, *, labels: tuple[str, ...] = WORDS) -> dict[str, Judged
     """The first n_right of each variety are right."""
     wrong = {"negative": "positive", "positive": "negative"}
     gold = [str(example.labels["sentiment"]) for example in EXAMPLES]
-    answers = tuple(Answer(word if place % 60 < n_right else wrong[word], 0.9) for place, word in enumerate(gold))
-    return {"sentiment": Judged(Task("sentiment", labels), EXAMPLES, answers, (False,) * len(EXAMPLES))}
+    answers = tuple(
+        Answer(word if place % 60 < n_right else wrong[word], 0.9)
+        for place, word in enumerate(gold)
+    )
+    return {
+        "sentiment": Judged(Task("sentiment", labels), EXAMPLES, answers, (False,) * len(EXAMPLES))
+    }
 
 
 def test_all_and_every_cell_with_one_correction() -> None:
@@ -62,5 +75,6 @@ def test_nothing_in_common_is_a_mistake() -> None:
 
 def test_the_calibration_error_stands_with_the_scores() -> None:
     scores = judged(54)["sentiment"].scores()
-    assert scores.as_json()["calibration_error"] == pytest.approx(0.0, abs=1e-9)  # 0.9 sure, 0.9 right
+    # 0.9 sure, 0.9 right
+    assert scores.as_json()["calibration_error"] == pytest.approx(0.0, abs=1e-9)
     assert judged(30)["sentiment"].reliability().ece == pytest.approx(0.4)

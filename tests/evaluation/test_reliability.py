@@ -35,14 +35,21 @@ def judged(calibration: Calibration, logits: Array, gold: Array) -> Reliability:
 
 def test_by_hand() -> None:
     result = reliability([0.55, 0.65, 0.95, 0.95, 1.0], [True, False, True, True, False])
-    assert [(one.low, one.high, one.n) for one in result.bins] == [(0.5, 0.6, 1), (0.6, 0.7, 1), (0.9, 1.0, 3)]
+    assert [(one.low, one.high, one.n) for one in result.bins] == [
+        (0.5, 0.6, 1),
+        (0.6, 0.7, 1),
+        (0.9, 1.0, 3),
+    ]
     assert [one.right for one in result.bins] == pytest.approx([1, 0, 2 / 3])
     assert [one.confidence for one in result.bins] == pytest.approx([0.55, 0.65, 2.9 / 3])
     assert result.ece == pytest.approx((0.45 + 0.65 + 0.9) / 5)
-    assert result.ece_equal_mass == pytest.approx((0.45 + 0.65 + 0.1 + 1.0) / 5)  # 1.0 has a bin of its own, the two 0.95 share one
+    # 1.0 has a bin of its own, the two 0.95 share one
+    assert result.ece_equal_mass == pytest.approx((0.45 + 0.65 + 0.1 + 1.0) / 5)
     assert result.accuracy == pytest.approx(0.6)
     assert result.confidence == pytest.approx(4.1 / 5)
-    assert result.brier == pytest.approx(brier_score_loss([1, 0, 1, 1, 0], [0.55, 0.65, 0.95, 0.95, 1.0]))
+    assert result.brier == pytest.approx(
+        brier_score_loss([1, 0, 1, 1, 0], [0.55, 0.65, 0.95, 0.95, 1.0])
+    )
     assert json.loads(json.dumps(result.as_json()))["bins"][2]["n"] == 3
 
 
@@ -55,7 +62,9 @@ def test_interval_of_a_bin() -> None:
 
 
 def test_equal_mass_bins_hold_equally_many() -> None:
-    """Texts in tens, each ten right or wrong as a whole: only bins that keep the tens together give this error."""
+    """Texts in tens, each ten right or wrong as a whole: only bins that keep the tens together give
+    this error.
+    """
     sure = np.linspace(0.5, 0.99, 100)
     right = np.arange(100) // 10 % 2 == 0
     by_hand = np.abs((right - sure).reshape(10, 10).sum(1)).sum() / 100
@@ -91,9 +100,15 @@ def test_what_is_no_confidence_is_refused() -> None:
 
 def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
     logits, gold = simulated(300, too_sure=3.0, seed=4)
-    results = {"before": judged(Calibration(), logits, gold), "after $_{$": judged(fit(logits, gold), logits, gold)}
+    results = {
+        "before": judged(Calibration(), logits, gold),
+        "after $_{$": judged(fit(logits, gold), logits, gold),
+    }
     svg = rendered(figure(results), "svg")
-    written = [element.text for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")]
+    written = [
+        element.text
+        for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
+    ]
     for name, result in results.items():
         assert f"{name}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})" in written
         assert {str(one.n) for one in result.bins} <= set(written)

@@ -22,19 +22,26 @@ answers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, 
 def test_scores_equal_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     gold, predicted = (list(side) for side in zip(*pairs, strict=True))
     ours = score(gold, predicted, THREE)
-    assert ours.macro_f1 == pytest.approx(metrics.f1_score(gold, predicted, average="macro", zero_division=0))
+    assert ours.macro_f1 == pytest.approx(
+        metrics.f1_score(gold, predicted, average="macro", zero_division=0)
+    )
     assert ours.accuracy == pytest.approx(metrics.accuracy_score(gold, predicted))
     if len(set(gold)) > 1 and len(set(predicted)) > 1:  # elsewhere scikit-learn warns
         assert ours.matthews == pytest.approx(metrics.matthews_corrcoef(gold, predicted))
-    precision, recall, f1, n = metrics.precision_recall_fscore_support(gold, predicted, labels=[0, 1, 2], zero_division=0)
+    precision, recall, f1, n = metrics.precision_recall_fscore_support(
+        gold, predicted, labels=[0, 1, 2], zero_division=0
+    )
     assert [(c.precision, c.recall, c.f1, c.n) for c in ours.classes] == [
-        (pytest.approx(p), pytest.approx(r), pytest.approx(f), s) for p, r, f, s in zip(precision, recall, f1, n, strict=True)
+        (pytest.approx(p), pytest.approx(r), pytest.approx(f), s)
+        for p, r, f, s in zip(precision, recall, f1, n, strict=True)
     ]
 
 
 def test_majority_line() -> None:
     gold = [0] * 7 + [1] * 3
-    assert score(gold, gold, TWO).majority == pytest.approx(metrics.f1_score(gold, [0] * 10, average="macro"))
+    assert score(gold, gold, TWO).majority == pytest.approx(
+        metrics.f1_score(gold, [0] * 10, average="macro")
+    )
 
 
 def test_a_collapsed_model_is_told_from_a_good_one() -> None:
@@ -50,7 +57,8 @@ def test_bootstrap_of_counts_equals_the_bootstrap_of_texts() -> None:
     predicted = np.where(generator.random(120) < 0.75, gold, 1 - gold)
     fast = interval(bootstrap(confusion(gold, predicted, 2), seed=0))
     places = generator.integers(0, 120, size=(2000, 120))
-    slow = interval(np.array([macro_f1(confusion(gold[p], predicted[p], 2)) for p in places]))  # scikit-learn would take half a minute
+    # scikit-learn would take half a minute
+    slow = interval(np.array([macro_f1(confusion(gold[p], predicted[p], 2)) for p in places]))
     assert fast == pytest.approx(slow, abs=0.02)
 
 
@@ -75,7 +83,9 @@ def test_regression_equals_numpy_and_ranks() -> None:
     scores = score_regression(gold, predicted, Task("similarity", ()))
     assert scores.pearson == pytest.approx(np.corrcoef(gold, predicted)[0, 1])
     assert scores.spearman == pytest.approx(np.corrcoef([1, 2.5, 2.5, 4, 5], [2, 1, 3, 4, 5])[0, 1])
-    assert scores.root_mean_squared_error == pytest.approx(np.sqrt(np.mean((gold - predicted) ** 2)))
+    assert scores.root_mean_squared_error == pytest.approx(
+        np.sqrt(np.mean((gold - predicted) ** 2))
+    )
     assert score_regression(gold, np.ones(5), Task("similarity", ())).pearson == 0.0
 
 

@@ -1,4 +1,6 @@
-"""The shared task's score: that of the official procedure on a thousand files, and a sentence for what that one gets wrong."""
+"""The shared task's score: that of the official procedure on a thousand files, and a sentence for
+what that one gets wrong.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ GOLD: Rows = [
 
 @pytest.fixture
 def write(tmp_path: Path) -> Write:
-    def write_csv(name: str, rows: Sequence[Sequence[str]], header: Sequence[str] = COLUMNS) -> Path:
+    def write_csv(
+        name: str, rows: Sequence[Sequence[str]], header: Sequence[str] = COLUMNS
+    ) -> Path:
         with (tmp_path / name).open("w", encoding="utf-8", newline="") as stream:
             csv.writer(stream).writerows([header, *rows])
         return tmp_path / name
@@ -49,31 +53,54 @@ def official_f1(gold: tuple[int, ...], answers: tuple[int, ...]) -> float:
 
 
 def official(predictions: Path, gold: Path) -> list[str]:
-    """The published procedure in a few lines: filter both files by variety, pair by position, scikit-learn."""
-    run, truth = (list(csv.DictReader(io.StringIO(file.read_bytes().decode(), newline=""))) for file in (predictions, gold))
+    """The published procedure in a few lines: filter both files by variety, pair by position,
+    scikit-learn.
+    """
+    run, truth = (
+        list(csv.DictReader(io.StringIO(file.read_bytes().decode(), newline="")))
+        for file in (predictions, gold)
+    )
     scores: dict[str, list[float]] = {"sentiment": [], "sarcasm": []}
     lines = []
     for task, found in scores.items():
         for variety in ("en-AU", "en-UK"):
-            sides = [tuple(int(row[task]) for row in side if row["variety"] == variety) for side in (truth, run)]
+            sides = [
+                tuple(int(row[task]) for row in side if row["variety"] == variety)
+                for side in (truth, run)
+            ]
             found.append(official_f1(*sides))
             lines.append(f"f1-{task}-{variety}: {found[-1]:.4f}")
     return [*lines, f"score: {(min(scores['sentiment']) + min(scores['sarcasm'])) / 2:.4f}"]
 
 
 def random_rows(draw: random.Random) -> tuple[Rows, Rows]:
-    """A small file and its answers, some of them by a model that has collapsed, some with a variety that is not scored."""
-    varieties = [*(draw.choice(("en-AU", "en-UK", "en-IN")) for _ in range(draw.randint(0, 12))), "en-AU", "en-UK"]
+    """A small file and its answers, some of them by a model that has collapsed, some with a variety
+    that is not scored.
+    """
+    varieties = [
+        *(draw.choice(("en-AU", "en-UK", "en-IN")) for _ in range(draw.randint(0, 12))),
+        "en-AU",
+        "en-UK",
+    ]
     draw.shuffle(varieties)
     shares = [draw.choice((0, 0.1, 0.5, 0.9, 1)) for _ in range(4)]
     labels = [[str(int(draw.random() < share)) for share in shares] for _ in varieties]
-    places = [[draw.choice(("google", "reddit")), variety, f"text {n}"] for n, variety in enumerate(varieties)]
-    gold, answers = ([[*place, *found[start : start + 2]] for place, found in zip(places, labels, strict=True)] for start in (0, 2))
+    places = [
+        [draw.choice(("google", "reddit")), variety, f"text {n}"]
+        for n, variety in enumerate(varieties)
+    ]
+    gold, answers = (
+        [[*place, *found[start : start + 2]] for place, found in zip(places, labels, strict=True)]
+        for start in (0, 2)
+    )
     return gold, answers
 
 
-def test_a_thousand_random_files_score_as_officially(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    for drawing in ("shared_task._resampled", "scores.bootstrap"):  # of intervals, which the official lines do not have
+def test_a_thousand_random_files_score_as_officially(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # of intervals, which the official lines do not have
+    for drawing in ("shared_task._resampled", "scores.bootstrap"):
         monkeypatch.setattr(f"litotes.evaluation.{drawing}", lambda _, *, seed: np.zeros(1))
     draw = random.Random(0)
     for _ in range(1000):
@@ -96,8 +123,13 @@ def test_the_score_is_the_mean_of_the_worst_varieties() -> None:
     assert found.majority == pytest.approx(1 / 3)
 
 
-def test_command_prints_the_official_lines_and_json(write: Write, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    gold, answers = write("gold.csv", GOLD), write("answers.csv", [*GOLD[:4], [*GOLD[4][:3], "0", "1"]])
+def test_command_prints_the_official_lines_and_json(
+    write: Write, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    gold, answers = (
+        write("gold.csv", GOLD),
+        write("answers.csv", [*GOLD[:4], [*GOLD[4][:3], "0", "1"]]),
+    )
     zipped = tmp_path / "gold.csv.gz"
     zipped.write_bytes(gzip.compress(gold.read_bytes()))
     assert main(["score", str(answers), str(zipped)]) == 0
@@ -115,23 +147,53 @@ def test_command_prints_the_official_lines_and_json(write: Write, capsys: pytest
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda rows: [rows[1], rows[0], *rows[2:]], r"answers.csv, line 2: this is the row of .*gold.csv, line 4, out of order"),
-        (lambda rows: rows[:2] + rows[3:], r"line 5: before this row, that of .*gold.csv, line 5 is missing"),
-        (lambda rows: rows[:-1], r"ends at line 6: the row of .*gold.csv, line 7 and all after it are missing"),
+        (
+            lambda rows: [rows[1], rows[0], *rows[2:]],
+            r"answers.csv, line 2: this is the row of .*gold.csv, line 4, out of order",
+        ),
+        (
+            lambda rows: rows[:2] + rows[3:],
+            r"line 5: before this row, that of .*gold.csv, line 5 is missing",
+        ),
+        (
+            lambda rows: rows[:-1],
+            r"ends at line 6: the row of .*gold.csv, line 7 and all after it are missing",
+        ),
         (lambda rows: [*rows, rows[0]], r"line 8: this row comes after the last one"),
-        (lambda rows: [rows[0], rows[0], *rows[1:]], r"line 4: .*gold.csv has no such row, or not as often"),
+        (
+            lambda rows: [rows[0], rows[0], *rows[1:]],
+            r"line 4: .*gold.csv has no such row, or not as often",
+        ),
         (
             lambda rows: [*rows[:3], ["google", "en-UK", "A proper tea", "1", "0"], rows[4]],
             r"line 6: other text than .*, line 6",
         ),
         (lambda rows: [rows[0], ["google", *rows[1][1:]], *rows[2:]], r"line 4: other source than"),
-        (lambda rows: [rows[0], ["google", "en-UK", *rows[1][2:]], *rows[2:]], r"line 4: other source and variety than"),
-        (lambda rows: [*rows[:4], [*rows[4][:3], "", "0"]], r"line 7, column 'sentiment' is empty: every row needs a label"),
+        (
+            lambda rows: [rows[0], ["google", "en-UK", *rows[1][2:]], *rows[2:]],
+            r"line 4: other source and variety than",
+        ),
+        (
+            lambda rows: [*rows[:4], [*rows[4][:3], "", "0"]],
+            r"line 7, column 'sentiment' is empty: every row needs a label",
+        ),
         (lambda rows: [*rows[:4], [*rows[4][:4], "NaN"]], r"line 7, column 'sarcasm' is empty"),
-        (lambda rows: [*rows[:4], [*rows[4][:4], "0.5"]], r"line 7, column 'sarcasm': the label '0.5' is neither 0 nor 1"),
-        (lambda rows: [[*rows[0][:3], "positive", "0"], *rows[1:]], r"line 2, column 'sentiment': the label 'positive'"),
-        (lambda rows: [[*rows[0][:3], "2", "0"], *rows[1:]], r"line 2, column 'sentiment': the label '2'"),
-        (lambda rows: [rows[0], rows[1][:4], *rows[2:]], r"line 4 has 4 fields where there should be 5"),
+        (
+            lambda rows: [*rows[:4], [*rows[4][:4], "0.5"]],
+            r"line 7, column 'sarcasm': the label '0.5' is neither 0 nor 1",
+        ),
+        (
+            lambda rows: [[*rows[0][:3], "positive", "0"], *rows[1:]],
+            r"line 2, column 'sentiment': the label 'positive'",
+        ),
+        (
+            lambda rows: [[*rows[0][:3], "2", "0"], *rows[1:]],
+            r"line 2, column 'sentiment': the label '2'",
+        ),
+        (
+            lambda rows: [rows[0], rows[1][:4], *rows[2:]],
+            r"line 4 has 4 fields where there should be 5",
+        ),
         (lambda rows: [], "has no rows"),
     ],
 )
@@ -156,7 +218,9 @@ def test_what_would_be_scored_wrongly_is_one_sentence(
         (("id", "sentiment"), "no column 'source'"),
     ],
 )
-def test_columns_are_taken_as_they_stand(header: tuple[str, ...], message: str, write: Write) -> None:
+def test_columns_are_taken_as_they_stand(
+    header: tuple[str, ...], message: str, write: Write
+) -> None:
     with pytest.raises(UserError, match=message):
         score_files(write("answers.csv", GOLD, header), write("gold.csv", GOLD))
 
@@ -175,7 +239,9 @@ def test_other_files_are_refused(write: Write, tmp_path: Path) -> None:
 def test_floats_that_are_labels_and_other_columns_are_read(write: Write) -> None:
     gold = write("gold.csv", GOLD)
     turned = [["7", *(f"{float(label)}" for label in row[3:]), *row[:3]] for row in GOLD]
-    answers = write("answers.csv", turned, ("id", "sentiment", "sarcasm", "source", "variety", "text"))
+    answers = write(
+        "answers.csv", turned, ("id", "sentiment", "sarcasm", "source", "variety", "text")
+    )
     assert score_files(answers, gold).score == 1.0
 
 
@@ -200,13 +266,18 @@ def test_rows_of_other_varieties_are_said_not_to_count() -> None:
     wrong = {"sentiment": [0, 1, 1], "sarcasm": [0, 1, 1]}
     found = shared_task_score(answers, wrong, ["en-AU", "en-UK", "en-IN"])
     assert found.score == 1.0
-    assert any(note.startswith("Rows of other varieties") and note.endswith(": 1.") for note in found.notes())
+    assert any(
+        note.startswith("Rows of other varieties") and note.endswith(": 1.")
+        for note in found.notes()
+    )
 
 
 def test_a_collapsed_answer_is_said() -> None:
     gold = {"sentiment": [0, 1] * 4, "sarcasm": [0, 1] * 4}
     found = shared_task_score(gold, gold | {"sarcasm": [0] * 8}, ["en-AU"] * 4 + ["en-UK"] * 4)
-    assert [note for note in found.notes() if "COLLAPSED: sarcasm-en-UK is answered 'literal'" in note]
+    assert [
+        note for note in found.notes() if "COLLAPSED: sarcasm-en-UK is answered 'literal'" in note
+    ]
 
 
 def test_the_interval_is_that_of_drawing_texts_within_varieties() -> None:
@@ -222,7 +293,12 @@ def test_the_interval_is_that_of_drawing_texts_within_varieties() -> None:
         return float(macro_f1(confusion(gold[task][part], predicted[task][part], 2)))
 
     for _ in range(600):
-        chosen = np.concatenate([draw.choice(np.flatnonzero(varieties == variety), n) for variety, n in (("en-AU", 150), ("en-UK", 90))])
+        chosen = np.concatenate(
+            [
+                draw.choice(np.flatnonzero(varieties == variety), n)
+                for variety, n in (("en-AU", 150), ("en-UK", 90))
+            ]
+        )
         cells = [[f1(task, part) for part in (chosen[:150], chosen[150:])] for task in gold]
         slow.append(np.mean([min(cell) for cell in cells]))
     assert found.interval == pytest.approx(np.quantile(slow, [0.025, 0.975]), abs=0.015)

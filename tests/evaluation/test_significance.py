@@ -1,4 +1,6 @@
-"""p is what it says: uniform when nothing differs, small when something does, exact where every swap can be tried."""
+"""p is what it says: uniform when nothing differs, small when something does, exact where every
+swap can be tried.
+"""
 
 from __future__ import annotations
 
@@ -26,14 +28,19 @@ def texts(generator: np.random.Generator, n: int) -> tuple[Array, Array]:
     return (generator.random(n) < 0.4).astype(np.int64), generator.normal(size=n)
 
 
-def system(generator: np.random.Generator, gold: Array, hardness: Array, n_seeds: int, accuracy: float) -> Array:
+def system(
+    generator: np.random.Generator, gold: Array, hardness: Array, n_seeds: int, accuracy: float
+) -> Array:
     """Answers of a system that is right this often. (seed, text)"""
     luck = np.sqrt(0.5) * hardness + np.sqrt(0.5) * generator.normal(size=(n_seeds, len(gold)))
     return np.where(luck < ndtri(accuracy), gold, 1 - gold)
 
 
 def sklearn_gap(gold: Array, a: Array, b: Array) -> float:
-    means = [np.mean([f1_score(gold, row, average="macro", zero_division=0) for row in rows]) for rows in (a, b)]
+    means = [
+        np.mean([f1_score(gold, row, average="macro", zero_division=0) for row in rows])
+        for rows in (a, b)
+    ]
     return float(means[0] - means[1])
 
 
@@ -73,7 +80,9 @@ def test_p_and_difference_are_the_same_from_the_other_side() -> None:
     assert one.difference == -other.difference
     assert one.interval == pytest.approx((-other.interval[1], -other.interval[0]), abs=0.01)
     shuffled = generator.permutation(80)
-    assert permutation_test(gold[shuffled], a[:, shuffled], b[:, shuffled], 2) == permutation_test(gold, a, b, 2)
+    assert permutation_test(gold[shuffled], a[:, shuffled], b[:, shuffled], 2) == permutation_test(
+        gold, a, b, 2
+    )
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
@@ -90,35 +99,65 @@ def test_a_system_does_not_differ_from_itself() -> None:
 def test_p_equals_trying_every_swap(n_classes: int, n_seeds: int) -> None:
     generator = np.random.default_rng(4)
     gold = generator.integers(0, n_classes, 9)
-    a = np.where(generator.random((n_seeds, 9)) < 0.9, gold, generator.integers(0, n_classes, (n_seeds, 9)))
-    b = np.where(generator.random((n_seeds, 9)) < 0.4, gold, generator.integers(0, n_classes, (n_seeds, 9)))
+    a = np.where(
+        generator.random((n_seeds, 9)) < 0.9, gold, generator.integers(0, n_classes, (n_seeds, 9))
+    )
+    b = np.where(
+        generator.random((n_seeds, 9)) < 0.4, gold, generator.integers(0, n_classes, (n_seeds, 9))
+    )
     observed = abs(gap(gold, a, b)) - 1e-12
-    swaps = np.array(list(product([False, True], repeat=8)))  # swapping all texts only turns the sign: half of them will do
+    # swapping all texts only turns the sign: half of them will do
+    swaps = np.array(list(product([False, True], repeat=8)))
     swaps = np.column_stack([swaps, np.zeros(len(swaps), dtype=bool)])
-    exact = np.mean([abs(gap(gold, np.where(swap, b, a), np.where(swap, a, b))) >= observed for swap in swaps])
+    exact = np.mean(
+        [abs(gap(gold, np.where(swap, b, a), np.where(swap, a, b))) >= observed for swap in swaps]
+    )
     assert 0.001 < exact < 0.9  # or there is nothing to see
-    assert permutation_test(gold, a, b, n_classes) == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000) + 2e-4)
+    assert permutation_test(gold, a, b, n_classes) == pytest.approx(
+        exact, abs=4 * np.sqrt(exact * (1 - exact) / 10_000) + 2e-4
+    )
 
 
 @settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(1, 3), st.integers(1, 3))
 def test_the_difference_is_that_of_scikit_learn(seed: int, n: int, n_a: int, n_b: int) -> None:
     generator = np.random.default_rng(seed)
-    gold, a, b = generator.integers(0, 3, n), generator.integers(0, 3, (n_a, n)), generator.integers(0, 3, (n_b, n))
+    gold, a, b = (
+        generator.integers(0, 3, n),
+        generator.integers(0, 3, (n_a, n)),
+        generator.integers(0, 3, (n_b, n)),
+    )
     result = difference(gold, a, b, 3, n_permutations=20)
-    assert result.difference == pytest.approx(sklearn_gap(gold, a, b)) == pytest.approx(gap(gold, a, b))
+    assert (
+        result.difference
+        == pytest.approx(sklearn_gap(gold, a, b))
+        == pytest.approx(gap(gold, a, b))
+    )
     assert -1 <= result.interval[0] <= result.difference <= result.interval[1] <= 1
     assert (result.n, result.n_seeds) == (n, (n_a, n_b))
 
 
 def test_interval_of_a_difference_covers_none_between_two_draws_of_seeds() -> None:
-    """The systems are one and the same recipe, but their seeds differ: p (seeds as given) is often small, the interval is not fooled."""
+    """The systems are one and the same recipe, but their seeds differ: p (seeds as given) is often
+    small, the interval is not fooled.
+    """
     generator = np.random.default_rng(5)
     results = []
     for trial in range(100):
         gold, hardness = texts(generator, 300)
         a, b = (
-            np.vstack([system(generator, gold, hardness, 1, np.clip(0.78 + 0.05 * generator.normal(), 0.5, 0.98)) for _ in range(3)])
+            np.vstack(
+                [
+                    system(
+                        generator,
+                        gold,
+                        hardness,
+                        1,
+                        np.clip(0.78 + 0.05 * generator.normal(), 0.5, 0.98),
+                    )
+                    for _ in range(3)
+                ]
+            )
             for _ in range(2)
         )
         results.append(difference(gold, a, b, 2, n_permutations=99, seed=trial))
@@ -141,7 +180,9 @@ def test_holm_by_hand() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.floats(0.001, 0.999))
 def test_holm_rejects_what_its_steps_reject(p_values: list[float], level: float) -> None:
-    """Holm's own words: go from the smallest on; stop at the first that is above level / (number not yet rejected)."""
+    """Holm's own words: go from the smallest on; stop at the first that is above level / (number
+    not yet rejected).
+    """
     adjusted = holm(p_values)
     rejected, left = set(), len(p_values)
     for place in sorted(range(len(p_values)), key=lambda place: p_values[place]):

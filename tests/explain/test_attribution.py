@@ -32,7 +32,9 @@ LONG = "it is not the tea, " * 16  # 96 pieces are all the tiny encoder reads
 every_method = pytest.mark.parametrize("name", sorted(METHODS))
 
 
-def question_of(model: Model, text: str = TEXTS[0], pair: str | None = None, task: str | None = None) -> Question:
+def question_of(
+    model: Model, text: str = TEXTS[0], pair: str | None = None, task: str | None = None
+) -> Question:
     (read,) = model.tokenizer.read([text], [pair])
     (observation,) = observe(model, [read])
     tasks = model.classifier.tasks
@@ -57,8 +59,13 @@ def test_a_weight_for_every_word(name: str, model: Model) -> None:
 @pytest.mark.parametrize("head", sorted(HEADS))
 def test_every_head_can_be_explained(name: str, head: str, tiny: pretrained.Pretrained) -> None:
     tasks = (SARCASM, STARS, MOOD) if head == "crosstalk" else (MOOD,)
-    for choices in ({}, {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.3], "fuse": True}}):
-        assert_sound(name, question_of(model_of(tiny, *tasks, head=head, **choices), TEXTS[2], task="mood"))
+    for choices in (
+        {},
+        {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.3], "fuse": True}},
+    ):
+        assert_sound(
+            name, question_of(model_of(tiny, *tasks, head=head, **choices), TEXTS[2], task="mood")
+        )
 
 
 @every_method
@@ -67,7 +74,14 @@ def test_pairs_and_numbers_can_be_explained(name: str, tiny: pretrained.Pretrain
     assert {word.is_pair for word in question.read.words} == {False, True}
     assert_sound(name, question)
     weights = METHODS[name]().weigh(question).weights
-    assert all(any(w for word, w in zip(question.read.words, weights, strict=True) if word.is_pair == is_pair) for is_pair in (False, True))
+    assert all(
+        any(
+            w
+            for word, w in zip(question.read.words, weights, strict=True)
+            if word.is_pair == is_pair
+        )
+        for is_pair in (False, True)
+    )
 
 
 @every_method
@@ -96,18 +110,26 @@ def test_weights_of_words_are_the_sums_of_their_pieces(name: str, dense: Model) 
     weights = METHODS[name]().weigh(question).weights
     if name == "standard":
         received = question.observation.layers[-1].weights.mean((0, 1))
-        assert weights == pytest.approx([float(received[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6)
+        assert weights == pytest.approx(
+            [float(received[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6
+        )
     assert 0 < sum(weights) < 1
 
 
-def test_a_head_of_first_pieces_is_explained_by_what_first_pieces_ask(tiny: pretrained.Pretrained) -> None:
+def test_a_head_of_first_pieces_is_explained_by_what_first_pieces_ask(
+    tiny: pretrained.Pretrained,
+) -> None:
     question = question_of(model_of(tiny, head="linear"))
     row = question.observation.layers[-1].weights.mean(0)[0]
     weights = METHODS["standard"]().weigh(question).weights
-    assert weights == pytest.approx([float(row[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6)
+    assert weights == pytest.approx(
+        [float(row[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6
+    )
     effective = question.observation.effective[-1].maps.abs().mean(0)[0]
     found = METHODS["effective"]().weigh(question).weights
-    assert found == pytest.approx([float(effective[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6)
+    assert found == pytest.approx(
+        [float(effective[list(word.pieces)].sum()) for word in question.read.words], abs=1e-6
+    )
 
 
 @pytest.mark.parametrize("head", ["mean", "linear", "bilstm"])
@@ -117,7 +139,9 @@ def test_integrated_gradients_are_complete(head: str, tiny: pretrained.Pretraine
     full, empty = question.scores([question.read.pieces, blanked(question)]).tolist()
     assert abs(full - empty) > 0.01
     assert weighed.error["answer_less_baseline"] == pytest.approx(full - empty, abs=1e-4)
-    assert sum(weighed.weights) == pytest.approx(full - empty + weighed.error["completeness_delta"], abs=1e-4)
+    assert sum(weighed.weights) == pytest.approx(
+        full - empty + weighed.error["completeness_delta"], abs=1e-4
+    )
     assert abs(weighed.error["completeness_delta"]) < 0.02 * abs(full - empty)
 
 
@@ -126,7 +150,9 @@ def test_fewer_steps_own_up_to_a_larger_error(dense: Model) -> None:
     rough, fine = (IntegratedGradients(n_steps=n).weigh(question) for n in (1, 48))
     assert abs(rough.error["completeness_delta"]) > 20 * abs(fine.error["completeness_delta"])
     missed = sum(rough.weights) - sum(fine.weights)
-    assert rough.error["completeness_delta"] - fine.error["completeness_delta"] == pytest.approx(missed, abs=1e-5)
+    assert rough.error["completeness_delta"] - fine.error["completeness_delta"] == pytest.approx(
+        missed, abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("head", ["mean", "linear", "crosstalk"])
@@ -136,13 +162,16 @@ def test_gradients_equal_captum(head: str, tiny: pretrained.Pretrained) -> None:
     hidden, layout = embedded(question, question.read.pieces)
     blank, _ = embedded(question, blanked(question))
 
-    def score(rows: torch.Tensor) -> torch.Tensor:  # captum wants (text, piece, width), one row for every step
+    # captum wants (text, piece, width), one row for every step
+    def score(rows: torch.Tensor) -> torch.Tensor:
         many = replace(layout, lengths=layout.lengths * len(rows))
         return question.score(model.classifier.from_layer(rows.flatten(0, 1), many, 0)["mood"])
 
     expected = {
-        "integrated_gradients": attr.IntegratedGradients(score, multiply_by_inputs=True).attribute(
-            hidden[None], baselines=blank[None], n_steps=32, method="gausslegendre"
+        "integrated_gradients": (
+            attr.IntegratedGradients(score, multiply_by_inputs=True).attribute(
+                hidden[None], baselines=blank[None], n_steps=32, method="gausslegendre"
+            )
         ),
         "gradient_input": attr.InputXGradient(score).attribute(hidden[None].requires_grad_()),
     }
@@ -162,12 +191,17 @@ def test_gradients_equal_finite_differences(tiny: pretrained.Pretrained) -> None
         step = torch.zeros_like(hidden)
         step[list(word.pieces)] = 1e-5 * hidden[list(word.pieces)]
         with torch.no_grad():
-            up, down = (question.score(model.classifier.from_layer(hidden + way, layout, 0)["mood"]) for way in (step, -step))
+            up, down = (
+                question.score(model.classifier.from_layer(hidden + way, layout, 0)["mood"])
+                for way in (step, -step)
+            )
         assert weight == pytest.approx(float(up - down) / 2e-5, abs=1e-5)
 
 
 def test_occlusion_equals_asking_again(tiny: pretrained.Pretrained) -> None:
-    """In log odds of what `predict` says; these words are words of the tokenizer, so that a text without one can be written down."""
+    """In log odds of what `predict` says; these words are words of the tokenizer, so that a text
+    without one can be written down.
+    """
     model = replace(model_of(tiny), calibration={"sentiment": Calibration(2.5, None, 9)})
     text = "the tea is not great"
     predictor = Predictor(model, device="cpu")
@@ -180,8 +214,13 @@ def test_occlusion_equals_asking_again(tiny: pretrained.Pretrained) -> None:
         return math.log(p / (1 - p))
 
     words = text.split()
-    expected = [log_odds(text) - log_odds(" ".join(words[:place] + words[place + 1 :])) for place in range(len(words))]
-    assert METHODS["occlusion"]().weigh(question_of(model, text)).weights == pytest.approx(expected, abs=1e-5)
+    expected = [
+        log_odds(text) - log_odds(" ".join(words[:place] + words[place + 1 :]))
+        for place in range(len(words))
+    ]
+    assert METHODS["occlusion"]().weigh(question_of(model, text)).weights == pytest.approx(
+        expected, abs=1e-5
+    )
 
 
 def test_value_norm_equals_the_vectors_moved(tiny: pretrained.Pretrained) -> None:
@@ -190,18 +229,34 @@ def test_value_norm_equals_the_vectors_moved(tiny: pretrained.Pretrained) -> Non
     question = question_of(model)
     view, attention = question.observation.layers[-1], model.classifier.encoder.attentions[-1]
     with torch.no_grad():
-        moved = (view.weights[0][:, :, None] * (view.value[0] @ attention.output.weight.T)).norm(dim=-1).mean(0)  # (key,)
+        # (key,)
+        moved = (
+            (view.weights[0][:, :, None] * (view.value[0] @ attention.output.weight.T))
+            .norm(dim=-1)
+            .mean(0)
+        )
     expected = [float(moved[list(word.pieces)].sum()) for word in question.read.words]
     assert METHODS["value_norm"]().weigh(question).weights == pytest.approx(expected, abs=1e-5)
 
 
-def view_of(weights: list[list[float]], origin: list[int], stayed: list[int], layer: int = 0) -> View:
+def view_of(
+    weights: list[list[float]], origin: list[int], stayed: list[int], layer: int = 0
+) -> View:
     nothing = torch.zeros(1, len(origin), 2)
-    return View(layer, (0,), torch.tensor([weights], dtype=torch.float32), nothing, nothing, torch.tensor(origin), torch.tensor(stayed))
+    return View(
+        layer,
+        (0,),
+        torch.tensor([weights], dtype=torch.float32),
+        nothing,
+        nothing,
+        torch.tensor(origin),
+        torch.tensor(stayed),
+    )
 
 
 def test_rollout_by_hand() -> None:
-    first = view_of([[0, 1, 0], [0, 0, 1], [1, 0, 0]], [0, 1, 2], [0, 2])  # what 1 gathers before it leaves is not in the state it left in
+    # what 1 gathers before it leaves is not in the state it left in
+    first = view_of([[0, 1, 0], [0, 0, 1], [1, 0, 0]], [0, 1, 2], [0, 2])
     second = view_of([[0, 1], [0, 1]], [0, 2], [0, 2], 1)
     rows = [[0.5, 0.5, 0], [0.5, 0, 0.5]]  # after the first layer, those of 0 and 2
     mixed = [[(a + b) / 2 for a, b in zip(*rows, strict=True)], rows[1]]
@@ -212,7 +267,9 @@ def test_rollout_by_hand() -> None:
 def test_rollout_of_a_fused_piece_is_the_mean_of_those_it_stands_for() -> None:
     first = view_of([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2], [0, -1])
     second = view_of([[0, 1], [0, 1]], [0, -1], [0, -1], 1)
-    np.testing.assert_allclose(rolled_out((first, second), 3, restore=False), [[0.5, 0.25, 0.25], [0, 0.5, 0.5]])
+    np.testing.assert_allclose(
+        rolled_out((first, second), 3, restore=False), [[0.5, 0.25, 0.25], [0, 0.5, 0.5]]
+    )
 
 
 def test_rows_of_a_rollout_add_up_to_one(model: Model) -> None:
@@ -230,13 +287,20 @@ def test_what_is_asked_follows_the_threshold(dense: Model) -> None:
     yes = float(replace(question, label=1).scores([question.read.pieces]).sigmoid())
     assert question.label == int(yes >= 0.5)
     threshold = (1 + yes) / 2 if question.label == 1 else yes / 2
-    assert question_of(replace(dense, calibration={"sentiment": Calibration(1.0, threshold, 9)})).label == 1 - question.label
+    assert (
+        question_of(replace(dense, calibration={"sentiment": Calibration(1.0, threshold, 9)})).label
+        == 1 - question.label
+    )
 
 
 def test_padding_is_the_baseline_of_words_alone(dense: Model) -> None:
     question = question_of(dense, "queueing", pair="tea")
     written, ids = question.read.written, blanked(question).ids
-    kept = [piece for piece, now, before in zip(written, ids, question.read.pieces.ids, strict=True) if now == before]
+    kept = [
+        piece
+        for piece, now, before in zip(written, ids, question.read.pieces.ids, strict=True)
+        if now == before
+    ]
     assert kept == ["[CLS]", "[SEP]", "[SEP]"]
     assert set(ids) - set(question.read.pieces.ids) == {dense.classifier.encoder.spec.padding_piece}
 

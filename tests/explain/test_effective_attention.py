@@ -1,4 +1,6 @@
-"""Effective attention equals its definition by singular vectors, on made heads of every kind and on the bundled encoder's own."""
+"""Effective attention equals its definition by singular vectors, on made heads of every kind and on
+the bundled encoder's own.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ N_EACH = 20
 
 
 def by_definition(weights: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-    """A − A N Nᵀ in float64, N all left singular vectors whose singular value is 0 beside the largest; and how many they are."""
+    """A − A N Nᵀ in float64, N all left singular vectors whose singular value is 0 beside the
+    largest; and how many they are.
+    """
     zero = max(value.shape[-2:]) * torch.finfo(value.dtype).eps
     maps, n_null = [], []
     for a, v in zip(weights.double(), value.double(), strict=True):
@@ -33,7 +37,12 @@ def by_definition(weights: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
 
 def random_sizes(generator: torch.Generator) -> tuple[int, int]:
     """Pieces 1 to 512 and head_width 1 to 128, small ones as often as large ones."""
-    n_keys, head_width = (torch.rand(2, generator=generator, dtype=torch.float64) * torch.tensor([9.0, 7.0])).exp2().int().tolist()
+    n_keys, head_width = (
+        (torch.rand(2, generator=generator, dtype=torch.float64) * torch.tensor([9.0, 7.0]))
+        .exp2()
+        .int()
+        .tolist()
+    )
     return n_keys, head_width
 
 
@@ -76,7 +85,8 @@ def zero(n_keys: int, head_width: int, generator: torch.Generator) -> Tensor:
 
 
 KINDS: dict[str, Callable[[int, int, torch.Generator], Tensor]] = {
-    made.__name__: made for made in (plain, deficient, ill_conditioned, uneven, twins, outlier, zero)
+    made.__name__: made
+    for made in (plain, deficient, ill_conditioned, uneven, twins, outlier, zero)
 }
 
 
@@ -87,7 +97,9 @@ def made_head(kind: str, seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor,
     scale = 10 ** (torch.rand(1, generator=generator).item() * 12 - 6)
     value = (KINDS[kind](n_keys, head_width, generator) * scale).to(dtype)[None]
     sharpness = torch.rand(1, generator=generator).item() * 5
-    weights = (torch.randn(1, n_keys, n_keys, generator=generator) * sharpness).softmax(-1).to(dtype)
+    weights = (
+        (torch.randn(1, n_keys, n_keys, generator=generator) * sharpness).softmax(-1).to(dtype)
+    )
     return weights, value, weights @ value
 
 
@@ -108,9 +120,14 @@ def test_is_the_part_that_reaches_the_output(kind: str) -> None:
     for seed in range(N_EACH):
         weights, value, mixed = made_head(kind, seed, torch.float64)
         maps = effective_attention(weights, value, mixed).maps
-        torch.testing.assert_close(maps @ value, mixed, atol=1e-8 * float(value.abs().max()), rtol=0)
-        # Each lost row is orthogonal to all columns of V, and each row that is left lies among them.
-        torch.testing.assert_close((weights - maps) @ maps.mT, torch.zeros_like(weights), atol=1e-7, rtol=0)
+        torch.testing.assert_close(
+            maps @ value, mixed, atol=1e-8 * float(value.abs().max()), rtol=0
+        )
+        # Each lost row is orthogonal to all columns of V, and each row that is left lies among
+        # them.
+        torch.testing.assert_close(
+            (weights - maps) @ maps.mT, torch.zeros_like(weights), atol=1e-7, rtol=0
+        )
         again = effective_attention(maps, value, maps @ value).maps
         torch.testing.assert_close(again, maps, atol=1e-7, rtol=0)
 
@@ -122,14 +139,18 @@ def test_what_follows_the_values_does_not_matter(n_keys: int, head_width: int) -
     value = torch.randn(3, n_keys, head_width, generator=generator, dtype=torch.float64)
     value[1, 3] = value[1, 5]
     weights = torch.randn(3, n_keys, n_keys, generator=generator, dtype=torch.float64).softmax(-1)
-    turned = value @ torch.randn(3, head_width, head_width, generator=generator, dtype=torch.float64)
+    turned = value @ torch.randn(
+        3, head_width, head_width, generator=generator, dtype=torch.float64
+    )
     before, after = (effective_attention(weights, v, weights @ v) for v in (value, turned))
     torch.testing.assert_close(before.maps, after.maps, atol=1e-9, rtol=0)
     assert before.n_null.tolist() == after.n_null.tolist()
 
 
 def test_twin_pieces_share_what_they_get() -> None:
-    """Fewer pieces than head_width, and all the same something is lost: which of two equal values a weight went to."""
+    """Fewer pieces than head_width, and all the same something is lost: which of two equal values a
+    weight went to.
+    """
     torch.manual_seed(0)
     value, weights = torch.randn(2, 5, 8), torch.rand(2, 5, 5).softmax(-1)
     value[0, 4] = value[0, 1]
@@ -167,7 +188,10 @@ def test_no_attention_head_and_no_text() -> None:
 @pytest.mark.parametrize("n_keys", [5, 20, 100])
 def test_of_first_pieces_alone(n_keys: int) -> None:
     weights, value, mixed = made(n_keys)
-    found, firsts = effective_attention(weights, value, mixed), effective_attention(weights[:, :1], value, mixed[:, :1])
+    found, firsts = (
+        effective_attention(weights, value, mixed),
+        effective_attention(weights[:, :1], value, mixed[:, :1]),
+    )
     torch.testing.assert_close(firsts.maps, found.maps[:, :1], atol=1e-6, rtol=0)
     assert firsts.n_null.tolist() == found.n_null.tolist()
 
@@ -182,7 +206,11 @@ def test_together_as_each_alone() -> None:
 
 def test_singular_vectors_are_for_bad_cases_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    monkeypatch.setattr(torch.linalg, "svd", lambda value, svd=torch.linalg.svd, **options: asked.append(value) or svd(value, **options))
+    monkeypatch.setattr(
+        torch.linalg,
+        "svd",
+        lambda value, svd=torch.linalg.svd, **options: asked.append(value) or svd(value, **options),
+    )
     for n_keys in (5, 20, 100):
         effective_attention(*made(n_keys))
     assert not asked
@@ -195,7 +223,11 @@ def test_singular_vectors_are_for_bad_cases_alone(monkeypatch: pytest.MonkeyPatc
 def test_a_failed_factor_is_never_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
     attended = made(40)
     expected = effective_attention(*attended)
-    monkeypatch.setattr(torch.linalg, "cholesky_ex", lambda gram: (torch.eye(16).double().expand_as(gram), torch.ones(len(gram))))
+    monkeypatch.setattr(
+        torch.linalg,
+        "cholesky_ex",
+        lambda gram: (torch.eye(16).double().expand_as(gram), torch.ones(len(gram))),
+    )
     found = effective_attention(*attended)
     torch.testing.assert_close(found.maps, expected.maps, atol=1e-6, rtol=0)
     assert found.n_null.tolist() == expected.n_null.tolist()
@@ -211,7 +243,10 @@ def test_wants_no_gradient() -> None:
 def test_on_cuda_as_on_cpu(kind: str) -> None:
     for seed in range(N_EACH):
         attended = made_head(kind, seed, torch.float32)
-        here, there = effective_attention(*attended), effective_attention(*(part.cuda() for part in attended))
+        here, there = (
+            effective_attention(*attended),
+            effective_attention(*(part.cuda() for part in attended)),
+        )
         torch.testing.assert_close(there.maps.cpu(), here.maps, atol=1e-6, rtol=0)
         assert there.n_null.tolist() == here.n_null.tolist()
 
@@ -221,7 +256,11 @@ def test_real_heads_equal_the_definition() -> None:
     assert {len(view.origin) <= 32 for view in views} == {True, False}
     assert len({len(view.origin) for view in views}) >= 5
     assert sum(len(view.weights) for view in views) >= 100
-    for view, found in zip(views, effective_attentions([(view.weights, view.value, view.mixed) for view in views]), strict=True):
+    for view, found in zip(
+        views,
+        effective_attentions([(view.weights, view.value, view.mixed) for view in views]),
+        strict=True,
+    ):
         maps, n_null = by_definition(view.weights, view.value)
         torch.testing.assert_close(found.maps.double(), maps, atol=1e-6, rtol=0)
         assert found.n_null.tolist() == n_null.tolist()
@@ -232,7 +271,9 @@ def test_pruned_texts_have_the_null_space_of_their_live_pieces() -> None:
     n_pieces = {len(view.origin) for view in views}
     for view in views[-2:]:  # the last layer's longest texts
         found = effective_attention(view.weights, view.value, view.mixed)
-        torch.testing.assert_close(found.maps.double(), by_definition(view.weights, view.value)[0], atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            found.maps.double(), by_definition(view.weights, view.value)[0], atol=1e-6, rtol=0
+        )
         assert found.n_null.tolist() == [max(len(view.origin) - 32, 0)] * len(view.heads)
     assert len(n_pieces) > 6
 
@@ -246,9 +287,14 @@ def made(n_keys: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def real_views(pruning: str = "none") -> list[View]:
-    """Texts of the built-in corpus in the bundled encoder, whose attention heads are 32 wide: shorter, a little longer, much longer."""
+    """Texts of the built-in corpus in the bundled encoder, whose attention heads are 32 wide:
+    shorter, a little longer, much longer.
+    """
     texts = [example.text for example in load("sampler")]
-    joined = [" ".join(texts[:1]).split(".")[0], *(" ".join(texts[:n_joined]) for n_joined in (1, 2, 3, 4))]
+    joined = [
+        " ".join(texts[:1]).split(".")[0],
+        *(" ".join(texts[:n_joined]) for n_joined in (1, 2, 3, 4)),
+    ]
     loaded = pretrained.load("minilm", pruning=pruning)
     scenes: list[Scene] = []
     with torch.inference_mode():

@@ -35,11 +35,17 @@ def test_the_answer_is_that_of_predict(model: Model, text: str) -> None:
     explanation = predictor.explain(text, **QUICK)
     (expected,) = predictor.predict([text])
     assert explanation.answers == expected.answers
-    assert explanation.answer.probability == pytest.approx(explanation.probabilities[str(explanation.answer.label)], abs=1e-6)
+    assert explanation.answer.probability == pytest.approx(
+        explanation.probabilities[str(explanation.answer.label)], abs=1e-6
+    )
     assert sum(explanation.probabilities.values()) == pytest.approx(1)
     assert len(explanation.layers) == 2
     for layer, maps in enumerate(explanation.layers):
-        assert maps.standard.shape == maps.effective.shape == (len(maps.heads), len(maps.origin), len(maps.origin))
+        assert (
+            maps.standard.shape
+            == maps.effective.shape
+            == (len(maps.heads), len(maps.origin), len(maps.origin))
+        )
         assert sum(place >= 0 for place in maps.origin) == len(explanation.trace.there(layer))
 
 
@@ -51,9 +57,14 @@ def test_all_methods_with_their_faithfulness(model: Model) -> None:
         assert (shading.method, shading.is_signed) == (name, METHODS[name].is_signed)
         assert len(shading.weights) == len(explanation.read.words)
         assert shading.faithfulness is not None
-        assert shading.faithfulness.deletion.values[0] == pytest.approx(explanation.answer.probability, abs=1e-5)
+        assert shading.faithfulness.deletion.values[0] == pytest.approx(
+            explanation.answer.probability, abs=1e-5
+        )
     content = json.loads(json.dumps(explanation.as_json(), allow_nan=False))
-    assert content["shadings"]["integrated_gradients"]["error"].keys() == {"completeness_delta", "answer_less_baseline"}
+    assert content["shadings"]["integrated_gradients"]["error"].keys() == {
+        "completeness_delta",
+        "answer_less_baseline",
+    }
     assert "layers" not in explanation.as_json(maps=False)
 
 
@@ -66,7 +77,9 @@ def test_chosen_methods_alone(dense: Model) -> None:
 
 
 def test_one_task_of_several_and_of_several_models(tiny: pretrained.Pretrained) -> None:
-    both = Predictor(model_of(tiny, SENTIMENT, STARS), model_of(tiny, SARCASM, head="linear"), device="cpu")
+    both = Predictor(
+        model_of(tiny, SENTIMENT, STARS), model_of(tiny, SARCASM, head="linear"), device="cpu"
+    )
     assert both.explain("the tea", **QUICK).task == "sentiment"
     explanation = both.explain("the tea", task="sarcasm", **QUICK)
     assert explanation.model == "tiny, linear"
@@ -82,7 +95,10 @@ def test_one_task_of_several_and_of_several_models(tiny: pretrained.Pretrained) 
 def test_a_pair_is_explained_as_one(dense: Model) -> None:
     explanation = Predictor(dense, device="cpu").explain("the tea", pair="is not bad", **QUICK)
     assert [word.is_pair for word in explanation.read.words] == [False, False, True, True, True]
-    assert explanation.answers == Predictor(dense, device="cpu").predict(["the tea"], pairs=["is not bad"])[0].answers
+    assert (
+        explanation.answers
+        == Predictor(dense, device="cpu").predict(["the tea"], pairs=["is not bad"])[0].answers
+    )
 
 
 def test_a_text_too_long_is_explained_as_it_was_read(dense: Model) -> None:
@@ -120,7 +136,10 @@ def test_planted_words_push_towards_their_labels(tiny: pretrained.Pretrained) ->
     found = pushes_of(planted(tiny), MANY, method="integrated_gradients", n_compared=3)
     towards = found.towards["sentiment"]
     assert (towards["positive"][0].word, towards["negative"][0].word) == ("love", "hate")
-    assert all(push.n == 5 and push.weight > push.half_width >= 0 for push in (towards["positive"][0], towards["negative"][0]))
+    assert all(
+        push.n == 5 and push.weight > push.half_width >= 0
+        for push in (towards["positive"][0], towards["negative"][0])
+    )
     assert (found.n_compared, found.n_texts, found.n_seen) == (3, 10, 10)
     assert any("Towards positive (sentiment) push love" in finding for finding in found.findings())
 
@@ -130,11 +149,16 @@ def test_every_label_of_three_and_a_number_have_their_words(tiny: pretrained.Pre
     found = pushes_of(model_of(tiny, mood), MANY, n_compared=0)
     assert list(found.towards["mood"]) == ["bad", "fair", "good"]
     found = pushes_of(stars, MANY, method="occlusion", n_compared=0)
-    assert (found.towards["stars"]["higher"][0].word, found.towards["stars"]["lower"][0].word) == ("love", "hate")
+    assert (found.towards["stars"]["higher"][0].word, found.towards["stars"]["lower"][0].word) == (
+        "love",
+        "hate",
+    )
 
 
 def test_a_text_has_one_say_about_a_word(tiny: pretrained.Pretrained) -> None:
-    found = pushes_of(planted(tiny), ["love " * 9 + "tea", *MANY[:3]], method="occlusion", n_compared=0)
+    found = pushes_of(
+        planted(tiny), ["love " * 9 + "tea", *MANY[:3]], method="occlusion", n_compared=0
+    )
     assert all(push.word != "love" for push in found.towards["sentiment"]["positive"])
     assert Counter(" ".join(MANY).split())["love"] == 5
 
@@ -146,11 +170,17 @@ def test_the_first_texts_are_weighed_and_this_is_said(tiny: pretrained.Pretraine
 
 
 def test_agreement_is_a_rank_correlation() -> None:
-    weighed = {"occlusion": np.array([1.0, -5.0, 0.5]), "gradient_input": np.array([2.0, -1.0, 0.1]), "standard": np.array([0.2, 0.9, 0.1])}
+    weighed = {
+        "occlusion": np.array([1.0, -5.0, 0.5]),
+        "gradient_input": np.array([2.0, -1.0, 0.1]),
+        "standard": np.array([0.2, 0.9, 0.1]),
+    }
     assert agreement(weighed, "occlusion", "gradient_input") == pytest.approx(1.0)
     assert agreement(weighed, "occlusion", "standard") == pytest.approx(1.0)  # by their sizes
     assert agreement(weighed, "gradient_input", "standard") == pytest.approx(0.5)
-    assert np.isnan(agreement({name: values[:2] for name, values in weighed.items()}, "occlusion", "standard"))
+    assert np.isnan(
+        agreement({name: values[:2] for name, values in weighed.items()}, "occlusion", "standard")
+    )
 
 
 def test_methods_agree_with_themselves(dense: Model) -> None:

@@ -44,11 +44,21 @@ def numbers_in(svg: bytes) -> list[float]:
 def test_everything_is_in_the_picture(pruned: Explanation) -> None:
     svg = rendered(plot.figure(pruned), "svg")
     found = texts_of(svg)
-    for shown in ("sarcasm: sarcastic, 87 % sure", "86.6 %", "integrated gradients", "standard", "effective", "layer 4, mean of 2"):
+    for shown in (
+        "sarcasm: sarcastic, 87 % sure",
+        "86.6 %",
+        "integrated gradients",
+        "standard",
+        "effective",
+        "layer 4, mean of 2",
+    ):
         assert shown in found
     assert found.count("queue") >= 2  # in the text and in what is seen of it
     assert "what each layer still sees" in found
-    assert numbers_in(rendered(plot.figure(pruned), "svg")) == pytest.approx(numbers_in(svg), abs=0.05)  # its layout is solved, not given
+    # its layout is solved, not given
+    assert numbers_in(rendered(plot.figure(pruned), "svg")) == pytest.approx(
+        numbers_in(svg), abs=0.05
+    )
 
 
 def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
@@ -65,7 +75,9 @@ def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
 def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
     """Math signs, line ends, letters the font lacks; warnings would be errors."""
     one = explained(tiny, "$x_1$\n\n😂𐎀 <b> & tea", pair="second\ttext")
-    number = explanation_of(one.read, one.layers, one.trace, answers={"intimacy": Answer(2.41, None)})
+    number = explanation_of(
+        one.read, one.layers, one.trace, answers={"intimacy": Answer(2.41, None)}
+    )
     found = written(plot.figure(number))
     assert "intimacy: 2.41" in found
     assert "▯" in found
@@ -75,10 +87,15 @@ def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
 def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read([TEXT * 3], ["a pair"])[0]
     placed = shaded_words.laid_out(read, width=3.0)
-    assert [part.number for part in placed if part.number is not None] == list(range(len(read.words)))
+    assert [part.number for part in placed if part.number is not None] == list(
+        range(len(read.words))
+    )
     assert "".join(part.written for part in placed) == TEXT * 3 + "a pair"
     assert all(part.x + part.width <= 3.0 for part in placed if part.written.strip())
-    assert all((a.line, a.x + a.width) <= (b.line, b.x + 1e-9) or a.line < b.line for a, b in pairwise(placed))
+    assert all(
+        (a.line, a.x + a.width) <= (b.line, b.x + 1e-9) or a.line < b.line
+        for a, b in pairwise(placed)
+    )
 
 
 def test_what_was_not_read_is_counted(tiny: Pretrained) -> None:
@@ -111,7 +128,9 @@ def test_a_trace_shows_first_middle_and_last_layer(pruned: Explanation) -> None:
         trace_plot.figure(Trace((), (), ()))
 
 
-@pytest.mark.parametrize(("n_names", "n_bands"), [(1, 1), (N_ABREAST, 1), (N_ABREAST + 1, 2), (4 * N_ABREAST + 1, 1)])
+@pytest.mark.parametrize(
+    ("n_names", "n_bands"), [(1, 1), (N_ABREAST, 1), (N_ABREAST + 1, 2), (4 * N_ABREAST + 1, 1)]
+)
 def test_bands_hold_every_name(n_names: int, n_bands: int) -> None:
     axes = draw_bands([[1.0] * n_names] * 2, [f"w{n}" for n in range(n_names)], Figure())
     assert len(axes) == n_bands

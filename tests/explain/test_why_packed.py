@@ -49,11 +49,14 @@ def test_factors_come_back() -> None:
 
 
 def test_both_maps_of_a_model_come_back(tiny: Pretrained) -> None:
-    for layer in explained(tiny).layers:  # more pieces than an attention head is wide, by far: factors
+    # more pieces than an attention head is wide, by far: factors
+    for layer in explained(tiny).layers:
         assert all(layer.n_null)
         for place, both in enumerate(packed_heads(layer, 255)):
             for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
-                np.testing.assert_allclose(unpacked(both[kind]), maps[place].numpy(), rtol=0, atol=both[kind].error * 1.001)
+                np.testing.assert_allclose(
+                    unpacked(both[kind]), maps[place].numpy(), rtol=0, atol=both[kind].error * 1.001
+                )
                 assert both[kind].error < 0.02
 
 
@@ -71,7 +74,9 @@ def test_fewer_levels_where_more_do_not_fit() -> None:
     assert levels_within(maps, 1) == 15
 
 
-def test_a_long_text_makes_a_page_of_less_than_10_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_text_makes_a_page_of_less_than_10_megabytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A sixth of 6 × 12 attention heads and 512 pieces has a sixth of the room."""
     monkeypatch.setattr(facts, "BUDGET", facts.BUDGET // 6)
     page = why_html(long_explanation(n_pieces=512, n_layers=1, n_heads=12))

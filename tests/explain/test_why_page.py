@@ -19,7 +19,10 @@ from litotes.explain.explanation import Explanation
 from litotes.explain.page.page import why_html
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
-NASTY = "</script><script>alert(1)</script> <img src=x onerror=alert(2)> \u202elive\u202c & \x07 tea 😂 مرحبا"
+NASTY = (
+    "</script><script>alert(1)</script> <img src=x onerror=alert(2)> \u202elive\u202c & \x07 tea 😂"
+    " مرحبا"
+)
 
 
 class Reader(HTMLParser):
@@ -66,7 +69,9 @@ def explanation(tiny: Pretrained) -> Explanation:
 
 @pytest.mark.parametrize("choices", [{}, PRUNED])
 @pytest.mark.parametrize("pair", [None, "a  pair\nof lines"])
-def test_well_formed_and_nothing_from_outside(tiny: Pretrained, choices: dict[str, object], pair: str | None) -> None:
+def test_well_formed_and_nothing_from_outside(
+    tiny: Pretrained, choices: dict[str, object], pair: str | None
+) -> None:
     reader = read_page(why_html(explained(tiny, pair=pair, **choices)))
     for _, attributes in reader.elements:
         assert not attributes.keys() & {"src", "href", "style", "srcset", "action"}
@@ -79,13 +84,21 @@ def test_well_formed_and_nothing_from_outside(tiny: Pretrained, choices: dict[st
 
 def test_policy_allows_its_own_script_and_style_alone(explanation: Explanation) -> None:
     reader = read_page(why_html(explanation))
-    policy = next(a["content"] or "" for _, a in reader.elements if a.get("http-equiv") == "Content-Security-Policy")
+    policy = next(
+        a["content"] or ""
+        for _, a in reader.elements
+        if a.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy.startswith("default-src 'none';")
     assert "unsafe" not in policy
     for kind in ("script", "style"):
         digest = b64encode(sha256(reader.contents[kind].encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in policy
-    run = [a for tag, a in reader.elements if tag == "script" and a.get("type") not in ("application/json", "text/plain")]
+    run = [
+        a
+        for tag, a in reader.elements
+        if tag == "script" and a.get("type") not in ("application/json", "text/plain")
+    ]
     assert len(run) == 1
 
 
@@ -123,8 +136,14 @@ def test_the_grid_says_where_each_word_left(tiny: Pretrained) -> None:
     explanation = explained(tiny, **PRUNED)
     assert any(left is not None for left in explanation.left_at_layer)
     page = why_html(explanation)
-    rows = re.findall(r'<tr><th scope="row" dir="auto">([^<]*)</th>((?:<td class="\w+">.</td>)+)<td>(\d*)</td></tr>', page)
-    assert [row[2] for row in rows] == ["" if left is None else str(left + 1) for left in explanation.left_at_layer]
+    rows = re.findall(
+        r'<tr><th scope="row" dir="auto">([^<]*)</th>((?:<td'
+        r' class="\w+">.</td>)+)<td>(\d*)</td></tr>',
+        page,
+    )
+    assert [row[2] for row in rows] == [
+        "" if left is None else str(left + 1) for left in explanation.left_at_layer
+    ]
     for (_, cells, _), word in zip(rows, explanation.read.words, strict=True):
         signs = re.findall(r">(.)</td>", cells)
         lefts = [explanation.trace.left_after[piece] for piece in word.pieces]
@@ -134,7 +153,9 @@ def test_the_grid_says_where_each_word_left(tiny: Pretrained) -> None:
 
 def test_a_regression_shows_its_number(explanation: Explanation) -> None:
     answers = {"intimacy": Answer(2.41, None)}
-    number = explanation_of(explanation.read, explanation.layers, explanation.trace, answers=answers)
+    number = explanation_of(
+        explanation.read, explanation.layers, explanation.trace, answers=answers
+    )
     said = read_page(why_html(number)).said
     assert "2.41" in said
     assert "answered with a number" in said
@@ -162,7 +183,9 @@ def test_a_label_that_a_threshold_chose_is_told(explanation: Explanation) -> Non
 
 
 def test_untested_methods_are_shown_as_such(explanation: Explanation) -> None:
-    shadings = {name: replace(shading, faithfulness=None) for name, shading in explanation.shadings.items()}
+    shadings = {
+        name: replace(shading, faithfulness=None) for name, shading in explanation.shadings.items()
+    }
     assert "was not tested on this text" in why_html(replace(explanation, shadings=shadings))
     one = shadings | {"rollout": explanation.shadings["rollout"]}
     said = read_page(why_html(replace(explanation, shadings=one))).said

@@ -23,12 +23,15 @@ from litotes.model.checkpoint import Model
 STARS = Task("stars", ())
 WORDS = ("the", "tea", "and", "a", "queue", "is", "it", "not", "great", "bad")
 TRUE = ("integrated_gradients", "occlusion")
-"""Methods that must find a planted word; gradients alone need not, for a norm hides the length of what it is given."""
+"""Methods that must find a planted word; gradients alone need not, for a norm hides the length of
+what it is given.
+"""
 PLANTED = {"love": 3.0, "hate": -2.0}
 
 
 def planted(tiny: pretrained.Pretrained, *tasks: Task) -> Model:
-    """A model of which everything is known: blocks pass on what they get, and all pieces but `love` and `hate` are alike.
+    """A model of which everything is known: blocks pass on what they get, and all pieces but `love`
+    and `hate` are alike.
 
     Every piece is n, those two n ± s, normed; the head reads s off their mean.
     """
@@ -61,18 +64,32 @@ def orders_of(question: Question) -> dict[str, tuple[int, ...]]:
     """The planted word first, in the middle, and last."""
     (known,) = [place for place, word in enumerate(question.read.words) if word.written in PLANTED]
     others = [place for place in range(len(question.read.words)) if place != known]
-    return {"first": (known, *others), "middle": (*others[:4], known, *others[4:]), "last": (*others, known)}
+    return {
+        "first": (known, *others),
+        "middle": (*others[:4], known, *others[4:]),
+        "last": (*others, known),
+    }
 
 
 def test_whoever_puts_the_planted_word_first_wins(tiny: pretrained.Pretrained) -> None:
     question = question_of(planted(tiny), text_of("love", 4))
     assert question.label == 1
     found = faithfulness(question, orders_of(question))
-    assert found["first"].comprehensiveness > found["middle"].comprehensiveness > found["last"].comprehensiveness
-    assert found["first"].sufficiency_loss < found["middle"].sufficiency_loss < found["last"].sufficiency_loss
+    assert (
+        found["first"].comprehensiveness
+        > found["middle"].comprehensiveness
+        > found["last"].comprehensiveness
+    )
+    assert (
+        found["first"].sufficiency_loss
+        < found["middle"].sufficiency_loss
+        < found["last"].sufficiency_loss
+    )
     assert found["first"].deletion.values[0] > 0.5
-    assert found["first"].deletion.values[1:] == pytest.approx([0.5] * 7)  # nothing that speaks is left
-    assert found["last"].deletion.values[:-1] == tuple(sorted(found["last"].deletion.values[:-1]))  # ever more of it is `love`
+    # nothing that speaks is left
+    assert found["first"].deletion.values[1:] == pytest.approx([0.5] * 7)
+    # ever more of it is `love`
+    assert found["last"].deletion.values[:-1] == tuple(sorted(found["last"].deletion.values[:-1]))
 
 
 def test_both_curves_begin_and_end_alike(tiny: pretrained.Pretrained) -> None:
@@ -110,8 +127,13 @@ def test_what_speaks_against_the_answer_comes_last(name: str, tiny: pretrained.P
 def test_few_words_are_enough(n: int, dense: Model) -> None:
     question = question_of(dense, " ".join(["tea", "is", "bad"][:n]))
     (found,) = faithfulness(question, {"any": tuple(range(n))}).values()
-    assert all(math.isfinite(value) for value in (*found.deletion.values, *found.sufficiency.values))
-    assert [n_words(share, n) for share in SHARES] == [0, *[math.ceil(share * n) for share in SHARES[1:]]]
+    assert all(
+        math.isfinite(value) for value in (*found.deletion.values, *found.sufficiency.values)
+    )
+    assert [n_words(share, n) for share in SHARES] == [
+        0,
+        *[math.ceil(share * n) for share in SHARES[1:]],
+    ]
     assert n_words(0.05, n) == 1
 
 
@@ -126,7 +148,11 @@ def test_words_really_leave_and_special_pieces_stay(dense: Model) -> None:
     left = question.without([0, 3])
     assert [written[piece] for piece in left.ids] == ["[CLS]", "is", "bad", "[SEP]", "tea", "[SEP]"]
     assert left.segments == [0, 0, 0, 0, 1, 1]
-    assert [written[piece] for piece in question.without(range(5)).ids] == ["[CLS]", "[SEP]", "[SEP]"]
+    assert [written[piece] for piece in question.without(range(5)).ids] == [
+        "[CLS]",
+        "[SEP]",
+        "[SEP]",
+    ]
 
 
 def test_values_are_the_probabilities_of_the_answer_first_given(dense: Model) -> None:
@@ -134,7 +160,9 @@ def test_values_are_the_probabilities_of_the_answer_first_given(dense: Model) ->
     (found,) = faithfulness(question, {"any": (3, 0, 1, 2, 4)}).values()
     (read,) = dense.tokenizer.read(["the tea is great"])
     logits = observe(dense, [read])[0].logits["sentiment"]
-    assert found.deletion.values[1] == pytest.approx(float(logits.softmax(-1)[question.label]), abs=1e-6)
+    assert found.deletion.values[1] == pytest.approx(
+        float(logits.softmax(-1)[question.label]), abs=1e-6
+    )
 
 
 def test_a_regression_is_told_in_its_own_unit(tiny: pretrained.Pretrained) -> None:
@@ -148,7 +176,9 @@ def test_a_regression_is_told_in_its_own_unit(tiny: pretrained.Pretrained) -> No
 def test_the_same_text_is_asked_once(dense: Model, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     scores = Question.scores
-    monkeypatch.setattr(Question, "scores", lambda self, texts: (asked.append(len(texts)), scores(self, texts))[1])
+    monkeypatch.setattr(
+        Question, "scores", lambda self, texts: (asked.append(len(texts)), scores(self, texts))[1]
+    )
     question = question_of(dense, "the tea is not great and it is a queue")
     faithfulness(question, {"one": tuple(range(10)), "two": tuple(range(10))})
     assert asked == [2 * (len({n_words(share, 10) for share in SHARES}) - 1)]
@@ -166,21 +196,33 @@ MANY = [text_of(("love", "hate")[place % 2], place) for place in range(10)]
 
 def test_true_words_beat_random_ones_over_a_corpus(tiny: pretrained.Pretrained) -> None:
     ranking = ranking_of(planted(tiny), MANY)
-    first, places = ranking.methods[0], {one.method: place for place, one in enumerate(ranking.methods)}
+    first, places = (
+        ranking.methods[0],
+        {one.method: place for place, one in enumerate(ranking.methods)},
+    )
     assert first.is_signed
     assert first.over_random.low is not None
     assert first.over_random.low > 0.02
     assert max(places[name] for name in TRUE) == 1
     for one in ranking.methods:
-        assert one.lead.value == pytest.approx(one.comprehensiveness.value - one.sufficiency_loss.value)
+        assert one.lead.value == pytest.approx(
+            one.comprehensiveness.value - one.sufficiency_loss.value
+        )
         assert one.behind_best.value == pytest.approx(first.lead.value - one.lead.value)
-    assert [one.lead.value for one in ranking.methods] == sorted((one.lead.value for one in ranking.methods), reverse=True)
+    assert [one.lead.value for one in ranking.methods] == sorted(
+        (one.lead.value for one in ranking.methods), reverse=True
+    )
     said = ranking.findings()
     assert said[0].startswith(f"{first.method} deserves most belief (sentiment, 10 texts)")
-    assert any(finding.startswith("Not told apart from random words") and "standard" in finding for finding in said)
+    assert any(
+        finding.startswith("Not told apart from random words") and "standard" in finding
+        for finding in said
+    )
 
 
-def test_methods_that_put_the_best_words_last_are_found_out(tiny: pretrained.Pretrained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_methods_that_put_the_best_words_last_are_found_out(
+    tiny: pretrained.Pretrained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weigh = METHODS["occlusion"].weigh
 
     class Upside(METHODS["occlusion"]):  # type: ignore[misc]
@@ -203,7 +245,9 @@ def test_the_first_texts_are_measured_and_this_is_said(tiny: pretrained.Pretrain
     few = ranking_of(planted(tiny), MANY[: FEWEST - 1], methods=("gradient_input",))
     assert few.methods[0].lead.low is None
     assert "too few" in few.findings()[0]
-    assert ranking_of(planted(tiny), [], methods=()).findings() == ("No text had a word: there was nothing to take away.",)
+    assert ranking_of(planted(tiny), [], methods=()).findings() == (
+        "No text had a word: there was nothing to take away.",
+    )
 
 
 def test_a_wrong_method_or_task_is_told(dense: Model) -> None:
@@ -225,7 +269,9 @@ def test_words_close_up_in_packed_batches_as_if_written_so(dense: Model) -> None
     question = question_of(dense, "the tea is not great and it is a queue")
     variants = [question.without([word]) for word in range(10)]
     together = question.scores(variants)
-    torch.testing.assert_close(together, torch.cat([question.scores([one]) for one in variants]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(
+        together, torch.cat([question.scores([one]) for one in variants]), atol=1e-6, rtol=0
+    )
 
 
 def test_a_number_is_judged_by_how_far_it_moves(tiny: pretrained.Pretrained) -> None:
@@ -239,6 +285,8 @@ def test_a_number_is_judged_by_how_far_it_moves(tiny: pretrained.Pretrained) -> 
                 parameter.mul_(-1 if sign < 0 else 1)
         question = Question.about(model, observe(model, [read])[0], model.classifier.tasks["stars"])
         weighed = METHODS["gradient_input"]().weigh(question)
-        found[sign] = faithfulness(question, {"gradient_input": order_of(question, weighed)})["gradient_input"]
+        found[sign] = faithfulness(question, {"gradient_input": order_of(question, weighed)})[
+            "gradient_input"
+        ]
     assert found[1].comprehensiveness == pytest.approx(found[-1].comprehensiveness, abs=1e-5)
     assert found[1].comprehensiveness > 0

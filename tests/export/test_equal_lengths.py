@@ -1,4 +1,6 @@
-"""A text alone = the text in any group of texts of its length: to 1e-5 in float32, to the last bit in int8."""
+"""A text alone = the text in any group of texts of its length: to 1e-5 in float32, to the last bit
+in int8.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,22 @@ from litotes.text.tokenizer import Pieces
 SEEN = [text_of(length) for length in (3, 9, 40, 70)]
 """What int8 looks at."""
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
-    **{f"{head}, {pruning}": (head, PRUNED[pruning]) for head in HEADS for pruning in ("none", "fused and restored")},
+    **{
+        f"{head}, {pruning}": (head, PRUNED[pruning])
+        for head in HEADS
+        for pruning in ("none", "fused and restored")
+    },
     **{pruning: ("linear", options) for pruning, options in PRUNED.items()},
-    **{f"{family}, pruned": ("linear", {"family": family, **kind, **PRUNED["value"]}) for family, kind in KINDS.items()},
+    **{
+        f"{family}, pruned": ("linear", {"family": family, **kind, **PRUNED["value"]})
+        for family, kind in KINDS.items()
+    },
     "mpnet": ("mean", {"family": "mpnet", **KINDS["mpnet"]}),
     **{
-        f"{name} {number}": ("mean", {"weighting": name, "weighting_options": options, **PRUNED["few"]})
+        f"{name} {number}": (
+            "mean",
+            {"weighting": name, "weighting_options": options, **PRUNED["few"]},
+        )
         for name, several in WEIGHTED.items()
         for number, options in enumerate(several)
     },
@@ -37,13 +49,18 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
 
 def group_of(length: int, n: int, seed: int = 0) -> list[Pieces]:
     ids = np.random.default_rng((seed, length)).integers(0, N_PIECES, (n, length)).tolist()
-    return [Pieces(row, [int(place > length // 2) for place in range(length)], False) for row in ids]
+    return [
+        Pieces(row, [int(place > length // 2) for place in range(length)], False) for row in ids
+    ]
 
 
 def difference(session: OnnxSession, group: list[Pieces]) -> float:
     together = session.logits(group)
     alone = [session.logits([text]) for text in group]
-    return max(float(np.abs(together[task] - np.concatenate([one[task] for one in alone])).max()) for task in session.tasks)
+    return max(
+        float(np.abs(together[task] - np.concatenate([one[task] for one in alone])).max())
+        for task in session.tasks
+    )
 
 
 @pytest.mark.parametrize("case", sorted(CASES))
@@ -66,9 +83,13 @@ def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[OnnxSession, OnnxS
     return session_of(model, folder), session_of(model, folder, precision="int8", texts=SEEN)
 
 
-@given(length=st.integers(1, 90), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), data=st.data())
+@given(
+    length=st.integers(1, 90), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), data=st.data()
+)
 @settings(max_examples=60, deadline=None)
-def test_neighbours_do_not_matter(pruned: tuple[OnnxSession, OnnxSession], length: int, n: int, seed: int, data: st.DataObject) -> None:
+def test_neighbours_do_not_matter(
+    pruned: tuple[OnnxSession, OnnxSession], length: int, n: int, seed: int, data: st.DataObject
+) -> None:
     """Whoever they are, how many they are and in which order they stand."""
     exact, small = pruned
     group = group_of(length, n, seed)
@@ -85,8 +106,16 @@ def test_rows_of_entmax_that_are_settled_do_not_wait_for_others(alpha: float) ->
     """Neighbours that need more rounds, or fewer, change not one bit."""
     graph = Graph()
     graph.inputs = [Value("affinity", np.float32, ("text", 4, "query", "key"))]
-    graph.outputs = [Value(entmax(graph, Entmax(4, alpha=alpha), "affinity"), np.float32, ("text", 4, "query", "key"))]
-    session = onnxruntime.InferenceSession(model_bytes(graph, {}), providers=["CPUExecutionProvider"])
+    graph.outputs = [
+        Value(
+            entmax(graph, Entmax(4, alpha=alpha), "affinity"),
+            np.float32,
+            ("text", 4, "query", "key"),
+        )
+    ]
+    session = onnxruntime.InferenceSession(
+        model_bytes(graph, {}), providers=["CPUExecutionProvider"]
+    )
     sizes = np.array([0, 1e-3, 0.1, 1, 10, 100])[:, None, None, None]
     affinity = (np.random.default_rng(0).standard_normal((6, 4, 16, 16)) * sizes).astype(np.float32)
     (together,) = session.run(None, {"affinity": affinity})

@@ -1,4 +1,6 @@
-"""Exports measured against torch, predictors that choose their runtime, and what is said when it cannot be."""
+"""Exports measured against torch, predictors that choose their runtime, and what is said when it
+cannot be.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,13 @@ from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
-TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300, "It is not bad"]
+TEXTS = [
+    "The tea is great.",
+    "Hate it, hate it, hate it: the queue! " * 2,
+    "ok",
+    "x " * 300,
+    "It is not bad",
+]
 
 
 @pytest.fixture
@@ -74,7 +82,9 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
-    assert predictor.chosen_runtime([folder, folder / "none"], "cpu", None)[1][0].startswith("Run by torch")
+    assert predictor.chosen_runtime([folder, folder / "none"], "cpu", None)[1][0].startswith(
+        "Run by torch"
+    )
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
     monkeypatch.setattr(predictor, "is_installed", lambda: False)
@@ -90,11 +100,16 @@ def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> 
         Predictor.load(folder, device="cpu")
 
 
-def test_more_changed_labels_than_allowed_leave_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_changed_labels_than_allowed_leave_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measured = exporting._losses
 
     def one_changed(*arguments: object) -> list[exporting.ExportLoss]:
-        return [exporting.ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in measured(*arguments)]  # type: ignore[arg-type]
+        return [
+            exporting.ExportLoss(loss.task, loss.n, 1, 0.5, None, None)
+            for loss in measured(*arguments)
+        ]  # type: ignore[arg-type]
 
     monkeypatch.setattr(exporting, "_losses", one_changed)
     with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
@@ -108,12 +123,17 @@ def test_losses_count_what_changed() -> None:
     from litotes.model.calibration import Calibration
 
     task = Task("sarcasm", ("no", "yes"))
-    ours, theirs = np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]), np.array([[1.0, 0], [1, 0], [2, 0], [0, 2]])
+    ours, theirs = (
+        np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]),
+        np.array([[1.0, 0], [1, 0], [2, 0], [0, 2]]),
+    )
     loss = exporting._loss(task, Calibration(), ours, theirs, ["no", "yes", None, "yes"])
     assert (loss.n, loss.n_changed, loss.changed) == (4, 1, 0.25)
     assert loss.largest_difference == pytest.approx(1 / (1 + np.exp(-1)) - 1 / (1 + np.exp(1)))
     assert (loss.macro_f1, loss.macro_f1_exported) == (1.0, pytest.approx(2 / 3))
-    number = exporting._loss(Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4)
+    number = exporting._loss(
+        Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4
+    )
     assert (number.n_changed, number.largest_difference) == (1, 1.0)
     with pytest.raises(UserError, match="no numbers"):
         exporting._loss(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
@@ -125,19 +145,40 @@ def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
     (folder / "litotes.json").write_text(json.dumps(description))
     with pytest.raises(UserError, match=r"nowhere.*--data SOURCE"):
         export_models(folder)
-    assert export_models(folder, source="sampler", n_texts=20)[0].measured_on == "the test split of sampler"
+    assert (
+        export_models(folder, source="sampler", n_texts=20)[0].measured_on
+        == "the test split of sampler"
+    )
 
 
-def test_the_command_and_a_start_without_torch(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_and_a_start_without_torch(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["export", "--model", str(folder), "--texts", "20"]) == 0
     assert "labels changed" in capsys.readouterr().out
-    assert main(["evaluate", "--model", str(folder), "--data", "sampler", "--runtime", "onnx", "--json", "--device", "cpu"]) == 0
+    assert (
+        main(
+            [
+                "evaluate",
+                "--model",
+                str(folder),
+                "--data",
+                "sampler",
+                "--runtime",
+                "onnx",
+                "--json",
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
     capsys.readouterr()
     assert main(["export", "--model", str(folder), "--out", str(folder)]) == 2
     assert "is not empty" in capsys.readouterr().err
     program = (
-        "import sys; from litotes.cli.main import main; "
-        f"main(['predict', 'ok', '--model', {str(folder)!r}, '--runtime', 'onnx', '--verbose']); sys.exit('torch' in sys.modules)"
+        "import sys; from litotes.cli.main import main; main(['predict', 'ok', '--model',"
+        f" {str(folder)!r}, '--runtime', 'onnx', '--verbose']); sys.exit('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -166,4 +207,5 @@ def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
     prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
     assert {example.text for example in seen} == {example.text for example in prepared.train}
     assert not {example.text for example in measured} & {example.text for example in prepared.train}
-    assert [example.text for example in seen] != [example.text for example in prepared.train]  # an order drawn at random
+    # an order drawn at random
+    assert [example.text for example in seen] != [example.text for example in prepared.train]

@@ -23,7 +23,9 @@ TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
 def run(graph: Graph, **feeds: np.ndarray) -> list[np.ndarray]:
     import onnxruntime
 
-    session = onnxruntime.InferenceSession(model_bytes(graph, {}), providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(
+        model_bytes(graph, {}), providers=["CPUExecutionProvider"]
+    )
     return session.run(None, feeds)
 
 
@@ -50,7 +52,9 @@ def layer_of(weight: np.ndarray) -> nn.Linear:
 @pytest.mark.parametrize("n_rows", [1, 2, 7, 64])
 @pytest.mark.parametrize("sign", [1, -1])
 def test_nothing_is_cut_off_in_16_bits(n_rows: int, sign: int) -> None:
-    """All inputs at the top of their range and all weights as large as they get: whole numbers, so every processor must be exact."""
+    """All inputs at the top of their range and all weights as large as they get: whole numbers, so
+    every processor must be exact.
+    """
     weight = np.full((8, 64), sign, dtype=np.float32)
     weight[::2, 1::2] = 0  # a large weight beside a small one gets all the steps
     rows = np.full((n_rows, 64), 255.0, dtype=np.float32)
@@ -65,7 +69,9 @@ def test_neighbours_never_sum_to_more_than_16_bits_hold() -> None:
     for width in (64, 33):
         for _ in range(20):
             layer = layer_of(generator.standard_normal((5, width)).astype(np.float32))
-            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).one("rows", layer)
+            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).one(
+                "rows", layer
+            )
     weights = [array.astype(int) for array in graph.constants.values() if array.dtype == np.int8]
     assert len(weights) == 40
     for weight in weights:  # (input, output)
@@ -85,7 +91,9 @@ def test_channels_that_stand_out_do_not_take_all_steps() -> None:
     rows[3, 7] = 100.0
     exact = rows @ layer.weight.detach().numpy().T
     known = inputs_of(rows)
-    alike = Inputs(*(np.full(128, value, dtype=np.float32) for value in (rows.min(), rows.max(), 0)))
+    alike = Inputs(
+        *(np.full(128, value, dtype=np.float32) for value in (rows.min(), rows.max(), 0))
+    )
     plain, helped = (np.abs(product(layer, rows, seen) - exact).mean() for seen in (alike, known))
     assert helped < plain / 4
 
@@ -93,11 +101,14 @@ def test_channels_that_stand_out_do_not_take_all_steps() -> None:
 def test_the_mean_error_of_rounding_is_in_the_offset() -> None:
     generator = np.random.default_rng(2)
     layer = layer_of(generator.standard_normal((64, 32)).astype(np.float32))
-    rows = (generator.standard_normal((200, 32)) * 0.05 + 3).astype(np.float32)  # nearly all of it is its mean
+    # nearly all of it is its mean
+    rows = (generator.standard_normal((200, 32)) * 0.05 + 3).astype(np.float32)
     exact = rows @ layer.weight.detach().numpy().T
     known = inputs_of(rows)
     without = replace(known, mean=np.zeros(32, dtype=np.float32))
-    plain, helped = (np.abs((product(layer, rows, seen) - exact).mean(0)).mean() for seen in (without, known))
+    plain, helped = (
+        np.abs((product(layer, rows, seen) - exact).mean(0)).mean() for seen in (without, known)
+    )
     assert helped < plain / 3
 
 
@@ -111,7 +122,9 @@ def test_inputs_beyond_those_seen_are_cut_off_and_do_not_wrap() -> None:
 
 
 def test_steps_reach_as_far_as_makes_the_error_smallest() -> None:
-    """A row far beyond all others is cut off where that costs less than coarse steps for the rest, and not where all are alike."""
+    """A row far beyond all others is cut off where that costs less than coarse steps for the rest,
+    and not where all are alike.
+    """
     generator = np.random.default_rng(3)
     layer = layer_of(generator.standard_normal((16, 64)).astype(np.float32))
     rows = generator.standard_normal((4000, 64)).astype(np.float32)
@@ -131,8 +144,14 @@ def test_inputs_of_layers_are_seen_and_nobody_is_left_looking() -> None:
     classifier = model_of(encoder_of(), head="crosstalk").classifier
     encoder = classifier.encoder
     known = inputs_of_layers(classifier, TEXTS)
-    assert {layer for layer in encoder.modules() if isinstance(layer, nn.Linear)} | {classifier.heads.filters} <= set(known)
-    assert all(len(values) == layer.in_features for layer, inputs in known.items() for values in (inputs.smallest, inputs.largest))
+    assert {layer for layer in encoder.modules() if isinstance(layer, nn.Linear)} | {
+        classifier.heads.filters
+    } <= set(known)
+    assert all(
+        len(values) == layer.in_features
+        for layer, inputs in known.items()
+        for values in (inputs.smallest, inputs.largest)
+    )
     assert not any(module._forward_pre_hooks for module in classifier.modules())
     with torch.no_grad():
         embedded = torch.cat([encoder.embeddings(pack([text])) for text in TEXTS])
@@ -146,7 +165,11 @@ def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:
     model = model_of(encoder_of(pruning="learned"), head="crosstalk")
     exact = session_of(model, tmp_path)
     small = session_of(model, tmp_path, precision="int8", texts=TEXTS)
-    differences = [np.abs(exact.logits([text])[task] - values).max() for text in TEXTS for task, values in small.logits([text]).items()]
+    differences = [
+        np.abs(exact.logits([text])[task] - values).max()
+        for text in TEXTS
+        for task, values in small.logits([text]).items()
+    ]
     assert 0 < np.mean(differences) < 0.1
 
 
@@ -155,13 +178,19 @@ def test_minilm_is_a_quarter_of_its_size_and_says_the_same(tmp_path: Path) -> No
     torch.manual_seed(0)
     model = model_of(loaded.encoder, SENTIMENT)
     torch.nn.init.normal_(model.classifier.heads["sentiment"].output.weight, std=0.5)
-    sentences = ("Lovely.", "Another delay, how lovely of them to tell us!", "The queue was long and the tea was cold. " * 9)
+    sentences = (
+        "Lovely.",
+        "Another delay, how lovely of them to tell us!",
+        "The queue was long and the tea was cold. " * 9,
+    )
     texts = loaded.tokenizer.encode(sentences)
     exact = session_of(model, tmp_path)
     whole_size = (tmp_path / "model.onnx").stat().st_size
     small = session_of(model, tmp_path, precision="int8", texts=texts)
     assert (tmp_path / "model.onnx").stat().st_size < 0.27 * whole_size
     for text in texts:
-        ours, theirs = (torch.from_numpy(session.logits([text])["sentiment"][0]) for session in (small, exact))
+        ours, theirs = (
+            torch.from_numpy(session.logits([text])["sentiment"][0]) for session in (small, exact)
+        )
         assert (ours.softmax(0) - theirs.softmax(0)).abs().max() < 0.05
         assert ours.argmax() == theirs.argmax()

@@ -1,4 +1,6 @@
-"""Torch and ONNX agree on every label and to 1e-4 in probability: every head, weighting, pruning and family, at many lengths."""
+"""Torch and ONNX agree on every label and to 1e-4 in probability: every head, weighting, pruning
+and family, at many lengths.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,23 @@ PRUNED: dict[str, dict[str, Any]] = {
     "none": {},
     "authors": {"pruning": "cascade"},
     "value": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "importance": "value"}},
-    "few": {"pruning": "cascade", "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3}},
+    "few": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": "geometric", "final": 0.05, "final_heads": 0.3},
+    },
     "restored": {"pruning": "learned"},
-    "scorer": {"pruning": "learned", "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False}},
-    "fused": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "fuse": True, "final_heads": 0.5}},
-    "fused and restored": {"pruning": "learned", "pruning_options": {"shares": SHARES, "fuse": True, "importance": "value"}},
+    "scorer": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "importance": "scorer", "restore": False},
+    },
+    "fused": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": SHARES, "fuse": True, "final_heads": 0.5},
+    },
+    "fused and restored": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "fuse": True, "importance": "value"},
+    },
     "at once": {"pruning": "cascade", "pruning_options": {"schedule": [1.0, 0.4, 0.4]}},
 }
 KINDS: dict[str, dict[str, Any]] = {
@@ -39,7 +53,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "xlm-roberta": {"n_segments": 1, "first_position": 2, "activation": "relu"},
     "distilbert": {"n_segments": 0, "activation": "silu"},
     "electra": {"embedding_width": 16, "has_projection": True},
-    "albert": {"embedding_width": 16, "has_projection": True, "n_layer_groups": 1, "group_size": 1, "activation": "gelu_new"},
+    "albert": {
+        "embedding_width": 16,
+        "has_projection": True,
+        "n_layer_groups": 1,
+        "group_size": 1,
+        "activation": "gelu_new",
+    },
     "mpnet": {"n_segments": 0, "first_position": 2, "n_relative_buckets": 32},
 }
 WEIGHTED: dict[str, list[dict[str, Any]]] = {
@@ -62,7 +82,10 @@ def assert_equal(model: Model, session: OnnxSession, texts: list[Pieces]) -> Non
     for text in texts:
         found = session.logits([text])
         for task, wanted in model.classifier(pack([text])).items():
-            ours, theirs = (values.softmax(-1).numpy() for values in (torch.from_numpy(found[task][0]), wanted[0]))
+            ours, theirs = (
+                values.softmax(-1).numpy()
+                for values in (torch.from_numpy(found[task][0]), wanted[0])
+            )
             assert np.abs(ours - theirs).max() < 1e-4, (task, len(text.ids), ours, theirs)
             assert ours.argmax() == theirs.argmax()
 
@@ -76,7 +99,8 @@ HEADS_AND_PRUNINGS = sorted(
     {(head, pruning) for head in HEADS for pruning in ("none", "fused", "restored")}
     | {(head, pruning) for head in ("linear", "mean") for pruning in PRUNED}
 )
-"""A head reads rows and does not know who has left, so not every pair of the two has to be asked."""
+"""A head reads rows and does not know who has left, so not every pair of the two has to be asked.
+"""
 
 
 @pytest.mark.parametrize(("head", "pruning"), HEADS_AND_PRUNINGS)
@@ -92,10 +116,17 @@ def test_every_family(family: str, head: str, pruning: str, tmp_path: Path) -> N
     assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 40, 512))
 
 
-@pytest.mark.parametrize(("weighting", "options"), [(name, options) for name, several in WEIGHTED.items() for options in several])
+@pytest.mark.parametrize(
+    ("weighting", "options"),
+    [(name, options) for name, several in WEIGHTED.items() for options in several],
+)
 @pytest.mark.parametrize(("head", "pruning"), [("linear", "none"), ("mean", "value")])
-def test_every_weighting(weighting: str, options: dict[str, Any], head: str, pruning: str, tmp_path: Path) -> None:
-    model = model_of(encoder_of(weighting=weighting, weighting_options=options, **PRUNED[pruning]), head=head)
+def test_every_weighting(
+    weighting: str, options: dict[str, Any], head: str, pruning: str, tmp_path: Path
+) -> None:
+    model = model_of(
+        encoder_of(weighting=weighting, weighting_options=options, **PRUNED[pruning]), head=head
+    )
     assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 9, 130))
 
 
@@ -116,7 +147,9 @@ def test_pruning_at_lengths_drawn_at_random(seed: int, tmp_path: Path) -> None:
 
 def test_of_two_pieces_alike_the_earlier_one_stays(tmp_path: Path) -> None:
     """Without positions equal pieces tie exactly, in both."""
-    encoder = encoder_of(pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}, n_segments=0)
+    encoder = encoder_of(
+        pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}, n_segments=0
+    )
     torch.nn.init.zeros_(encoder.embeddings.position.weight)
     model = model_of(encoder, head="bilstm")
     session = session_of(model, tmp_path)
@@ -132,12 +165,18 @@ def test_segments_beyond_the_table_count_as_its_last(tmp_path: Path) -> None:
 LEARNED = {"pruning": "learned", "pruning_options": {"shares": [0.9, 0.7, 0.5, 0.4, 0.3, 0.25]}}
 
 
-@pytest.mark.parametrize(("head", "choices"), [("linear", {}), ("mean", LEARNED)], ids=["dense", "pruned"])
+@pytest.mark.parametrize(
+    ("head", "choices"), [("linear", {}), ("mean", LEARNED)], ids=["dense", "pruned"]
+)
 def test_minilm(head: str, choices: dict[str, Any], tmp_path: Path) -> None:
     loaded = pretrained.load("minilm")
     torch.manual_seed(0)
     model = model_of(rebuilt(loaded.encoder, **choices), SENTIMENT, SARCASM, head=head)
     for task in model.classifier.heads.values():
         torch.nn.init.normal_(task.output.weight, std=0.5)
-    sentences = ("Lovely.", "Another delay, how lovely of them to tell us all about it!", "The queue was long and the tea was cold; " * 20)
+    sentences = (
+        "Lovely.",
+        "Another delay, how lovely of them to tell us all about it!",
+        "The queue was long and the tea was cold; " * 20,
+    )
     assert_equal(model, session_of(model, tmp_path), loaded.tokenizer.encode(sentences))

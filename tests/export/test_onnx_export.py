@@ -1,4 +1,6 @@
-"""The exported file: what it holds, what it says about itself, what it answers, and what cannot be exported."""
+"""The exported file: what it holds, what it says about itself, what it answers, and what cannot be
+exported.
+"""
 
 from __future__ import annotations
 
@@ -36,27 +38,46 @@ def proto_of(**choices: Any) -> onnx.ModelProto:
 
 def test_one_file_that_onnx_itself_finds_valid() -> None:
     proto = proto_of(pruning="learned", pruning_options={"fuse": True})
-    assert {(opset.domain, opset.version) for opset in proto.opset_import} == {("", OPSET), (MICROSOFT, 1)}
+    assert {(opset.domain, opset.version) for opset in proto.opset_import} == {
+        ("", OPSET),
+        (MICROSOFT, 1),
+    }
     assert proto.ir_version == IR_VERSION
     assert not any(tensor.external_data for tensor in proto.graph.initializer)
     onnx.checker.check_model(proto)
 
 
 def test_nodes_are_named_after_their_part() -> None:
-    parts = {node.name.split("/")[0] for node in proto_of(pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}).graph.node}
-    layers = {f"layer.{layer}.{part}" for layer in range(3) for part in ("projections", "attention", "feed_forward")}
+    parts = {
+        node.name.split("/")[0]
+        for node in proto_of(
+            pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}
+        ).graph.node
+    }
+    layers = {
+        f"layer.{layer}.{part}"
+        for layer in range(3)
+        for part in ("projections", "attention", "feed_forward")
+    }
     assert parts == layers | {"layer.0.selection", "embeddings", "head"}
 
 
 def test_layers_that_share_weights_share_them_in_the_file() -> None:
     whole = sum(np.prod(tensor.dims) for tensor in proto_of(family="albert").graph.initializer)
-    shared = sum(np.prod(tensor.dims) for tensor in proto_of(family="albert", n_layer_groups=1).graph.initializer)
+    shared = sum(
+        np.prod(tensor.dims)
+        for tensor in proto_of(family="albert", n_layer_groups=1).graph.initializer
+    )
     block = sum(parameter.numel() for parameter in encoder_of().blocks[0].parameters())
     assert whole - shared == pytest.approx(2 * block, rel=0.01)
 
 
-def test_a_folder_gains_a_file_that_belongs_to_it(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
-    save_model(model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card="")
+def test_a_folder_gains_a_file_that_belongs_to_it(
+    tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
+    save_model(
+        model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card=""
+    )
     assert export(tmp_path) == tmp_path / "model.onnx"
     session = OnnxSession.of_folder(tmp_path, n_threads=2)
     for name in ("model.safetensors", "tokenizer.json"):
@@ -77,7 +98,12 @@ def test_files_that_are_no_exports_are_told(tmp_path: Path) -> None:
     graph = Graph()
     graph.inputs, graph.outputs = [Value("x", np.float32, (1,))], [Value("y", np.float32, (1,))]
     graph.add_as("y", "Relu", "x")
-    for content in (b"", b"not a model", model_bytes(graph, {}), written(model_of(encoder_of()), made_from={})[:-1000]):
+    for content in (
+        b"",
+        b"not a model",
+        model_bytes(graph, {}),
+        written(model_of(encoder_of()), made_from={})[:-1000],
+    ):
         file.write_bytes(content)
         with pytest.raises(UserError, match="Export the model again"):
             OnnxSession.load(file)
@@ -98,7 +124,10 @@ def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("threshold", [None, 0.2, 0.8])
 def test_calibration_is_inside(threshold: float | None) -> None:
-    calibration = {"sentiment": Calibration(temperature=2.5), "sarcasm": Calibration(0.7, threshold)}
+    calibration = {
+        "sentiment": Calibration(temperature=2.5),
+        "sarcasm": Calibration(0.7, threshold),
+    }
     model = model_of(encoder_of(), calibration=calibration)
     for head in model.classifier.heads.values():
         torch.nn.init.normal_(head.output.weight)  # all kinds of answers
@@ -109,13 +138,17 @@ def test_calibration_is_inside(threshold: float | None) -> None:
         for task in ("sentiment", "sarcasm"):
             (label,), (probabilities,) = calibration[task].apply(outputs[f"{task}.logits"])
             assert outputs[f"{task}.label"] == label
-            np.testing.assert_allclose(outputs[f"{task}.probabilities"][0], probabilities, atol=1e-12)
+            np.testing.assert_allclose(
+                outputs[f"{task}.probabilities"][0], probabilities, atol=1e-12
+            )
         labels.add(int(outputs["sarcasm.label"][0]))
     assert labels == {0, 1}  # else the thresholds were never asked
 
 
 def test_a_number_has_no_probabilities() -> None:
-    outputs = outputs_of(written(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5))
+    outputs = outputs_of(
+        written(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5)
+    )
     assert {name: values.shape for name, values in outputs.items()} == {
         "sentiment.logits": (1, 3),
         "sentiment.probabilities": (1, 3),
@@ -170,7 +203,9 @@ def test_what_has_no_operators_yet_is_named() -> None:
         written(model, made_from={})
 
 
-def test_missing_packages_are_told_with_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_told_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session_of(model_of(encoder_of()), tmp_path)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
@@ -182,7 +217,11 @@ def test_missing_packages_are_told_with_the_command(tmp_path: Path, monkeypatch:
 
 def test_equal_constants_are_kept_once() -> None:
     graph = Graph()
-    assert graph.constant(np.zeros(3, dtype=np.float32)) == graph.constant(np.zeros(3, dtype=np.float32))
-    assert graph.constant(np.zeros(3, dtype=np.float32)) != graph.constant(np.zeros((3, 1), dtype=np.float32))
+    assert graph.constant(np.zeros(3, dtype=np.float32)) == graph.constant(
+        np.zeros(3, dtype=np.float32)
+    )
+    assert graph.constant(np.zeros(3, dtype=np.float32)) != graph.constant(
+        np.zeros((3, 1), dtype=np.float32)
+    )
     assert graph.ints(0, 0) != graph.constant(np.zeros(2))
     assert graph.body().ints(0, 0) == graph.ints(0, 0)

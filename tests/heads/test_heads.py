@@ -41,20 +41,29 @@ def encoding(lengths: tuple[int, ...] = LENGTHS, seed: int = 0) -> Encoding:
 
 
 def alone(whole: Encoding) -> list[Encoding]:
-    return [Encoding(part, Layout.of([len(part)]), torch.arange(len(part))) for part in whole.hidden.split(whole.layout.lengths)]
+    return [
+        Encoding(part, Layout.of([len(part)]), torch.arange(len(part)))
+        for part in whole.hidden.split(whole.layout.lengths)
+    ]
 
 
 @pytest.mark.parametrize("mode", [True, False], ids=["training", "evaluation"])
 def test_a_text_alone_equals_the_text_in_a_batch(head: nn.Module, mode: bool) -> None:
     head.train(mode)
     together = head(encoding())
-    assert {task: logits.shape for task, logits in together.items()} == {task: (len(LENGTHS), n) for task, n in TASKS.items()}
-    torch.testing.assert_close(both(together), torch.cat([both(head(one)) for one in alone(encoding())]))
+    assert {task: logits.shape for task, logits in together.items()} == {
+        task: (len(LENGTHS), n) for task, n in TASKS.items()
+    }
+    torch.testing.assert_close(
+        both(together), torch.cat([both(head(one)) for one in alone(encoding())])
+    )
 
 
 def test_reads_first_pieces_alone_when_it_says_so(head: nn.Module, name: str) -> None:
     whole = encoding()
-    firsts = Encoding(whole.hidden[whole.layout.starts], whole.layout.firsts, whole.layout.firsts.positions)
+    firsts = Encoding(
+        whole.hidden[whole.layout.starts], whole.layout.firsts, whole.layout.firsts.positions
+    )
     same = torch.allclose(both(head(whole)), both(head(firsts)), atol=1e-6)
     assert same == HEADS[name].firsts_only
 
@@ -70,14 +79,19 @@ def test_every_piece_matters_to_the_others(head: nn.Module, name: str) -> None:
 
 def test_learns_eight_examples_of_two_tasks_by_heart(head: nn.Module) -> None:
     lengths = (3, 6, 2, 9, 4, 1, 7, 5)
-    targets = {"sentiment": torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]), "sarcasm": torch.tensor([0, 0, 0, 1, 1, 1, 0, 1])}
+    targets = {
+        "sentiment": torch.tensor([0, 1, 2, 0, 1, 2, 0, 1]),
+        "sarcasm": torch.tensor([0, 0, 0, 1, 1, 1, 0, 1]),
+    }
     texts = encoding(lengths)
     head.train()
     optimizer = torch.optim.Adam(head.parameters(), lr=0.02)
     for _ in range(150):
         optimizer.zero_grad()
         logits = head(texts)
-        sum(nn.functional.cross_entropy(logits[task], gold) for task, gold in targets.items()).backward()
+        sum(
+            nn.functional.cross_entropy(logits[task], gold) for task, gold in targets.items()
+        ).backward()
         optimizer.step()
     assert all(head(texts)[task].argmax(-1).equal(gold) for task, gold in targets.items())
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from litotes.inside.token_types.speech.part_of_speech import PartOfSpeech, Tagger
 
-_LETTERS: dict[str, PartOfSpeech] = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "other"}
+_LETTERS: dict[str, PartOfSpeech] = {
+    "N": "noun",
+    "P": "pronoun",
+    "V": "verb",
+    ".": "punctuation",
+    "O": "other",
+}
 
 
 def sentences() -> Iterator[tuple[list[str], list[PartOfSpeech]]]:
@@ -22,5 +28,7 @@ def confusion(tagger: Tagger, *, small: bool = False) -> Counter[tuple[PartOfSpe
     """Words by (gold, found); small: as an uncased tokenizer's texts might be typed."""
     counts: Counter[tuple[PartOfSpeech, PartOfSpeech]] = Counter()
     for words, gold in sentences():
-        counts.update(zip(gold, tagger([word.lower() for word in words] if small else words), strict=True))
+        counts.update(
+            zip(gold, tagger([word.lower() for word in words] if small else words), strict=True)
+        )
     return counts

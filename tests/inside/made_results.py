@@ -1,4 +1,6 @@
-"""Results by hand, of any size, with plausible numbers: a fixed seed, some values missing where asked for."""
+"""Results by hand, of any size, with plausible numbers: a fixed seed, some values missing where
+asked for.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +24,24 @@ from litotes.inside.running import Number, Table
 from litotes.inside.token_types.measure import SPECIAL, TYPES, TokenTypes
 from litotes.inside.trace.measure import Traces, WordStay
 
-WORDS = ("the", "of", "$a$", "<b>", "&", "wonderful", "😀", "a-very-long-word-that-has-no-end-at-all")
+WORDS = (
+    "the",
+    "of",
+    "$a$",
+    "<b>",
+    "&",
+    "wonderful",
+    "😀",
+    "a-very-long-word-that-has-no-end-at-all",
+)
 COMPARED = tuple(name for name in METHODS if name != CONTROL)
 
 
 @dataclass(frozen=True)
 class Maker:
-    """Numbers for a model of so many layers and attention heads; missing: the last attention head of every layer is gone."""
+    """Numbers for a model of so many layers and attention heads; missing: the last attention head
+    of every layer is gone.
+    """
 
     n_layers: int = 6
     n_heads: int = 12
@@ -37,7 +50,14 @@ class Maker:
 
     def table(self, low: float, high: float) -> Table:
         return tuple(
-            tuple(None if self.missing and head == self.n_heads - 1 else self.random.uniform(low, high) for head in range(self.n_heads))
+            tuple(
+                (
+                    None
+                    if self.missing and head == self.n_heads - 1
+                    else self.random.uniform(low, high)
+                )
+                for head in range(self.n_heads)
+            )
             for _ in range(self.n_layers)
         )
 
@@ -75,9 +95,14 @@ class Maker:
             entropy=self.table(0.5, 4),
             confidence=self.table(0.1, 0.8),
             alpha=self.table(1.1, 1.9),
-            positional={job: self.table(0, 0.9) for job in ("previous piece", "same piece", "next piece")},
+            positional={
+                job: self.table(0, 0.9) for job in ("previous piece", "same piece", "next piece")
+            },
             merging=self.table(0, 0.6),
-            named=(NamedHead(0, 0, "previous piece", 0.84), NamedHead(self.n_layers - 1, 1, "next piece", 0.71)),
+            named=(
+                NamedHead(0, 0, "previous piece", 0.84),
+                NamedHead(self.n_layers - 1, 1, "next piece", 0.71),
+            ),
         )
 
     def trace(self) -> Traces:
@@ -95,9 +120,16 @@ class Maker:
         return PatternShares(
             n_texts=400,
             classes=tuple(CLASSES),
-            shares={kind: {name: self.random.uniform(0, 0.5) for name in CLASSES} for kind in KINDS},
+            shares={
+                kind: {name: self.random.uniform(0, 0.5) for name in CLASSES} for kind in KINDS
+            },
             half_width={kind: dict.fromkeys(CLASSES, 0.02) for kind in KINDS},
-            by_layer={kind: tuple(tuple(self.random.random() for _ in CLASSES) for _ in range(self.n_layers)) for kind in KINDS},
+            by_layer={
+                kind: tuple(
+                    tuple(self.random.random() for _ in CLASSES) for _ in range(self.n_layers)
+                )
+                for kind in KINDS
+            },
             difference={name: self.random.uniform(-0.2, 0.2) for name in CLASSES},
             difference_half_width=dict.fromkeys(CLASSES, 0.03),
             agreement={"standard": 0.81, "effective": 0.74},
@@ -116,14 +148,21 @@ class Maker:
             n_with={name: 1000 - 150 * place for place, name in enumerate(TYPES)},
             difference={name: self.random.uniform(-0.1, 0.2) for name in TYPES},
             difference_half_width=dict.fromkeys(TYPES, 0.01),
-            from_others={name: {kind: self.table(-0.05, 0.5) for kind in KINDS} for name in SPECIAL},
-            over_layers={name: {kind: self.random.uniform(0, 0.4) for kind in KINDS} for name in SPECIAL},
+            from_others={
+                name: {kind: self.table(-0.05, 0.5) for kind in KINDS} for name in SPECIAL
+            },
+            over_layers={
+                name: {kind: self.random.uniform(0, 0.4) for kind in KINDS} for name in SPECIAL
+            },
             over_layers_difference=dict.fromkeys(SPECIAL, 0.12),
             over_layers_difference_half_width=dict.fromkeys(SPECIAL, 0.01),
         )
 
     def attribution(self) -> Pushes:
-        words = [Push(word, 1.5 - place / 9, 0.1 + place / 50, 5 + place) for place, word in enumerate(WORDS)]
+        words = [
+            Push(word, 1.5 - place / 9, 0.1 + place / 50, 5 + place)
+            for place, word in enumerate(WORDS)
+        ]
         return Pushes(
             n_texts=400,
             n_seen=500,
@@ -133,15 +172,23 @@ class Maker:
                 "<sarcasm>": {"no": (), "yes": tuple(words[:4])},
             },
             compared=COMPARED,
-            agreement=tuple(tuple(self._agreement(one, other) for other in COMPARED) for one in COMPARED),
-            agreement_half_width=tuple(tuple(0.0 if one == other else 0.04 for other in COMPARED) for one in COMPARED),
+            agreement=tuple(
+                tuple(self._agreement(one, other) for other in COMPARED) for one in COMPARED
+            ),
+            agreement_half_width=tuple(
+                tuple(0.0 if one == other else 0.04 for other in COMPARED) for one in COMPARED
+            ),
             n_compared=100,
         )
 
     def _agreement(self, one: str, other: str) -> Number:
         if one == other:
             return 1.0
-        return None if self.missing and {one, other} == set(COMPARED[:2]) else (len(one) * len(other)) % 97 / 80 - 0.2
+        return (
+            None
+            if self.missing and {one, other} == set(COMPARED[:2])
+            else (len(one) * len(other)) % 97 / 80 - 0.2
+        )
 
     def faithfulness(self) -> Ranking:
         n = len(SHARES)

@@ -1,4 +1,6 @@
-"""The contract of every analysis: order and batch mates do not matter, pruned texts are borne, JSON holds the result."""
+"""The contract of every analysis: order and batch mates do not matter, pruned texts are borne, JSON
+holds the result.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def base_of(model: Model) -> Encoder:
     torch.manual_seed(1)
     from dataclasses import replace
 
-    plain = replace(model.classifier.encoder.spec, pruning="none", pruning_options={}, heads_kept=())
+    plain = replace(
+        model.classifier.encoder.spec, pruning="none", pruning_options={}, heads_kept=()
+    )
     return Encoder(plain).eval()
 
 
@@ -65,7 +69,10 @@ def test_a_result_is_json_and_says_something(name: str, model: Model) -> None:
     content = plain(result)
     assert content["n_texts"] == len(TEXTS)
     assert result.findings()
-    assert all(finding.endswith((".", "?")) and "nan" not in finding and "None" not in finding for finding in result.findings())
+    assert all(
+        finding.endswith((".", "?")) and "nan" not in finding and "None" not in finding
+        for finding in result.findings()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(ANALYSES))

@@ -1,4 +1,6 @@
-"""The report of an analysis: a section for every analysis, nothing from elsewhere, names escaped, every finding on the page."""
+"""The report of an analysis: a section for every analysis, nothing from elsewhere, names escaped,
+every finding on the page.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from litotes.inside.report import report_html
 from litotes.inside.sections import SECTIONS
 from litotes.report.figure import rendered
 
-FACTS = {"tasks": {"sentiment": ["negative", "<i>"], "score": []}, "head": "mean", "base": None, "n_layers": 2, "pruning": "none"}
+FACTS = {
+    "tasks": {"sentiment": ["negative", "<i>"], "score": []},
+    "head": "mean",
+    "base": None,
+    "n_layers": 2,
+    "pruning": "none",
+}
 VOID = {"meta", "br", "link", "img", "input", "hr"}
 
 
@@ -42,12 +50,17 @@ class Nesting(HTMLParser):
 @pytest.fixture(scope="module")
 def analysed() -> Analysed:
     results = {name: made(name, 2, 4, missing=True) for name in ANALYSES}
-    return Analysed("<model> & co", "a <corpus>", 1400, 3, results, {"<absent>": "needs <something>"}, FACTS, 7)
+    return Analysed(
+        "<model> & co", "a <corpus>", 1400, 3, results, {"<absent>": "needs <something>"}, FACTS, 7
+    )
 
 
 @pytest.fixture(scope="module")
 def page(analysed: Analysed) -> str:
-    pictures = {name: rendered(FIGURES[name](result), "svg").decode() for name, result in analysed.results.items()}
+    pictures = {
+        name: rendered(FIGURES[name](result), "svg").decode()
+        for name, result in analysed.results.items()
+    }
     return report_html(analysed, pictures)
 
 
@@ -62,7 +75,15 @@ def test_a_section_asks_shows_says_and_doubts(name: str, page: str) -> None:
     assert section.asked
     assert section.believed
     assert len(section.asked[0]) > 200
-    for written in (section.title, section.paper, section.caption, section.shows, *section.asked, *section.believed, *result.findings()):
+    for written in (
+        section.title,
+        section.paper,
+        section.caption,
+        section.shows,
+        *section.asked,
+        *section.believed,
+        *result.findings(),
+    ):
         assert escape(written) in page
     assert section.tables in page
     assert "None" not in section.tables
@@ -79,21 +100,39 @@ def test_page_is_well_formed_and_needs_nothing_else(page: str) -> None:
     nesting = Nesting()
     nesting.feed(page)
     assert nesting.open == []
-    for outside in ("<script", "<link", "@import", 'src="http', "url(http", "<iframe", "javascript:", "<!DOCTYPE svg", "<?xml"):
+    for outside in (
+        "<script",
+        "<link",
+        "@import",
+        'src="http',
+        "url(http",
+        "<iframe",
+        "javascript:",
+        "<!DOCTYPE svg",
+        "<?xml",
+    ):
         assert outside not in page
-    assert all(address.startswith(("#", "data:image/png;base64,")) for address in re.findall(r'(?:href|src)="([^"]*)"', page))
+    assert all(
+        address.startswith(("#", "data:image/png;base64,"))
+        for address in re.findall(r'(?:href|src)="([^"]*)"', page)
+    )
 
 
 def test_ids_are_unique_and_links_lead_somewhere(page: str) -> None:
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids)) > 20
-    assert {*re.findall(r'href="#([^"]+)"', page), *re.findall(r"url\(#([^)]+)\)", page)} <= set(ids)
+    assert {*re.findall(r'href="#([^"]+)"', page), *re.findall(r"url\(#([^)]+)\)", page)} <= set(
+        ids
+    )
 
 
 def test_every_picture_can_be_told(page: str) -> None:
     pictures = re.findall(r"<svg[^>]*>", page)
     assert len(pictures) == len(SECTIONS)
-    assert all('role="img"' in picture and re.search(r'aria-label="[^"]{40,}"', picture) for picture in pictures)
+    assert all(
+        'role="img"' in picture and re.search(r'aria-label="[^"]{40,}"', picture)
+        for picture in pictures
+    )
 
 
 def test_page_escapes_what_others_wrote(page: str) -> None:
@@ -103,7 +142,14 @@ def test_page_escapes_what_others_wrote(page: str) -> None:
 
 
 def test_page_says_how_it_was_measured(page: str) -> None:
-    for said in ("1,400 texts", "seed 7", "3 texts are longer", "&lt;absent&gt; was left out", "sentiment (negative", "score (a number)"):
+    for said in (
+        "1,400 texts",
+        "seed 7",
+        "3 texts are longer",
+        "&lt;absent&gt; was left out",
+        "sentiment (negative",
+        "score (a number)",
+    ):
         assert said in page
 
 
@@ -117,7 +163,9 @@ def test_abstract_has_a_finding_of_every_analysis(analysed: Analysed, page: str)
 
 
 def test_results_without_pictures_make_a_page_too(analysed: Analysed) -> None:
-    alone = replace(analysed, results={"trace": analysed.results["trace"]}, n_truncated=0, left_out={})
+    alone = replace(
+        analysed, results={"trace": analysed.results["trace"]}, n_truncated=0, left_out={}
+    )
     page = report_html(alone, {})
     assert "<svg" not in page
     assert "longer than the model reads" not in page

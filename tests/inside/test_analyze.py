@@ -25,9 +25,16 @@ CHEAP = {name: ANALYSES[name] for name in ("effective", "diversity", "trace")}
 
 def corpus_of(n: int, *, task: Task = SENTIMENT, pair: str | None = None) -> Corpus:
     words = ("great", "bad", "tea", "queue", "love", "the", "not")
-    texts = [" ".join(words[(n * 7 + m * 3) % len(words)] for m in range(3 + n % 9)) + f" {n}" for n in range(n)]
+    texts = [
+        " ".join(words[(n * 7 + m * 3) % len(words)] for m in range(3 + n % 9)) + f" {n}"
+        for n in range(n)
+    ]
     label = 1.5 if task.is_regression else task.labels[0]
-    return Corpus("made", tuple(Example(text, {task.name: label}, pair=pair, split="test") for text in texts), {task.name: task})
+    return Corpus(
+        "made",
+        tuple(Example(text, {task.name: label}, pair=pair, split="test") for text in texts),
+        {task.name: task},
+    )
 
 
 def test_batches_do_not_matter(dense: Model, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -38,22 +45,33 @@ def test_batches_do_not_matter(dense: Model, monkeypatch: pytest.MonkeyPatch) ->
     assert json.dumps(together)[:80] == json.dumps(alone)[:80]
     for name in CHEAP:
         assert together["results"][name].keys() == alone["results"][name].keys()
-    assert together["results"]["diversity"]["divergence"] == pytest.approx(alone["results"]["diversity"]["divergence"], abs=1e-5)
-    assert together["results"]["effective"]["mean_null_share"] == pytest.approx(alone["results"]["effective"]["mean_null_share"], abs=1e-5)
+    assert together["results"]["diversity"]["divergence"] == pytest.approx(
+        alone["results"]["diversity"]["divergence"], abs=1e-5
+    )
+    assert together["results"]["effective"]["mean_null_share"] == pytest.approx(
+        alone["results"]["effective"]["mean_null_share"], abs=1e-5
+    )
 
 
 def test_texts_are_drawn_by_the_seed(dense: Model) -> None:
-    shares = {seed: analyze(Subject("m", dense), corpus_of(40), CHEAP, n_texts=5, seed=seed).as_json() for seed in (0, 1)}
+    shares = {
+        seed: analyze(Subject("m", dense), corpus_of(40), CHEAP, n_texts=5, seed=seed).as_json()
+        for seed in (0, 1)
+    }
     again = analyze(Subject("m", dense), corpus_of(40), CHEAP, n_texts=5, seed=1).as_json()
     assert shares[1] == again
     assert shares[0]["results"] != shares[1]["results"]
     assert shares[0]["n_texts"] == 5
 
 
-def test_what_needs_the_base_is_left_out_with_a_word(dense: Model, tiny: pretrained.Pretrained) -> None:
+def test_what_needs_the_base_is_left_out_with_a_word(
+    dense: Model, tiny: pretrained.Pretrained
+) -> None:
     without = analyze(Subject("m", dense), corpus_of(3), {"change": ANALYSES["change"], **CHEAP})
     assert without.left_out == {"change": "needs --tuned-from"}
-    with_base = analyze(Subject("m", dense, tiny.encoder), corpus_of(3), {"change": ANALYSES["change"]})
+    with_base = analyze(
+        Subject("m", dense, tiny.encoder), corpus_of(3), {"change": ANALYSES["change"]}
+    )
     assert set(with_base.results) == {"change"}
 
 
@@ -66,13 +84,19 @@ def test_a_base_of_another_size_is_refused(dense: Model) -> None:
 def test_pairs_and_numbers_are_looked_at_like_the_rest(tiny: pretrained.Pretrained) -> None:
     task = Task("similarity", ())
     model = model_of(tiny, task, head="linear")
-    analysed = analyze(Subject("m", model, tiny.encoder), corpus_of(6, task=task, pair="the tea"), ANALYSES)
+    analysed = analyze(
+        Subject("m", model, tiny.encoder), corpus_of(6, task=task, pair="the tea"), ANALYSES
+    )
     assert set(analysed.results) == set(ANALYSES)
     json.dumps(analysed.as_json(), allow_nan=False)
 
 
 def test_truncated_texts_are_counted(dense: Model) -> None:
-    corpus = Corpus("made", (Example("the " * 300, {"sentiment": "negative"}, split="test"),), {"sentiment": SENTIMENT})
+    corpus = Corpus(
+        "made",
+        (Example("the " * 300, {"sentiment": "negative"}, split="test"),),
+        {"sentiment": SENTIMENT},
+    )
     assert analyze(Subject("m", dense), corpus, CHEAP).n_truncated == 1
 
 
@@ -86,7 +110,9 @@ def test_memory_does_not_grow_with_the_texts(dense: Model) -> None:
 
     def kept(n: int) -> int:
         analyses = [kind(dense) for kind in CHEAP.values()]
-        for observation in observing.observe(dense, dense.tokenizer.read(["a great tea, not a bad queue"] * n)):
+        for observation in observing.observe(
+            dense, dense.tokenizer.read(["a great tea, not a bad queue"] * n)
+        ):
             for analysis in analyses:
                 analysis.add(observation)
         return sum(tensor.numel() for analysis in analyses for tensor in _tensors(vars(analysis)))
@@ -106,9 +132,15 @@ def _tensors(thing: object) -> Iterator[torch.Tensor]:
         yield from _tensors(vars(thing))
 
 
-def test_a_package_that_is_not_there_costs_one_analysis(dense: Model, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ANALYSES["token_types"], "lacks", classmethod(lambda cls: "needs a package"))
+def test_a_package_that_is_not_there_costs_one_analysis(
+    dense: Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        ANALYSES["token_types"], "lacks", classmethod(lambda cls: "needs a package")
+    )
     chosen = {name: ANALYSES[name] for name in ("token_types", "trace")}
-    assert analyze(Subject("m", dense), corpus_of(2), chosen).left_out == {"token_types": "needs a package"}
+    assert analyze(Subject("m", dense), corpus_of(2), chosen).left_out == {
+        "token_types": "needs a package"
+    }
     with pytest.raises(UserError, match="token_types needs a package"):
         analyze(Subject("m", dense), corpus_of(2), {"token_types": ANALYSES["token_types"]})

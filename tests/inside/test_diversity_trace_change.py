@@ -30,7 +30,13 @@ LONG = ("it is not the great love of tea and it is not the hate of a queue, is i
 
 def with_weights(observation: Observation, weights: torch.Tensor) -> Observation:
     """The observation as if every layer had weighed so."""
-    return replace(observation, layers=tuple(replace(view, weights=weights, mixed=weights @ view.value) for view in observation.layers))
+    return replace(
+        observation,
+        layers=tuple(
+            replace(view, weights=weights, mixed=weights @ view.value)
+            for view in observation.layers
+        ),
+    )
 
 
 def test_divergence_is_the_mean_distance_from_the_mean_head() -> None:
@@ -46,17 +52,25 @@ def test_positional_heads_are_named(dense: Model) -> None:
     previous = torch.roll(torch.eye(n), 1, dims=0)  # piece q looks at q − 1
     uniform = torch.full((n, n), 1 / n)
     analysis = DiversityAnalysis(dense)
-    analysis.add(with_weights(observation, torch.stack([previous, previous.T, torch.eye(n), uniform])))
+    analysis.add(
+        with_weights(observation, torch.stack([previous, previous.T, torch.eye(n), uniform]))
+    )
     result = analysis.result()
     jobs = {(head.layer, head.attention_head): head.job for head in result.named}
-    assert [jobs.get((0, head)) for head in range(4)] == ["previous piece", "next piece", "same piece", None]
+    assert [jobs.get((0, head)) for head in range(4)] == [
+        "previous piece",
+        "next piece",
+        "same piece",
+        None,
+    ]
     assert result.density[0][3] == 1.0
     assert result.entropy[0][3] == pytest.approx(math.log2(n))
     assert result.confidence[0][0] == 1.0
 
 
 def test_heads_that_join_the_pieces_of_a_word_are_named(dense: Model) -> None:
-    observation = observations_of(dense, ("queues greatly",))[0]  # letters: queue is known, s is not
+    # letters: queue is known, s is not
+    observation = observations_of(dense, ("queues greatly",))[0]
     words = observation.read.word_of()
     n = len(words)
     join = torch.zeros(n, n)
@@ -90,7 +104,8 @@ def test_a_trace_names_the_layer_each_piece_left_after(tiny: pretrained.Pretrain
     assert trace.there(0) == trace.written
     assert len(trace.there(1)) == math.floor(0.6 * n)
     assert sum(left is None for left in trace.left_after) == math.floor(0.3 * n)
-    assert [len(heads) for heads in trace.heads] == [4, 4]  # the second layer is the last: what leaves after it does not count
+    # the second layer is the last: what leaves after it does not count
+    assert [len(heads) for heads in trace.heads] == [4, 4]
 
 
 def test_a_dense_model_loses_nothing(dense: Model) -> None:
@@ -98,7 +113,9 @@ def test_a_dense_model_loses_nothing(dense: Model) -> None:
     analysis.add(observations_of(dense)[2])
     result = analysis.result()
     assert result.kept == (1.0, 1.0)
-    assert result.findings() == ("Nothing leaves: every layer sees all pieces, with all attention heads.",)
+    assert result.findings() == (
+        "Nothing leaves: every layer sees all pieces, with all attention heads.",
+    )
 
 
 def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
@@ -113,7 +130,9 @@ def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
 def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrained) -> None:
     before = model_of(tiny).classifier.encoder
     with torch.no_grad():
-        dense.classifier.encoder.attentions[1].qkv.weight.add_(torch.randn(96, 32, generator=torch.Generator().manual_seed(3)))
+        dense.classifier.encoder.attentions[1].qkv.weight.add_(
+            torch.randn(96, 32, generator=torch.Generator().manual_seed(3))
+        )
     analysis = ChangeAnalysis(dense)
     for observation in observations_of(dense, base=before):
         analysis.add(observation)
@@ -154,7 +173,9 @@ def test_running_means_equal_those_over_all_values() -> None:
     torch.testing.assert_close(running.mean, values.nanmean(0), equal_nan=True)
     column = values[:, 0, 0][~values[:, 0, 0].isnan()]
     assert float(running.deviation[0, 0]) == pytest.approx(float(column.std()))
-    assert float(running.half_width[0, 0]) == pytest.approx(t.ppf(0.975, len(column) - 1) * float(column.std()) / len(column) ** 0.5)
+    assert float(running.half_width[0, 0]) == pytest.approx(
+        t.ppf(0.975, len(column) - 1) * float(column.std()) / len(column) ** 0.5
+    )
     assert running.n[1, 2] == 0
 
 
@@ -166,15 +187,23 @@ def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pret
     result, n = analysis.result(), len(observation.read.written)
     assert result.kept == (1.0, pytest.approx(math.floor(0.6 * n) / n))
     stays = {word.word: word for word in result.first_to_leave}
-    left = [trace_of(observation).left_after[word.pieces[0]] for word in observation.read.words if word.written == "tea"]
+    left = [
+        trace_of(observation).left_after[word.pieces[0]]
+        for word in observation.read.words
+        if word.written == "tea"
+    ]
     assert stays["tea"].n == len(left) == 14
-    assert stays["tea"].share == pytest.approx(sum(0.5 if layer == 0 else 1.0 for layer in left) / 14)
+    assert stays["tea"].share == pytest.approx(
+        sum(0.5 if layer == 0 else 1.0 for layer in left) / 14
+    )
 
 
 def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["cascade"])
     before = torch.rand(4, 9, 9)
-    view = replace(observations_of(model)[0].layers[1], heads=(1, 3), origin=torch.tensor([0, 4, 7, -1]))
+    view = replace(
+        observations_of(model)[0].layers[1], heads=(1, 3), origin=torch.tensor([0, 4, 7, -1])
+    )
     kept = before[[1, 3]][:, [0, 4, 7]][:, :, [0, 4, 7]]
     with_fused = torch.zeros(2, 4, 4)
     with_fused[:, :3, :3] = kept
@@ -185,7 +214,12 @@ def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained)
 
 def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -> None:
     whole = dense.classifier.encoder
-    small = replace(dense, classifier=Classifier(compacted(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0).eval())
+    small = replace(
+        dense,
+        classifier=Classifier(
+            compacted(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0
+        ).eval(),
+    )
     analysis = ChangeAnalysis(small)
     for observation in observations_of(small, base=whole):
         analysis.add(observation)
@@ -204,9 +238,12 @@ def test_shares_of_patterns_fit_together(tiny: pretrained.Pretrained) -> None:
         assert all(sum(row) == pytest.approx(1.0) for row in result.by_layer[kind])
         for place, name in enumerate(result.classes):
             first, second = (row[place] for row in result.by_layer[kind])
-            assert result.shares[kind][name] == pytest.approx((3 * first + second) / 4)  # every map counts alike
+            # every map counts alike
+            assert result.shares[kind][name] == pytest.approx((3 * first + second) / 4)
     for name, change in result.difference.items():
-        assert change == pytest.approx(result.shares["effective"][name] - result.shares["standard"][name])
+        assert change == pytest.approx(
+            result.shares["effective"][name] - result.shares["standard"][name]
+        )
 
 
 def test_segments_follow_the_pieces_that_stay(dense: Model) -> None:
@@ -219,7 +256,12 @@ def test_segments_follow_the_pieces_that_stay(dense: Model) -> None:
 
 def test_a_fused_piece_is_nobodys_neighbour(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["fused"])
-    view = replace(observations_of(model)[2].layers[1], origin=torch.tensor([0, 5, -1]), heads=(0,), weights=torch.eye(3)[None])
+    view = replace(
+        observations_of(model)[2].layers[1],
+        origin=torch.tensor([0, 5, -1]),
+        heads=(0,),
+        weights=torch.eye(3)[None],
+    )
     assert _at_offset(view, -1).isnan().all()
 
 

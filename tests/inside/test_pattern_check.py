@@ -1,4 +1,6 @@
-"""The check against the eye (docs/results/inside): what its file holds, and that the shipped network still says what stands there."""
+"""The check against the eye (docs/results/inside): what its file holds, and that the shipped
+network still says what stands there.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ def check(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def content(root: Path) -> dict[str, Any]:
-    return json.loads((root / "docs" / "results" / "inside" / "pattern_check.json").read_text("utf-8"))
+    return json.loads(
+        (root / "docs" / "results" / "inside" / "pattern_check.json").read_text("utf-8")
+    )
 
 
 def test_labels_are_classes_and_coordinates_hold_no_text(content: dict[str, Any]) -> None:
@@ -34,11 +38,15 @@ def test_labels_are_classes_and_coordinates_hold_no_text(content: dict[str, Any]
 
 
 @pytest.mark.parametrize("pair", ["eye/rules", "eye/network", "rules/network"])
-def test_kappa_is_that_of_scikit_learn(pair: str, content: dict[str, Any], check: ModuleType) -> None:
+def test_kappa_is_that_of_scikit_learn(
+    pair: str, content: dict[str, Any], check: ModuleType
+) -> None:
     one, other = pair.split("/")
     rows = [row for row in content["maps"] if row["sample"] == "judged"]
     stated = content["agreement"]["judged"][pair]
-    assert stated["kappa"] == pytest.approx(cohen_kappa_score([row[one] for row in rows], [row[other] for row in rows]), abs=1e-3)
+    assert stated["kappa"] == pytest.approx(
+        cohen_kappa_score([row[one] for row in rows], [row[other] for row in rows]), abs=1e-3
+    )
     assert stated["kappa_interval"][0] < stated["kappa"] < stated["kappa_interval"][1]
 
 
@@ -47,9 +55,13 @@ def test_kappa_of_those_who_always_agree(check: ModuleType) -> None:
     assert check.kappa(np.diag([3, 0, 0])) == 1
 
 
-def test_the_network_still_says_what_stands_there(content: dict[str, Any], check: ModuleType, shared_data: Path) -> None:
+def test_the_network_still_says_what_stands_there(
+    content: dict[str, Any], check: ModuleType, shared_data: Path
+) -> None:
     maps = check.Maps(shared_data)
     rows = [row for row in content["maps"] if row["sample"] == "judged"]
     assert [check.where(row) for row in rows] == maps.sample("judged")
     sure = [row for row in rows if row["probability"] > 0.6][::10]
-    assert [classify(maps.at(check.where(row))[0][None]).labels[0] for row in sure] == [row["network"] for row in sure]
+    assert [classify(maps.at(check.where(row))[0][None]).labels[0] for row in sure] == [
+        row["network"] for row in sure
+    ]

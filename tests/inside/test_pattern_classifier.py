@@ -1,4 +1,6 @@
-"""The shipped network and the rules: what they say of maps whose pattern is known, and what must not change their minds."""
+"""The shipped network and the rules: what they say of maps whose pattern is known, and what must
+not change their minds.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,14 @@ PLAIN = {
     "vertical": lambda n: torch.eye(n)[:1].expand(n, n),
     "diagonal": torch.eye,
     "vertical+diagonal": lambda n: (torch.eye(n) + torch.eye(n)[:1]) / 2,
-    "block": lambda n: torch.block_diag(torch.ones(n // 2, n // 2), torch.ones(n - n // 2, n - n // 2)) * 2 / n,
-    "heterogeneous": lambda n: torch.randn(n, n, generator=torch.Generator().manual_seed(n)).softmax(-1),
+    "block": (
+        lambda n: (
+            torch.block_diag(torch.ones(n // 2, n // 2), torch.ones(n - n // 2, n - n // 2)) * 2 / n
+        )
+    ),
+    "heterogeneous": (
+        lambda n: torch.randn(n, n, generator=torch.Generator().manual_seed(n)).softmax(-1)
+    ),
 }
 
 
@@ -59,7 +67,10 @@ def test_plain_maps_cover_the_classes() -> None:
 
 
 def test_a_line_one_piece_wide_survives_any_length() -> None:
-    columns, diagonals = ([sight(PLAIN[name](n)[None]).grids[0, 0] for n in (GRID, 4 * GRID, 512)] for name in ("vertical", "diagonal"))
+    columns, diagonals = (
+        [sight(PLAIN[name](n)[None]).grids[0, 0] for n in (GRID, 4 * GRID, 512)]
+        for name in ("vertical", "diagonal")
+    )
     for short, *long in (columns, diagonals):
         for grid in long:
             torch.testing.assert_close(grid, short)
@@ -76,14 +87,23 @@ def test_alone_as_among_others() -> None:
     maps = torch.stack([PLAIN[name](48) for name in PLAIN] * 60)  # more than are looked at together
     together = classify(maps).probabilities
     for place in (0, 2, 257, 299):
-        torch.testing.assert_close(classify(maps[place : place + 1]).probabilities[0], together[place], atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            classify(maps[place : place + 1]).probabilities[0], together[place], atol=1e-5, rtol=0
+        )
 
 
 @pytest.mark.parametrize("factor", [1e-6, 0.3, 1e6])
-def test_the_scale_of_an_effective_map_says_nothing(factor: float, made: list[tuple[Tensor, int]]) -> None:
+def test_the_scale_of_an_effective_map_says_nothing(
+    factor: float, made: list[tuple[Tensor, int]]
+) -> None:
     effective = [weights for weights, _ in made if (weights < 0).any()][:20]
     for weights in effective:
-        torch.testing.assert_close(classify(weights[None] * factor).probabilities, classify(weights[None]).probabilities, atol=1e-4, rtol=0)
+        torch.testing.assert_close(
+            classify(weights[None] * factor).probabilities,
+            classify(weights[None]).probabilities,
+            atol=1e-4,
+            rtol=0,
+        )
         assert by_rules(weights * factor) == by_rules(weights)
 
 

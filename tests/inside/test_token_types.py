@@ -1,4 +1,6 @@
-"""What [CLS] weighs: types of pieces, the largest weight of each, texts that lack one, pieces that left."""
+"""What [CLS] weighs: types of pieces, the largest weight of each, texts that lack one, pieces that
+left.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +53,17 @@ def test_both_separators_of_a_pair_count(dense: Model) -> None:
 
 
 def test_separators_are_known_in_other_families_too() -> None:
-    words = tuple(Word(word, 0, 4, pair, (place,)) for word, pair, place in (("tea", False, 1), ("love", True, 4)))
-    read = ReadText("tea", "love", Pieces([0, 5, 2, 2, 6, 2], [0] * 6, False), ("<s>", "Ġtea", "</s>", "</s>", "Ġlove", "</s>"), words)
+    words = tuple(
+        Word(word, 0, 4, pair, (place,))
+        for word, pair, place in (("tea", False, 1), ("love", True, 4))
+    )
+    read = ReadText(
+        "tea",
+        "love",
+        Pieces([0, 5, 2, 2, 6, 2], [0] * 6, False),
+        ("<s>", "Ġtea", "</s>", "</s>", "Ġlove", "</s>"),
+        words,
+    )
     assert places_by_type(read, tagger("crf"))["[SEP]"] == [2, 3, 5]
 
 
@@ -62,12 +73,20 @@ def test_the_largest_weight_of_a_type_counts_and_texts_without_it_do_not(dense: 
     weights = torch.zeros(4, n, n)
     place = {piece: n for n, piece in reversed(list(enumerate(first.read.written)))}
     weights[:, 0, place["it"]], weights[:, 0, place["i"]] = 0.3, 0.4
-    weights[2, 0, place["[CLS]"]], weights[:, 0, place["##s"]] = 0.2, 0.9  # not the first piece of its word
+    # not the first piece of its word
+    weights[2, 0, place["[CLS]"]], weights[:, 0, place["##s"]] = 0.2, 0.9
     result = result_of(dense, with_weights(first, weights), second)
     row = dict(zip(result.types, result.from_first["standard"], strict=True))
     assert row["pronouns"] == (pytest.approx(0.4),) * 4
     assert row["nouns"] == (0.0,) * 4
-    assert result.n_with == {"[CLS]": 2, "[SEP]": 2, "punctuation": 1, "nouns": 1, "pronouns": 1, "verbs": 1}
+    assert result.n_with == {
+        "[CLS]": 2,
+        "[SEP]": 2,
+        "punctuation": 1,
+        "nouns": 1,
+        "pronouns": 1,
+        "verbs": 1,
+    }
     alone = result_of(dense, second)
     assert row["[CLS]"][2] == pytest.approx((0.2 + alone.from_first["standard"][0][2]) / 2)
     assert alone.by_type["standard"]["pronouns"] is None
@@ -88,13 +107,22 @@ def test_others_are_all_pieces_but_the_one_they_look_at(dense: Model) -> None:
 
 def test_effective_weights_are_read_as_standard_ones_are(dense: Model) -> None:
     observation = observations_of(dense, LONG)[0]
-    assert len(observation.read.written) > dense.classifier.encoder.spec.head_width  # so that the two differ
+    # so that the two differ
+    assert len(observation.read.written) > dense.classifier.encoder.spec.head_width
     result = result_of(dense, observation)
     maps, last = observation.effective[-1].maps, len(observation.read.written) - 1
-    assert result.from_first["effective"][0] == tuple(pytest.approx(float(value)) for value in maps[:, 0, 0])
-    assert result.from_first["effective"][1] == tuple(pytest.approx(float(value)) for value in maps[:, 0, last])
-    assert result.difference["[SEP]"] == pytest.approx(float((observation.layers[-1].weights - maps)[:, 0, last].mean()))
-    assert result.from_others["[SEP]"]["effective"][1][2] == pytest.approx(float(maps[2, :last, last].mean()))
+    assert result.from_first["effective"][0] == tuple(
+        pytest.approx(float(value)) for value in maps[:, 0, 0]
+    )
+    assert result.from_first["effective"][1] == tuple(
+        pytest.approx(float(value)) for value in maps[:, 0, last]
+    )
+    assert result.difference["[SEP]"] == pytest.approx(
+        float((observation.layers[-1].weights - maps)[:, 0, last].mean())
+    )
+    assert result.from_others["[SEP]"]["effective"][1][2] == pytest.approx(
+        float(maps[2, :last, last].mean())
+    )
 
 
 def test_short_texts_have_one_map_and_nothing_is_said_to_move(dense: Model) -> None:
@@ -121,7 +149,8 @@ def test_a_fused_piece_is_neither_asked_nor_weighed(dense: Model) -> None:
     weights = torch.zeros(4, n, n)
     weights[:, 1:, 0], weights[:, n - 1, 0], weights[:, 0, n - 1] = 0.5, 1.0, 1.0
     there = with_weights(observation, weights)
-    origin = torch.tensor([*range(n - 1), -1])  # the separator's place is taken by what stands for those gone
+    # the separator's place is taken by what stands for those gone
+    origin = torch.tensor([*range(n - 1), -1])
     fused = replace(there, layers=tuple(replace(view, origin=origin) for view in there.layers))
     result = result_of(dense, fused)
     assert result.from_others["[CLS]"]["standard"][0][0] == pytest.approx(0.5)
@@ -133,7 +162,10 @@ def test_intervals_are_over_texts(dense: Model) -> None:
     observations = observations_of(dense, (TEXT, *LONG, "i love it", "the tea is bad"))
     result = result_of(dense, *observations)
     weights = torch.stack([o.layers[-1].weights[:, 0, 0].double().mean() for o in observations])
-    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(3.182446 * float(weights.std()) / math.sqrt(4))  # t of 4 texts
+    # t of 4 texts
+    assert result.by_type_half_width["standard"]["[CLS]"] == pytest.approx(
+        3.182446 * float(weights.std()) / math.sqrt(4)
+    )
     assert result.difference_half_width["[CLS]"] is not None
 
 
@@ -142,7 +174,10 @@ def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
     weights = dict.fromkeys(TYPES, 0.1)
     made = replace(
         found,
-        by_type={"standard": weights | {"[SEP]": 0.5}, "effective": weights | {"[SEP]": 0.2, "verbs": 0.3}},
+        by_type={
+            "standard": weights | {"[SEP]": 0.5},
+            "effective": weights | {"[SEP]": 0.2, "verbs": 0.3},
+        },
         by_type_half_width={kind: dict.fromkeys(TYPES, 0.01) for kind in ("standard", "effective")},
         difference=dict.fromkeys(TYPES, 0.0) | {"[SEP]": 0.3, "verbs": -0.2, "nouns": 0.004},
         difference_half_width=dict.fromkeys(TYPES, 0.02),
@@ -152,8 +187,13 @@ def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
     )
     ranked, special, words, layers = made.findings()
     assert ranked.startswith("In the last layer [CLS] gives most to [SEP] 0.500 ± 0.010, then to")
-    assert "by effective attention most to verbs 0.300 ± 0.010, then to [SEP] 0.200 ± 0.010" in ranked
-    assert "[SEP] 0.300 ± 0.020 less (0.500 to 0.200), [CLS] as much (0.100, difference 0.000 ± 0.020)" in special
+    assert (
+        "by effective attention most to verbs 0.300 ± 0.010, then to [SEP] 0.200 ± 0.010" in ranked
+    )
+    assert (
+        "[SEP] 0.300 ± 0.020 less (0.500 to 0.200), [CLS] as much (0.100, difference 0.000 ± 0.020)"
+        in special
+    )
     assert "nouns as much (0.100, difference 0.004 ± 0.020)" in words
     assert "verbs 0.200 ± 0.020 more (0.100 to 0.300)" in words
     assert "[SEP] 0.300 ± 0.100 less" in layers

@@ -25,15 +25,25 @@ def test_it_is_small() -> None:
 
 
 def test_it_answers_both_tasks_as_a_person_would(predictor: Predictor) -> None:
-    texts = ["Oh great, another delayed train.", "What a lovely evening that was.", "The worst meal of my life."]
-    labels = [[answer.label for answer in prediction.answers.values()] for prediction in predictor.predict(texts)]
+    texts = [
+        "Oh great, another delayed train.",
+        "What a lovely evening that was.",
+        "The worst meal of my life.",
+    ]
+    labels = [
+        [answer.label for answer in prediction.answers.values()]
+        for prediction in predictor.predict(texts)
+    ]
     assert labels == [["negative", "sarcastic"], ["positive", "literal"], ["negative", "literal"]]
 
 
 def test_it_is_pruned_and_says_what_it_learned_from(predictor: Predictor) -> None:
     (runtime,) = predictor.runtimes
     assert runtime.model().classifier.encoder.spec.pruning == "learned"
-    assert runtime.facts["recipe"]["data"]["source"] == "vader:data/vader + isarcasm:data/isarcasmeval2022 + sampler"
+    assert (
+        runtime.facts["recipe"]["data"]["source"]
+        == "vader:data/vader + isarcasm:data/isarcasmeval2022 + sampler"
+    )
     assert "/work" not in json.dumps(dict(runtime.facts))
 
 
@@ -41,7 +51,9 @@ def test_the_card_has_the_measured_figures() -> None:
     card = (located(BUILTIN) / "README.md").read_text("utf-8")
     for rows in json.loads(RESULTS.read_text("utf-8")).values():
         for row in rows:
-            assert f"| {row['task']} | {row['cell']} | {row['n']:,} | {row['macro_f1']:.3f} |" in card
+            assert (
+                f"| {row['task']} | {row['cell']} | {row['n']:,} | {row['macro_f1']:.3f} |" in card
+            )
     assert "## Where it fails" in card
 
 
@@ -56,9 +68,26 @@ def test_the_figures_can_be_measured_again(predictor: Predictor, shared_data: Pa
 
 
 def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
-    cut_off = "import socket, sys; socket.socket.connect = None; from litotes.cli.main import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", cut_off, "predict", "Oh great, another delayed train.", "--json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    cut_off = (
+        "import socket, sys; socket.socket.connect = None; from litotes.cli.main import main;"
+        " sys.exit(main(sys.argv[1:]))"
+    )
+    command = [
+        sys.executable,
+        "-c",
+        cut_off,
+        "predict",
+        "Oh great, another delayed train.",
+        "--json",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
     (answer,) = json.loads(done.stdout)
     assert (answer["sentiment"]["label"], answer["sarcasm"]["label"]) == ("negative", "sarcastic")
 
@@ -66,16 +95,21 @@ def test_the_command_needs_no_model_and_no_network(tmp_path: Path) -> None:
 def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor) -> None:
     text = "Cheers for the rail replacement bus, I do love a tour of every car park in Kent."
     program = (
-        "import sys; from litotes.cli.lean_torch import lean_torch\n"
-        "with lean_torch():\n    from litotes.predict.predictor import Predictor; p = Predictor.load('builtin', device='cpu')\n"
-        f"print([a.probability for a in p.predict([{text!r}])[0].answers.values()])\n"
-        "import torch; print('torch._meta_registrations' in sys.modules)\n"
-        "import torch._meta_registrations as real; print(hasattr(real, 'meta_bmm'))\n"
-        "print(torch.empty(2, 3, device='meta').add(1).shape)\n"
+        "import sys; from litotes.cli.lean_torch import lean_torch\nwith lean_torch():\n    from"
+        " litotes.predict.predictor import Predictor; p = Predictor.load('builtin',"
+        " device='cpu')\nprint([a.probability for a in"
+        f" p.predict([{text!r}])[0].answers.values()])\nimport torch;"
+        " print('torch._meta_registrations' in sys.modules)\nimport torch._meta_registrations as"
+        " real; print(hasattr(real, 'meta_bmm'))\nprint(torch.empty(2, 3,"
+        " device='meta').add(1).shape)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     probabilities, was_there, is_whole, shape = done.stdout.splitlines()
-    assert json.loads(probabilities) == [answer.probability for answer in predictor.predict([text])[0].answers.values()]
+    assert json.loads(probabilities) == [
+        answer.probability for answer in predictor.predict([text])[0].answers.values()
+    ]
     assert (was_there, is_whole, shape) == ("False", "True", "torch.Size([2, 3])")
 
 
@@ -83,9 +117,26 @@ def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[
     pytest.importorskip("onnxruntime")
     assert main(["export", "--model", BUILTIN]) == 2
     assert "copy it by --out FOLDER" in capsys.readouterr().err
-    assert main(["export", "--model", BUILTIN, "--texts", "20", "--data", "samplr", "--out", str(tmp_path / "mine")]) == 2
+    assert (
+        main(
+            [
+                "export",
+                "--model",
+                BUILTIN,
+                "--texts",
+                "20",
+                "--data",
+                "samplr",
+                "--out",
+                str(tmp_path / "mine"),
+            ]
+        )
+        == 2
+    )
     assert not (tmp_path / "mine").exists()
-    assert main(["export", "--model", BUILTIN, "--texts", "20", "--out", str(tmp_path / "mine")]) == 0
+    assert (
+        main(["export", "--model", BUILTIN, "--texts", "20", "--out", str(tmp_path / "mine")]) == 0
+    )
     assert not (located(BUILTIN) / "model.onnx").exists()
     text = "Oh great, another delayed train."
     ours = Predictor.load(tmp_path / "mine", runtime="onnx").predict([text])[0]

@@ -1,4 +1,6 @@
-"""The temperature is where the likelihood is best, the threshold moves only when it should, and neither survives a damaged file."""
+"""The temperature is where the likelihood is best, the threshold moves only when it should, and
+neither survives a damaged file.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def loss(logits: np.ndarray[Any, Any], gold: np.ndarray[Any, Any], at: float) ->
     return float(-log_softmax(logits / at, axis=1)[np.arange(len(gold)), gold].mean())
 
 
-def simulated(n: int, *, n_classes: int = 3, too_sure: float = 1.0, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def simulated(
+    n: int, *, n_classes: int = 3, too_sure: float = 1.0, seed: int = 0
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Logits whose softmax is the truth, then multiplied: the best temperature is `too_sure`."""
     generator = np.random.default_rng(seed)
     logits = 2 * generator.normal(size=(n, n_classes))
@@ -30,7 +34,9 @@ def simulated(n: int, *, n_classes: int = 3, too_sure: float = 1.0, seed: int = 
     return too_sure * logits, np.minimum(gold, n_classes - 1)
 
 
-def two_class(n: int, *, shift: float, rate: float, seed: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def two_class(
+    n: int, *, shift: float, rate: float, seed: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """P(class 1) of a model that leans by `shift`, and the gold classes."""
     generator = np.random.default_rng(seed)
     gold = (generator.random(n) < rate).astype(np.int64)
@@ -50,7 +56,11 @@ def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
     logits, gold = 5 * generator.normal(size=(n, n_classes)), generator.integers(0, n_classes, n)
     found = temperature(logits, gold)
     assert LOWEST <= found <= HIGHEST
-    best = minimize_scalar(lambda beta: loss(logits, gold, 1 / beta), bounds=(1 / HIGHEST, 1 / LOWEST), method="bounded")
+    best = minimize_scalar(
+        lambda beta: loss(logits, gold, 1 / beta),
+        bounds=(1 / HIGHEST, 1 / LOWEST),
+        method="bounded",
+    )
     assert loss(logits, gold, found) <= best.fun + 1e-9
 
 
@@ -81,21 +91,30 @@ def test_a_leaning_model_gets_a_threshold_that_helps_elsewhere() -> None:
     chosen = threshold(held_out, gold)
     assert 0.1 < chosen < 0.4
     fresh, fresh_gold = two_class(20_000, shift=-1.5, rate=0.4, seed=1)
-    gain = f1_score(fresh_gold, fresh >= chosen, average="macro") - f1_score(fresh_gold, fresh >= 0.5, average="macro")
+    gain = f1_score(fresh_gold, fresh >= chosen, average="macro") - f1_score(
+        fresh_gold, fresh >= 0.5, average="macro"
+    )
     assert gain > 0.05
 
 
 def test_one_half_mostly_stays_when_it_is_right() -> None:
-    """The best threshold of a small slice nearly always differs from one half; the rule keeps one half in most of them."""
+    """The best threshold of a small slice nearly always differs from one half; the rule keeps one
+    half in most of them.
+    """
     chosen = [threshold(*two_class(120, shift=0.0, rate=0.5, seed=seed)) for seed in range(40)]
     assert sum(one == 0.5 for one in chosen) >= 20
     fresh, gold = two_class(20_000, shift=0.0, rate=0.5, seed=99)
-    losses = [f1_score(gold, fresh >= 0.5, average="macro") - f1_score(gold, fresh >= one, average="macro") for one in chosen]
+    losses = [
+        f1_score(gold, fresh >= 0.5, average="macro")
+        - f1_score(gold, fresh >= one, average="macro")
+        for one in chosen
+    ]
     assert np.mean(losses) < 0.005
 
 
 def test_one_text_of_a_class_moves_nothing() -> None:
-    assert threshold(np.array([0.1, 0.2, 0.3, 0.45]), [0, 0, 0, 1]) == 0.5  # absent from a third of the resamples
+    # absent from a third of the resamples
+    assert threshold(np.array([0.1, 0.2, 0.3, 0.45]), [0, 0, 0, 1]) == 0.5
     assert threshold(np.array([0.1, 0.2]), [0, 0]) == 0.5
     assert threshold(np.full(10, 0.3), [0, 1] * 5) == 0.5
     assert threshold(np.empty(0), []) == 0.5
@@ -109,9 +128,12 @@ def test_the_worst_group_decides() -> None:
     chosen = threshold(both, gold, groups)
     assert chosen < threshold(both, gold) - 0.05
     assert threshold(both, gold, groups) == chosen
-    single = ([0.9] * 50, [1] * 50, [None] * 50)  # one class alone: has no say, since it would like any low threshold
+    # one class alone: has no say, since it would like any low threshold
+    single = ([0.9] * 50, [1] * 50, [None] * 50)
     more = [np.concatenate([a, b]) for a, b in zip((both, gold), single[:2], strict=True)]
-    assert threshold(more[0], more[1].astype(np.int64), [*groups, *single[2]]) == pytest.approx(chosen, abs=0.05)
+    assert threshold(more[0], more[1].astype(np.int64), [*groups, *single[2]]) == pytest.approx(
+        chosen, abs=0.05
+    )
 
 
 def test_threshold_is_quick_and_the_same_twice() -> None:
@@ -147,7 +169,10 @@ def test_fit_learns_both() -> None:
     assert learned.n == 600
     assert learned.threshold is not None
     labels, found = learned.apply(logits)
-    assert f1_score(gold, labels, average="macro") > f1_score(gold, logits.argmax(1), average="macro") + 0.03
+    assert (
+        f1_score(gold, labels, average="macro")
+        > f1_score(gold, logits.argmax(1), average="macro") + 0.03
+    )
     assert ((found[:, 1] >= learned.threshold) == labels).all()
     assert fit(logits, gold, with_threshold=False).threshold is None
     assert fit(*simulated(200)).threshold is None  # three classes have none

@@ -1,6 +1,8 @@
-"""Model folders from strangers: each is refused in one sentence, and nothing outside them is read or written.
+"""Model folders from strangers: each is refused in one sentence, and nothing outside them is read
+or written.
 
-All folders are made first; then one process, whose every opened file is written down, is asked to load them one after the other.
+All folders are made first; then one process, whose every opened file is written down, is asked to
+load them one after the other.
 """
 
 from __future__ import annotations
@@ -62,7 +64,11 @@ def zipped(folder: Path) -> None:
 
 
 def headed(folder: Path, header: bytes, n_bytes: int | None = None) -> None:
-    put(folder, WEIGHTS, (len(header) if n_bytes is None else n_bytes).to_bytes(8, "little") + header)
+    put(
+        folder,
+        WEIGHTS,
+        (len(header) if n_bytes is None else n_bytes).to_bytes(8, "little") + header,
+    )
 
 
 def tokenizer(folder: Path, change: Callable[[dict[str, Any]], Any]) -> None:
@@ -105,17 +111,28 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "a list": lambda f: (f / ABOUT).write_text("[]"),
     "a description in a description in …": lambda f: (f / ABOUT).write_text('{"a":' * 100_000),
     "no text": lambda f: (f / ABOUT).write_bytes(b"\xff\xfe\x00"),
-    "a number as long as a book": lambda f: (f / ABOUT).write_text('{"format": ' + "9" * 100_000 + "}"),
+    "a number as long as a book": (
+        lambda f: (f / ABOUT).write_text('{"format": ' + "9" * 100_000 + "}")
+    ),
     "a format to come": lambda f: about(f, format=99),
     "no encoder": lambda f: about(f, encoder=None),
-    **{kind: lambda f, fields=fields: inside(f, "encoder", **fields) for kind, fields in ENCODER.items()},
+    **{
+        kind: lambda f, fields=fields: inside(f, "encoder", **fields)
+        for kind, fields in ENCODER.items()
+    },
     "no tasks": lambda f: about(f, tasks=None),
-    "a label that turns the line": lambda f: about(f, tasks={"sarcasm": ["literal", "\u202esarcastic"]}),
+    "a label that turns the line": lambda f: about(
+        f, tasks={"sarcasm": ["literal", "\u202esarcastic"]}
+    ),
     "a label that clears the screen": lambda f: about(f, tasks={"sarcasm": ["literal", "\x1b[2J"]}),
-    "a task that clears the screen": lambda f: about(f, tasks={"\x1b[2J": ["literal", "sarcastic"]}),
+    "a task that clears the screen": lambda f: about(
+        f, tasks={"\x1b[2J": ["literal", "sarcastic"]}
+    ),
     "a head nobody has": lambda f: about(f, head="../../head"),
     "a calibration in words": lambda f: about(f, calibration={"sarcasm": {"temperature": "hot"}}),
-    "a temperature of nothing": lambda f: about(f, calibration={"sarcasm": {"temperature": 0.0, "threshold": None, "n": 1}}),
+    "a temperature of nothing": lambda f: about(
+        f, calibration={"sarcasm": {"temperature": 0.0, "threshold": None, "n": 1}}
+    ),
     "texts of no length": lambda f: about(f, max_pieces=-1),
     "texts of any length": lambda f: about(f, max_pieces=10**12),
     "a dropout in words": lambda f: about(f, dropout="__import__('os')"),
@@ -129,7 +146,10 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "parts of no name": lambda f: parts(f, ".."),
     "parts that are numbers": lambda f: parts(f, 1),
     "no parts": lambda f: parts(f),
-    "a part that is a link": lambda f: (parts(f, "sarcasm"), link(f, "sarcasm", os.environ[OUTSIDE])),
+    "a part that is a link": lambda f: (
+        parts(f, "sarcasm"),
+        link(f, "sarcasm", os.environ[OUTSIDE]),
+    ),
     "weights that are a pickle": lambda f: put(f, WEIGHTS, pickle.dumps(Bomb())),
     "weights that are an archive": zipped,
     "a header without end": lambda f: headed(f, b"{}", 2**60),
@@ -150,7 +170,9 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "pieces that are no tokenizer": lambda f: put(f, PIECES, b"{}"),
     "pieces that are a pickle": lambda f: put(f, PIECES, pickle.dumps(Bomb())),
     "pieces without a model": lambda f: tokenizer(f, lambda content: content.pop("model")),
-    "more pieces than weights": lambda f: tokenizer(f, lambda content: content["model"]["vocab"].update(ok=10_000)),
+    "more pieces than weights": lambda f: tokenizer(
+        f, lambda content: content["model"]["vocab"].update(ok=10_000)
+    ),
     "no folder": lambda f: shutil.rmtree(f),
     "a file": lambda f: (shutil.rmtree(f), f.write_bytes(pickle.dumps(Bomb()))),
 }
@@ -189,7 +211,9 @@ def told(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
     root, outside = tmp_path_factory.mktemp("strangers"), tmp_path_factory.mktemp("outside")
     (outside / "secret").write_text("nobody shall read this")
     tiny = pretrained.load(str(tiny_folder))
-    classifier = Classifier(tiny.encoder, [Task("sarcasm", ("literal", "sarcastic"))], head="mean", dropout=0.0)
+    classifier = Classifier(
+        tiny.encoder, [Task("sarcasm", ("literal", "sarcastic"))], head="mean", dropout=0.0
+    )
     save_model(Model(classifier.eval(), tiny.tokenizer, "tiny", None), root / "whole", card="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OUTSIDE, str(outside))

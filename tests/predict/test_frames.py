@@ -1,4 +1,6 @@
-"""A batch comes back with its answers beside it, of the kind it was; a predictor can be sent to workers that make such batches."""
+"""A batch comes back with its answers beside it, of the kind it was; a predictor can be sent to
+workers that make such batches.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ pa = pytest.importorskip("pyarrow")
 TEXTS = ["the tea is great", "the queue, not bad", "it is a " + "love " * 60]
 ADDED = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability", "truncated"]
 KINDS = {
-    "pandas": lambda columns: pd.DataFrame(columns, index=[f"row{n}" for n in range(len(columns["text"]))]),
+    "pandas": lambda columns: pd.DataFrame(
+        columns, index=[f"row{n}" for n in range(len(columns["text"]))]
+    ),
     "table": pa.table,
     "record batch": pa.RecordBatch.from_pydict,
-    "arrays": lambda columns: {name: np.array(values, dtype=object) for name, values in columns.items()},
+    "arrays": lambda columns: {
+        name: np.array(values, dtype=object) for name, values in columns.items()
+    },
     "lists": dict,
 }
 
@@ -56,7 +62,9 @@ def test_answers_stand_beside_their_texts(predictor: Predictor, kind: str) -> No
     for place, alone in enumerate(predictor.predict(TEXTS)):
         for task, answer in alone.answers.items():
             assert columns[task][place] == answer.label
-            assert columns[f"{task}_probability"][place] == pytest.approx(answer.probability, abs=1e-5)
+            assert columns[f"{task}_probability"][place] == pytest.approx(
+                answer.probability, abs=1e-5
+            )
     assert columns["truncated"] == [False, False, True]
 
 
@@ -70,20 +78,28 @@ def test_no_rows_give_no_rows_with_the_same_types(predictor: Predictor, kind: st
     elif kind == "arrays":
         assert [empty[name].dtype for name in ADDED] == [full[name].dtype for name in ADDED]
     elif kind != "lists":
-        assert [empty.schema.field(name) for name in ADDED] == [full.schema.field(name) for name in ADDED]
+        assert [empty.schema.field(name) for name in ADDED] == [
+            full.schema.field(name) for name in ADDED
+        ]
 
 
 def test_rows_keep_their_index(predictor: Predictor) -> None:
     frame = pd.DataFrame({"text": TEXTS}, index=[5, 5, 2])  # as partitions have it
     batch = predictor.map_batches(frame)
     assert list(batch.index) == [5, 5, 2]
-    assert list(batch["sarcasm"]) == [one.answers["sarcasm"].label for one in predictor.predict(TEXTS)]
+    assert list(batch["sarcasm"]) == [
+        one.answers["sarcasm"].label for one in predictor.predict(TEXTS)
+    ]
 
 
 def test_another_column_and_pairs(predictor: Predictor) -> None:
-    batch = predictor.map_batches({"body": TEXTS[:2], "reply": ["a tea", "bad"]}, column="body", pair="reply")
+    batch = predictor.map_batches(
+        {"body": TEXTS[:2], "reply": ["a tea", "bad"]}, column="body", pair="reply"
+    )
     for place, alone in enumerate(predictor.predict(TEXTS[:2], pairs=["a tea", "bad"])):
-        assert batch["sarcasm_probability"][place] == pytest.approx(alone.answers["sarcasm"].probability, abs=1e-5)
+        assert batch["sarcasm_probability"][place] == pytest.approx(
+            alone.answers["sarcasm"].probability, abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -130,11 +146,22 @@ def test_a_number_has_no_probability() -> None:
     frame = answered(pd.DataFrame({"text": TEXTS}), ask, tasks, column="text", pair=None)
     assert frame["grade"].dtype == frame["grade_probability"].dtype == np.float64
     assert frame["grade_probability"].isna().all()
-    assert answered(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)["grade_probability"].null_count == 3
-    assert np.isnan(answered({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)["grade_probability"]).all()
+    assert (
+        answered(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)[
+            "grade_probability"
+        ].null_count
+        == 3
+    )
+    assert np.isnan(
+        answered({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)[
+            "grade_probability"
+        ]
+    ).all()
 
 
-def test_what_travels_is_small_and_loads_once(trained_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_travels_is_small_and_loads_once(
+    trained_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(trained_folder.parent)
     asked = BatchPredictor(trained_folder.name, device="cpu")
     monkeypatch.chdir("/")
@@ -143,14 +170,19 @@ def test_what_travels_is_small_and_loads_once(trained_folder: Path, monkeypatch:
     arrived = pickle.loads(sent)
     assert arrived(pa.table({"text": TEXTS})).column_names == ["text", *ADDED]
     assert arrived.predictor() is asked.predictor()
-    assert arrived.map_batches({"body": TEXTS}, column="body")["sarcasm"] == asked({"text": TEXTS})["sarcasm"]
+    assert (
+        arrived.map_batches({"body": TEXTS}, column="body")["sarcasm"]
+        == asked({"text": TEXTS})["sarcasm"]
+    )
 
 
 def test_a_forked_worker_loads_its_own(trained_folder: Path) -> None:
     asked = BatchPredictor(str(trained_folder), device="cpu")
     before = id(asked.predictor())
     read, write = os.pipe()
-    child = multiprocessing.get_context("fork").Process(target=lambda: os.write(write, str(id(asked.predictor()) != before).encode()))
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: os.write(write, str(id(asked.predictor()) != before).encode())
+    )
     child.start()
     child.join(60)
     assert os.read(read, 10) == b"True"
@@ -167,11 +199,11 @@ def test_cores_are_asked_for(trained_folder: Path) -> None:
 
 def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
     program = (
-        "import sys; from litotes.predict.frames import answered; from litotes.core.values import *\n"
-        "ask = lambda texts, pairs: [Prediction(text, {'t': Answer('a', 0.5)}, False) for text in texts]\n"
-        "batch = answered({'text': ['tea']}, ask, {'t': Task('t', ('a', 'b'))}, column='text', pair=None)\n"
-        "assert batch['t'] == ['a'] and batch['truncated'] == [False]\n"
-        "assert not {'pandas', 'pyarrow', 'torch'} & set(sys.modules)"
+        "import sys; from litotes.predict.frames import answered; from litotes.core.values import"
+        " *\nask = lambda texts, pairs: [Prediction(text, {'t': Answer('a', 0.5)}, False) for text"
+        " in texts]\nbatch = answered({'text': ['tea']}, ask, {'t': Task('t', ('a', 'b'))},"
+        " column='text', pair=None)\nassert batch['t'] == ['a'] and batch['truncated'] =="
+        " [False]\nassert not {'pandas', 'pyarrow', 'torch'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -182,4 +214,6 @@ def test_in_dask(trained_folder: Path) -> None:
     asked = BatchPredictor(str(trained_folder), device="cpu")
     result = frame.map_partitions(asked, meta=asked(frame._meta)).compute(scheduler="threads")
     assert list(result["id"]) == list(range(6))
-    assert list(result["sarcasm"]) == [one.answers["sarcasm"].label for one in asked.predictor().predict(TEXTS * 2)]
+    assert list(result["sarcasm"]) == [
+        one.answers["sarcasm"].label for one in asked.predictor().predict(TEXTS * 2)
+    ]

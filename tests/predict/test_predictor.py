@@ -17,7 +17,9 @@ TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok"
 
 @pytest.fixture
 def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu")
+    return Predictor(
+        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
+    )
 
 
 def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -> None:
@@ -31,7 +33,12 @@ def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -
 
 
 def test_truncation_is_reported(predictor: Predictor) -> None:
-    assert [prediction.truncated for prediction in predictor.predict(TEXTS)] == [False, False, False, True]
+    assert [prediction.truncated for prediction in predictor.predict(TEXTS)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def test_a_stream_equals_a_list(predictor: Predictor) -> None:
@@ -110,7 +117,9 @@ def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
     assert runtime.identity() != before
 
 
-@pytest.mark.parametrize("name", ["text", "truncated", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""])
+@pytest.mark.parametrize(
+    "name", ["text", "truncated", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""]
+)
 def test_names_that_would_hide_another_answer_are_no_names_of_tasks(name: str) -> None:
     assert not is_task_name(name)
     assert is_task_name("sarcasm")

@@ -22,12 +22,17 @@ from litotes.predict.tables.file import Table, score_table
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
-TEXTS = [f"the tea is {'great' if n % 3 else 'bad'}, {n} queue" + " and it is not" * (n % 7) for n in range(150)]
+TEXTS = [
+    f"the tea is {'great' if n % 3 else 'bad'}, {n} queue" + " and it is not" * (n % 7)
+    for n in range(150)
+]
 
 
 @pytest.fixture
 def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu")
+    return Predictor(
+        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
+    )
 
 
 @pytest.fixture
@@ -45,12 +50,16 @@ def rows_of(file: Path) -> list[dict[str, str]]:
 
 
 def assert_same(file: Path, expected: Path) -> None:
-    """Probabilities by torch differ in their last digits with the texts that were computed together."""
+    """Probabilities by torch differ in their last digits with the texts that were computed
+    together.
+    """
     ours, theirs = rows_of(file), rows_of(expected)
     assert [row["text"] for row in ours] == [row["text"] for row in theirs]
     for row, other in zip(ours, theirs, strict=True):
         assert row["sarcasm"] == other["sarcasm"]
-        assert float(row["sarcasm_probability"]) == pytest.approx(float(other["sarcasm_probability"]), abs=1e-5)
+        assert float(row["sarcasm_probability"]) == pytest.approx(
+            float(other["sarcasm_probability"]), abs=1e-5
+        )
 
 
 @pytest.fixture
@@ -58,16 +67,25 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "_ROWS_BETWEEN_STATES", 10)
 
 
-def test_every_row_is_answered_in_order_as_alone(predictor: Predictor, table: Table, tmp_path: Path) -> None:
+def test_every_row_is_answered_in_order_as_alone(
+    predictor: Predictor, table: Table, tmp_path: Path
+) -> None:
     seen: list[tuple[int, int]] = []
-    n_rows = score_table(predictor, table, tmp_path / "o" / "out.csv", watch=lambda _, done, total, __: seen.append((done, total)))
+    n_rows = score_table(
+        predictor,
+        table,
+        tmp_path / "o" / "out.csv",
+        watch=lambda _, done, total, __: seen.append((done, total)),
+    )
     rows = rows_of(tmp_path / "o" / "out.csv")
     assert n_rows == len(rows) == len(TEXTS)
     assert [row["text"] for row in rows] == [table.asked(row) for row in table.rows()]
     for row in rows[::37]:
         (alone,) = predictor.predict([row["text"]])
         assert row["sentiment"] == alone.answers["sentiment"].label
-        assert float(row["sentiment_probability"]) == pytest.approx(alone.answers["sentiment"].probability, abs=1e-5)
+        assert float(row["sentiment_probability"]) == pytest.approx(
+            alone.answers["sentiment"].probability, abs=1e-5
+        )
     assert not (tmp_path / "o" / "out.csv.part").exists()
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[-1] == (150, 150)
@@ -80,7 +98,9 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
         pa.parquet = pytest.importorskip("pyarrow.parquet")
         pa.parquet.write_table(pa.table({"text": TEXTS[:20]}), tmp_path / name)
     else:
-        (tmp_path / name).write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:20]))
+        (tmp_path / name).write_text(
+            "".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:20])
+        )
     last: list[tuple[int, int]] = []
     score_table(
         predictor,
@@ -97,7 +117,9 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("stop_after", [0, 1, 9, 10, 57, 149])
-def test_a_stopped_run_goes_on(predictor: Predictor, table: Table, tmp_path: Path, stop_after: int) -> None:
+def test_a_stopped_run_goes_on(
+    predictor: Predictor, table: Table, tmp_path: Path, stop_after: int
+) -> None:
     expected = tmp_path / "whole.csv"
     score_table(predictor, table, expected)
     out = tmp_path / "out.csv"
@@ -125,7 +147,9 @@ def test_a_stopped_run_goes_on(predictor: Predictor, table: Table, tmp_path: Pat
 
 
 @pytest.mark.usefixtures("small_steps")
-def test_answers_of_other_runs_are_not_joined(predictor: Predictor, table: Table, tmp_path: Path) -> None:
+def test_answers_of_other_runs_are_not_joined(
+    predictor: Predictor, table: Table, tmp_path: Path
+) -> None:
     out = tmp_path / "out.csv"
 
     def interrupt(_: str, done: int, __: int, ___: str) -> None:
@@ -155,15 +179,21 @@ def test_answers_of_other_runs_are_not_joined(predictor: Predictor, table: Table
         score_table(predictor, table, out)
 
 
-def test_a_bad_row_is_named_before_anything_is_answered(predictor: Predictor, tmp_path: Path) -> None:
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in [*TEXTS[:30], " "]))
+def test_a_bad_row_is_named_before_anything_is_answered(
+    predictor: Predictor, tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_text(
+        "".join(json.dumps({"text": text}) + "\n" for text in [*TEXTS[:30], " "])
+    )
     predictor.predict = predictor._predict = None  # type: ignore[method-assign,assignment]
     with pytest.raises(UserError, match=r"line 31.*is empty"):
         score_table(predictor, Table(tmp_path / "in.jsonl"), tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == []
 
 
-def test_targets_that_would_do_harm_are_refused_first(predictor: Predictor, table: Table, tmp_path: Path) -> None:
+def test_targets_that_would_do_harm_are_refused_first(
+    predictor: Predictor, table: Table, tmp_path: Path
+) -> None:
     predictor._predict = None  # type: ignore[method-assign,assignment]
     with pytest.raises(UserError, match="the table itself"):
         score_table(predictor, table, table.file)
@@ -180,8 +210,13 @@ def test_targets_that_would_do_harm_are_refused_first(predictor: Predictor, tabl
 
 
 @pytest.mark.usefixtures("small_steps")
-def test_what_a_finished_run_left_speaks_for_nothing(predictor: Predictor, table: Table, tmp_path: Path) -> None:
-    """Killed after the rename: a state without rows. Another table begins and is stopped; the first command must not take its rows."""
+def test_what_a_finished_run_left_speaks_for_nothing(
+    predictor: Predictor, table: Table, tmp_path: Path
+) -> None:
+    """Killed after the rename: a state without rows.
+
+    Another table begins and is stopped; the first command must not take its rows.
+    """
     out = tmp_path / "out.csv"
     states: list[bytes] = []
 
@@ -206,7 +241,9 @@ def test_what_a_finished_run_left_speaks_for_nothing(predictor: Predictor, table
     assert_same(out, whole)
 
 
-def test_two_commands_do_not_write_the_same_file(predictor: Predictor, table: Table, tmp_path: Path) -> None:
+def test_two_commands_do_not_write_the_same_file(
+    predictor: Predictor, table: Table, tmp_path: Path
+) -> None:
     def second(*_: object) -> None:
         with pytest.raises(UserError, match="another process"):
             score_table(predictor, table, tmp_path / "out.csv")
@@ -216,26 +253,49 @@ def test_two_commands_do_not_write_the_same_file(predictor: Predictor, table: Ta
 
 @pytest.mark.slow
 def test_a_killed_command_loses_and_repeats_nothing(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    model = train(tiny_recipe.changed(training__epochs=1, model__max_pieces=32), tmp_path / "run").folder
+    model = train(
+        tiny_recipe.changed(training__epochs=1, model__max_pieces=32), tmp_path / "run"
+    ).folder
     export_models(model, n_texts=50)
     n_texts = 30_000
     with (tmp_path / "in.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([["text"], *([f"{TEXTS[n % 150]} {n}"] for n in range(n_texts))])
-    command = [sys.executable, "-m", "litotes", "predict", "--file", "in.csv", "--model", str(model), "--format", "csv", "--out", "out.csv"]
+        csv.writer(stream).writerows(
+            [["text"], *([f"{TEXTS[n % 150]} {n}"] for n in range(n_texts))]
+        )
+    command = [
+        sys.executable,
+        "-m",
+        "litotes",
+        "predict",
+        "--file",
+        "in.csv",
+        "--model",
+        str(model),
+        "--format",
+        "csv",
+        "--out",
+        "out.csv",
+    ]
     for n_kept in _kills(command, tmp_path):
         assert n_kept > 0
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
     rows = rows_of(tmp_path / "out.csv")
     assert [row["text"] for row in rows] == [f"{TEXTS[n % 150]} {n}" for n in range(n_texts)]
-    alone = Predictor.load(model, runtime="torch", device="cpu").predict([row["text"] for row in rows[::3000]])
-    assert [one.answers["sarcasm"].label for one in alone] == [row["sarcasm"] for row in rows[::3000]]
+    alone = Predictor.load(model, runtime="torch", device="cpu").predict(
+        [row["text"] for row in rows[::3000]]
+    )
+    assert [one.answers["sarcasm"].label for one in alone] == [
+        row["sarcasm"] for row in rows[::3000]
+    ]
 
 
 def _kills(command: list[str], folder: Path) -> Iterator[int]:
     """Kills the command twice, each time when more rows are safe than before; says how many."""
     state, before = folder / "out.csv.part" / "state.json", 0
     for _ in range(2):
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         while process.poll() is None:
             if state.is_file() and (n_kept := json.loads(state.read_text())["n_rows"]) > before:
                 process.send_signal(signal.SIGKILL)

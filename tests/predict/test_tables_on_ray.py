@@ -1,4 +1,6 @@
-"""Bulk scoring on a real cluster of this machine's cores: a worker is shot, the command is stopped, and every row is there once."""
+"""Bulk scoring on a real cluster of this machine's cores: a worker is shot, the command is stopped,
+and every row is there once.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,20 @@ with cluster("local"):  # one for all: it takes seconds to start
 @pytest.fixture(scope="module")
 def model(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
     pytest.importorskip("onnxruntime")
-    folder = train(tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("on-ray") / "run").folder
+    folder = train(
+        tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("on-ray") / "run"
+    ).folder
     export_models(folder, n_texts=20)
     return BatchPredictor(str(folder), device="cpu")
 
 
 def snippet(root: Path) -> str:
     """What docs/scale.md shows for Ray Data: from comments.parquet by runs/mine to ray-answers."""
-    (found,) = re.findall(r"^```py\n(.*?import ray\n.*?)^```", (root / "docs" / "scale.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(
+        r"^```py\n(.*?import ray\n.*?)^```",
+        (root / "docs" / "scale.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     return str(found).rpartition("```py\n")[2]
 
 
@@ -71,7 +79,13 @@ def driver(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, "-c", DRIVER, *arguments]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=cwd, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=cwd,
+        start_new_session=True,
     ) as process:
         try:
             yield process
@@ -81,7 +95,10 @@ def driver(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
 
 def workers_of(out: Path) -> dict[str, list[int]]:
     """The parts under way, and the processes that have begun each."""
-    return {path.name: [int(pid) for pid in path.read_text().split()] for path in sorted((out / "begun").glob("part-*"))}
+    return {
+        path.name: [int(pid) for pid in path.read_text().split()]
+        for path in sorted((out / "begun").glob("part-*"))
+    }
 
 
 def shoot_one(out: Path) -> tuple[str, int]:
@@ -94,23 +111,39 @@ def shoot_one(out: Path) -> tuple[str, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason='ray is not installed: pip install "litotes[ray]"')
-def test_every_row_once_whoever_is_killed(model: BatchPredictor, root: Path, tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    find_spec("ray") is None, reason='ray is not installed: pip install "litotes[ray]"'
+)
+def test_every_row_once_whoever_is_killed(
+    model: BatchPredictor, root: Path, tmp_path: Path
+) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     source, out = tmp_path / "in", tmp_path / "out"
     source.mkdir()
-    texts = ["" if n == BAD else f"the tea is {'great' if n % 3 else 'bad'} {n}" + " queue" * (n % 9) for n in range(N_FILES * N_ROWS)]
+    texts = [
+        "" if n == BAD else f"the tea is {'great' if n % 3 else 'bad'} {n}" + " queue" * (n % 9)
+        for n in range(N_FILES * N_ROWS)
+    ]
     for file in range(N_FILES):
         ids = range(file * N_ROWS, (file + 1) * N_ROWS)
-        pq.write_table(pa.table({"id": ids, "text": [texts[n] for n in ids]}), source / f"{file}.parquet", row_group_size=1300)
+        pq.write_table(
+            pa.table({"id": ids, "text": [texts[n] for n in ids]}),
+            source / f"{file}.parquet",
+            row_group_size=1300,
+        )
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "mine").symlink_to(model.folder)
     pq.write_table(pa.table({"text": texts[:40]}), tmp_path / "comments.parquet")
-    with driver(str(source), str(out), model.folder, str(N_PER_PART), snippet(root), cwd=tmp_path) as process:
-        assert wait_until(lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=120)
+    with driver(
+        str(source), str(out), model.folder, str(N_PER_PART), snippet(root), cwd=tmp_path
+    ) as process:
+        assert wait_until(
+            lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=120
+        )
         shot, pid = shoot_one(out)
         n_before = len(list(out.glob("part-*")))
-        assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=60)  # another has made it
+        # another has made it
+        assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=60)
         assert not is_alive(pid)
         os.killpg(process.pid, signal.SIGINT)
         told, errors = process.communicate(timeout=120)
@@ -120,22 +153,32 @@ def test_every_row_once_whoever_is_killed(model: BatchPredictor, root: Path, tmp
     n_parts = N_FILES * N_ROWS // N_PER_PART
     bad_part = f"part-{BAD // N_PER_PART:05d}.parquet"
     assert list(summary["failures"]) == [bad_part]
-    assert f"1.parquet, row {BAD - N_ROWS + 1}, column 'text' is empty" in summary["failures"][bad_part]
+    assert (
+        f"1.parquet, row {BAD - N_ROWS + 1}, column 'text' is empty"
+        in summary["failures"][bad_part]
+    )
     assert n_before <= summary["parts_found"] < n_parts - 1
     assert summary["rows_answered"] == (n_parts - 1 - summary["parts_found"]) * N_PER_PART
     parts = sorted(out.glob("part-*"))
-    assert [path.name for path in parts] == [f"part-{n:05d}.parquet" for n in range(n_parts) if n != BAD // N_PER_PART]
+    assert [path.name for path in parts] == [
+        f"part-{n:05d}.parquet" for n in range(n_parts) if n != BAD // N_PER_PART
+    ]
     rows = [row for path in parts for row in pq.read_table(path).to_pylist()]
-    assert [row["id"] for row in rows] == [n for n in range(len(texts)) if n // N_PER_PART != BAD // N_PER_PART]
+    assert [row["id"] for row in rows] == [
+        n for n in range(len(texts)) if n // N_PER_PART != BAD // N_PER_PART
+    ]
     assert [row["text"] for row in rows] == [texts[row["id"]] for row in rows]
     for row in rows[::997]:
         (alone,) = model.predictor().predict([row["text"]])
         assert row["sarcasm"] == alone.answers["sarcasm"].label
-    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == ["plan.json"]
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == [
+        "plan.json"
+    ]
     answers = pq.read_table(tmp_path / "ray-answers").to_pylist()
     assert sorted(row["text"] for row in answers) == sorted(texts[:40])
     assert [row["sarcasm"] for row in answers] == [
-        one.answers["sarcasm"].label for one in model.predictor().predict([row["text"] for row in answers])
+        one.answers["sarcasm"].label
+        for one in model.predictor().predict([row["text"] for row in answers])
     ]
     assert errors == ""
 
@@ -157,6 +200,8 @@ def test_more_workers_than_cores_would_wait_for_ever(monkeypatch: pytest.MonkeyP
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     assert _n_workers(None, 4, None) == 4
     assert _n_workers(2, 4, None) == 2
-    with pytest.raises(UserError, match="5 workers need a core each, and this machine has room for 4"):
+    with pytest.raises(
+        UserError, match="5 workers need a core each, and this machine has room for 4"
+    ):
         _n_workers(5, 4, None)
     assert _n_workers(5, 4, "10.0.0.1:6379") == 5  # nodes may come

@@ -1,4 +1,6 @@
-"""Bulk scoring in this process: every row once and in order, parts whole or not there, and nothing joined that does not belong together."""
+"""Bulk scoring in this process: every row once and in order, parts whole or not there, and nothing
+joined that does not belong together.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ N_ROWS = 230
 
 @pytest.fixture(scope="module")
 def asked(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
-    folder = train(tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("parts") / "run").folder
+    folder = train(
+        tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("parts") / "run"
+    ).folder
     export_models(folder, n_texts=20)
     return BatchPredictor(str(folder), device="cpu")
 
@@ -54,10 +58,16 @@ def source(tmp_path: Path) -> Path:
     folder = tmp_path / "in"
     folder.mkdir()
     ids = list(range(N_ROWS))
-    pq.write_table(pa.table({"id": ids[:100], "text": [text(n) for n in ids[:100]]}), folder / "a.parquet", row_group_size=30)
+    pq.write_table(
+        pa.table({"id": ids[:100], "text": [text(n) for n in ids[:100]]}),
+        folder / "a.parquet",
+        row_group_size=30,
+    )
     with (folder / "b.csv").open("w", newline="") as stream:
         csv.writer(stream).writerows([("id", "text"), *((n, text(n)) for n in ids[100:160])])
-    (folder / "c.jsonl").write_text("".join(json.dumps({"id": n, "text": text(n)}) + "\n" for n in ids[160:]))
+    (folder / "c.jsonl").write_text(
+        "".join(json.dumps({"id": n, "text": text(n)}) + "\n" for n in ids[160:])
+    )
     return folder
 
 
@@ -78,18 +88,30 @@ def rows_in(out: Path) -> list[dict[str, Any]]:
         elif part.suffix == ".csv":
             with part.open(newline="") as stream:
                 rows += [
-                    {**row, "sarcasm_probability": float(row["sarcasm_probability"]), "truncated": row["truncated"] == "True"}
+                    {
+                        **row,
+                        "sarcasm_probability": float(row["sarcasm_probability"]),
+                        "truncated": row["truncated"] == "True",
+                    }
                     for row in csv.DictReader(stream)
                 ]
         else:
             for line in part.read_text().splitlines():
                 row = json.loads(line)
-                rows.append({**row, "sarcasm": row["sarcasm"]["label"], "sarcasm_probability": row["sarcasm"]["probability"]})
+                rows.append(
+                    {
+                        **row,
+                        "sarcasm": row["sarcasm"]["label"],
+                        "sarcasm_probability": row["sarcasm"]["probability"],
+                    }
+                )
     return rows
 
 
 @pytest.mark.parametrize("format", PART_FORMATS)
-def test_every_row_once_in_order_as_alone(asked: BatchPredictor, source: Path, tmp_path: Path, format: str) -> None:
+def test_every_row_once_in_order_as_alone(
+    asked: BatchPredictor, source: Path, tmp_path: Path, format: str
+) -> None:
     result = scored(request_of(source, format=format), asked, tmp_path / "out")
     rows = rows_in(tmp_path / "out")
     assert [int(row["id"]) for row in rows] == list(range(N_ROWS))
@@ -99,12 +121,21 @@ def test_every_row_once_in_order_as_alone(asked: BatchPredictor, source: Path, t
         answer = alone.answers["sarcasm"]
         assert (row["sarcasm"], row["truncated"]) == (answer.label, alone.truncated)
         assert row["sarcasm_probability"] == pytest.approx(answer.probability, abs=1e-5)
-    assert (result.plan.n_rows, result.n_answered, result.n_found, result.failures) == (N_ROWS, N_ROWS, 0, {})
+    assert (result.plan.n_rows, result.n_answered, result.n_found, result.failures) == (
+        N_ROWS,
+        N_ROWS,
+        0,
+        {},
+    )
     names = [f"part-{n:05d}.{format}" for n in range(7)]  # 40 40 20, 40 20, 40 30
     manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
     assert manifest["parts"] == dict(zip(names, [40, 40, 20, 40, 20, 40, 30], strict=True))
     assert manifest["rows"] == N_ROWS
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["manifest.json", *names, "plan.json"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "manifest.json",
+        *names,
+        "plan.json",
+    ]
 
 
 def test_a_single_file_and_its_columns(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
@@ -126,23 +157,39 @@ def test_keys_of_every_kind(tmp_path: Path) -> None:
     predictions = [Prediction("tea", {"grade": Answer(1.5, None)}, False)] * 3
 
     def written(format: str, keys: list[object], key_type: str = "string") -> bytes:
-        return PART_FORMATS[format](Answers(tasks, predictions, "key", key_type, keys, has_text=False))
+        return PART_FORMATS[format](
+            Answers(tasks, predictions, "key", key_type, keys, has_text=False)
+        )
 
-    lines = [json.loads(line) for line in written("jsonl", ["ä", 5, float("nan")]).decode().splitlines()]
+    lines = [
+        json.loads(line) for line in written("jsonl", ["ä", 5, float("nan")]).decode().splitlines()
+    ]
     assert [line["key"] for line in lines] == ["ä", 5, None]
-    assert lines[0] == {"key": "ä", "grade": {"label": 1.5, "probability": None}, "truncated": False}
-    assert written("csv", ["ä,b", 5, True]).decode().splitlines()[:2] == ["key,grade,grade_probability,truncated", '"ä,b",1.5,,False']
+    assert lines[0] == {
+        "key": "ä",
+        "grade": {"label": 1.5, "probability": None},
+        "truncated": False,
+    }
+    assert written("csv", ["ä,b", 5, True]).decode().splitlines()[:2] == [
+        "key,grade,grade_probability,truncated",
+        '"ä,b",1.5,,False',
+    ]
     for keys, key_type, expected in (
         (["a", 5, None], "string", ["a", "5", None]),
         ([5, None, 7], "uint8", [5, None, 7]),
         ([True, None, False], "bool", [True, None, False]),
     ):
-        assert pq.read_table(pa.BufferReader(written("parquet", keys, key_type)))["key"].to_pylist() == expected  # type: ignore[arg-type]
+        assert (
+            pq.read_table(pa.BufferReader(written("parquet", keys, key_type)))["key"].to_pylist()
+            == expected
+        )  # type: ignore[arg-type]
 
 
 def test_names_that_clash_are_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
     for key in ("text", "truncated", "sarcasm"):
-        with pytest.raises(UserError, match=f"The key '{key}' would stand in a column that the answers take"):
+        with pytest.raises(
+            UserError, match=f"The key '{key}' would stand in a column that the answers take"
+        ):
             scored(request_of(source, key=key), asked, tmp_path / "out")
     with pytest.raises(UserError, match="nobody could tell which row is meant"):
         Request(source, has_text=False)
@@ -165,7 +212,9 @@ def stopping_after(n_parts: int) -> Any:
 def test_a_stopped_run_goes_on(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
     scored(request_of(source), asked, tmp_path / "whole")
     out = tmp_path / "out"
-    with pytest.raises(Stopped, match=r"Stopped; 4 parts are left to do in .*out\. Start the same command again"):
+    with pytest.raises(
+        Stopped, match=r"Stopped; 4 parts are left to do in .*out\. Start the same command again"
+    ):
         score_tables(request_of(source), asked, out, runner=stopping_after(3))
     assert not (out / "manifest.json").exists()
     (out / ".staged-node-5-part-00004.parquet").write_bytes(b"half a pa")  # what a power cut leaves
@@ -186,17 +235,24 @@ def test_a_stopped_run_goes_on(asked: BatchPredictor, source: Path, tmp_path: Pa
         ({"n_rows": 41}, "another number of rows per part"),
         ({"format": "csv"}, "another format"),
         ({"key": None}, "another choice of columns"),
-        ({"column": "id", "key": None, "format": "csv"}, "another choice of columns and another format"),
+        (
+            {"column": "id", "key": None, "format": "csv"},
+            "another choice of columns and another format",
+        ),
     ],
 )
-def test_another_request_is_not_joined(asked: BatchPredictor, source: Path, tmp_path: Path, changes: dict[str, Any], sentence: str) -> None:
+def test_another_request_is_not_joined(
+    asked: BatchPredictor, source: Path, tmp_path: Path, changes: dict[str, Any], sentence: str
+) -> None:
     with pytest.raises(Stopped):
         score_tables(request_of(source), asked, tmp_path / "out", runner=stopping_after(1))
     with pytest.raises(UserError, match=f"which had {sentence}. Delete it to begin anew"):
         scored(request_of(source, **changes), asked, tmp_path / "out")
 
 
-def test_another_input_or_model_is_not_joined(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+def test_another_input_or_model_is_not_joined(
+    asked: BatchPredictor, source: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     with pytest.raises(Stopped):
         score_tables(request_of(source), asked, out, runner=stopping_after(1))
@@ -219,7 +275,9 @@ def test_another_input_or_model_is_not_joined(asked: BatchPredictor, source: Pat
         scored(request_of(source), asked, out)
 
 
-def test_folders_where_it_would_do_harm_are_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+def test_folders_where_it_would_do_harm_are_refused(
+    asked: BatchPredictor, source: Path, tmp_path: Path
+) -> None:
     for out, sentence in (
         (source, "lies in the folder that is read"),
         (source / "x", "lies in the folder"),
@@ -234,7 +292,9 @@ def test_folders_where_it_would_do_harm_are_refused(asked: BatchPredictor, sourc
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
 
 
-def test_an_input_that_changes_meanwhile_is_told(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+def test_an_input_that_changes_meanwhile_is_told(
+    asked: BatchPredictor, source: Path, tmp_path: Path
+) -> None:
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
         (source / "b.csv").touch()
         return here(1)(jobs, begun, watch)
@@ -244,9 +304,13 @@ def test_an_input_that_changes_meanwhile_is_told(asked: BatchPredictor, source: 
     assert "b.csv has been changed while it was read" in result.failures["part-00003.parquet"]
 
 
-def test_another_model_on_a_worker_is_told(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+def test_another_model_on_a_worker_is_told(
+    asked: BatchPredictor, source: Path, tmp_path: Path
+) -> None:
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return here(1)({name: replace(job, model=("another",)) for name, job in jobs.items()}, begun, watch)
+        return here(1)(
+            {name: replace(job, model=("another",)) for name, job in jobs.items()}, begun, watch
+        )
 
     result = score_tables(request_of(source), asked, tmp_path / "out", runner=run)
     assert len(result.failures) == 7
@@ -260,7 +324,18 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
     for place in (3, 5, 6, 7, 8, 45):
         lines[place] = json.dumps({"id": place, "text": " "})
     (source / "c.jsonl").write_text("\n".join(lines))
-    command = ["predict", "--file", str(source), "--model", asked.folder, "--on", "here", "--out", str(tmp_path / "out"), "--json"]
+    command = [
+        "predict",
+        "--file",
+        str(source),
+        "--model",
+        asked.folder,
+        "--on",
+        "here",
+        "--out",
+        str(tmp_path / "out"),
+        "--json",
+    ]
     assert main([*command, "--key", "id", "--rows-per-part", "40"]) == 2
     told = capsys.readouterr()
     summary = json.loads(told.out)
@@ -271,7 +346,8 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
     )
     *_, last = told.err.splitlines()
     assert last.startswith(
-        f"litotes: 2 of 7 parts failed, the others are in {tmp_path / 'out'}. {source}/c.jsonl, line 4, column 'text' is empty"
+        f"litotes: 2 of 7 parts failed, the others are in {tmp_path / 'out'}. {source}/c.jsonl,"
+        " line 4, column 'text' is empty"
     )
     assert "line 6" in last
     assert "And 2 more rows like these." in last
@@ -288,7 +364,10 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
         (["tea", "--format", "parquet"], "Parquet is written in parts"),
         (["--on", "here", "--out", "o"], "name the table or folder"),
         (["--on", "here", "--file", "f.csv"], "a folder for the answers"),
-        (["--on", "here", "--file", "f.csv", "--out", "o", "--format", "table"], "for a person to read"),
+        (
+            ["--on", "here", "--file", "f.csv", "--out", "o", "--format", "table"],
+            "for a person to read",
+        ),
         (["--on", "here", "--file", "f.csv", "--out", "o", "--address", "auto"], "add --on ray"),
         (["--on", "here", "--file", "f.csv", "--out", "o"], "f.csv does not exist"),
     ],
@@ -304,9 +383,15 @@ def test_what_the_command_refuses(
 
 @pytest.mark.slow
 def test_a_killed_command_goes_on(asked: BatchPredictor, tmp_path: Path) -> None:
-    """Two processes on one machine; the command dies by SIGKILL in the middle, and a part that was there is not made again."""
+    """Two processes on one machine; the command dies by SIGKILL in the middle, and a part that was
+    there is not made again.
+    """
     n_rows = 20_000
-    pq.write_table(pa.table({"id": range(n_rows), "text": [text(n) for n in range(n_rows)]}), tmp_path / "in.parquet", row_group_size=3000)
+    pq.write_table(
+        pa.table({"id": range(n_rows), "text": [text(n) for n in range(n_rows)]}),
+        tmp_path / "in.parquet",
+        row_group_size=3000,
+    )
     out = tmp_path / "out"
     command = [
         sys.executable, "-m", "litotes", "predict", "--model", asked.folder, "--file", str(tmp_path / "in.parquet"), "--on", "here",

@@ -1,4 +1,6 @@
-"""Spans, one after the other, are the table: no row lost, none twice, each with the place it has in the file."""
+"""Spans, one after the other, are the table: no row lost, none twice, each with the place it has in
+the file.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ TEXTS = [f'row {n}: \'twas ☕, naïve & \u2028 odd — "quoted"' for n in range
 
 def jsonl(file: Path) -> None:
     """With blank lines, both line ends, and a mark of byte order."""
-    lines = [json.dumps({"text": text, "id": n}, ensure_ascii=n % 2 == 0) for n, text in enumerate(TEXTS)]
+    lines = [
+        json.dumps({"text": text, "id": n}, ensure_ascii=n % 2 == 0) for n, text in enumerate(TEXTS)
+    ]
     ends = ["\n", "\r\n", "\n\n", "\r\n  \r\n"]
     content = "\ufeff\n" + "".join(line + ends[n % 4] for n, line in enumerate(lines)).rstrip()
     file.write_bytes(content.encode())
@@ -36,17 +40,28 @@ def delimited(delimiter: str) -> Callable[[Path], None]:
         target = StringIO()
         writer = csv.writer(target, delimiter=delimiter)
         writer.writerow(["id", "text"])
-        writer.writerows((n, text if n % 3 else f"{text}\nsecond, {n}\n\nfourth") for n, text in enumerate(TEXTS))
+        writer.writerows(
+            (n, text if n % 3 else f"{text}\nsecond, {n}\n\nfourth") for n, text in enumerate(TEXTS)
+        )
         file.write_bytes(b"\xef\xbb\xbf" + target.getvalue().encode())
 
     return write
 
 
 def parquet(file: Path) -> None:
-    pq.write_table(pa.table({"other": [0.5] * len(TEXTS), "id": range(len(TEXTS)), "text": TEXTS}), file, row_group_size=7)
+    pq.write_table(
+        pa.table({"other": [0.5] * len(TEXTS), "id": range(len(TEXTS)), "text": TEXTS}),
+        file,
+        row_group_size=7,
+    )
 
 
-WRITERS = {"t.jsonl": jsonl, "t.csv": delimited(","), "t.tsv": delimited("\t"), "t.parquet": parquet}
+WRITERS = {
+    "t.jsonl": jsonl,
+    "t.csv": delimited(","),
+    "t.tsv": delimited("\t"),
+    "t.parquet": parquet,
+}
 NAMES = [*WRITERS, "t.jsonl.gz", "t.csv.gz"]
 
 
@@ -69,7 +84,9 @@ def test_spans_are_the_table(tmp_path: Path, name: str, n_rows: int) -> None:
     assert [row.value("id") in (n, str(n)) for n, row in enumerate(whole)] == [True] * len(TEXTS)
     spans = spans_of(file, n_rows=n_rows, needs=["id", "text"])
     assert rows_of(spans) == whole  # with their numbers
-    assert [span.n_rows for span in spans] == [n_rows] * (len(TEXTS) // n_rows) + [len(TEXTS) % n_rows] * (len(TEXTS) % n_rows > 0)
+    assert [span.n_rows for span in spans] == [n_rows] * (len(TEXTS) // n_rows) + [
+        len(TEXTS) % n_rows
+    ] * (len(TEXTS) % n_rows > 0)
     assert rows_of(spans[-1:]) == whole[-spans[-1].n_rows :]  # read alone
 
 
@@ -78,7 +95,10 @@ def test_row_groups_before_a_span_are_not_read(tmp_path: Path) -> None:
     span = spans_of(file, n_rows=10, needs=["text"])[1]
     content = bytearray(file.read_bytes())
     first = pq.ParquetFile(file).metadata.row_group(0)
-    begin = min(first.column(place).dictionary_page_offset or first.column(place).data_page_offset for place in range(3))
+    begin = min(
+        first.column(place).dictionary_page_offset or first.column(place).data_page_offset
+        for place in range(3)
+    )
     content[begin : begin + first.total_byte_size // 2] = b"\xff" * (first.total_byte_size // 2)
     file.write_bytes(content)
     assert [row.values["text"] for row in span.rows(["text"])] == TEXTS[10:20]
@@ -100,7 +120,11 @@ def test_a_file_without_rows_has_no_spans(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,text\n")
     (tmp_path / "t.jsonl").write_text("\n")
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "t.parquet")
-    assert [spans_of(file, n_rows=5, needs=["text"]) for file in tables_in(tmp_path)] == [[], [], []]
+    assert [spans_of(file, n_rows=5, needs=["text"]) for file in tables_in(tmp_path)] == [
+        [],
+        [],
+        [],
+    ]
 
 
 def test_a_missing_column_is_told_when_it_is_cut(tmp_path: Path) -> None:
@@ -117,10 +141,22 @@ def test_a_file_that_has_become_shorter_is_told(tmp_path: Path) -> None:
 
 
 def test_the_tables_of_a_folder_by_name(tmp_path: Path) -> None:
-    for name in ("b.csv", "a/z.jsonl", "a/y.parquet", "_SUCCESS", ".hidden.csv", "a/_metadata", ".git/x.csv"):
+    for name in (
+        "b.csv",
+        "a/z.jsonl",
+        "a/y.parquet",
+        "_SUCCESS",
+        ".hidden.csv",
+        "a/_metadata",
+        ".git/x.csv",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert tables_in(tmp_path) == [tmp_path / "a" / "y.parquet", tmp_path / "a" / "z.jsonl", tmp_path / "b.csv"]
+    assert tables_in(tmp_path) == [
+        tmp_path / "a" / "y.parquet",
+        tmp_path / "a" / "z.jsonl",
+        tmp_path / "b.csv",
+    ]
     (tmp_path / "notes.txt").touch()
     with pytest.raises(UserError, match=r"notes\.txt is no table"):
         tables_in(tmp_path)

@@ -17,7 +17,15 @@ from litotes.prune.cost import evaluation_plan, flops
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
-SPEC = EncoderSpec("bert", n_vocabulary=60, width=32, n_layers=4, n_attention_heads=4, inner_width=40, n_positions=64)
+SPEC = EncoderSpec(
+    "bert",
+    n_vocabulary=60,
+    width=32,
+    n_layers=4,
+    n_attention_heads=4,
+    inner_width=40,
+    n_positions=64,
+)
 LENGTHS = (1, 2, 9, 40, 17, 3)
 SHARES = [0.9, 0.7, 0.5, 0.3]
 KINDS: dict[str, dict[str, Any]] = {
@@ -27,16 +35,24 @@ KINDS: dict[str, dict[str, Any]] = {
     "walked again": {"n_layer_groups": 2, "group_size": 1},
     "relative": {"n_relative_buckets": 32},
     "authors": {"pruning": "cascade"},
-    "shares and heads": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "final_heads": 0.4}},
+    "shares and heads": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": SHARES, "final_heads": 0.4},
+    },
     "restored": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "restore": True}},
     "fused": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "fuse": True}},
-    "fused once": {"pruning": "cascade", "pruning_options": {"schedule": [1.0, 0.5, 0.5, 0.5], "fuse": True}},
+    "fused once": {
+        "pruning": "cascade",
+        "pruning_options": {"schedule": [1.0, 0.5, 0.5, 0.5], "fuse": True},
+    },
     "learned": {"pruning": "learned"},
 }
 
 
 def counted(encoder: Encoder, lengths: tuple[int, ...], *, firsts_only: bool) -> int:
-    """What torch sees go by; its fused attention kernel is taken apart into the products it stands for."""
+    """What torch sees go by; its fused attention kernel is taken apart into the products it stands
+    for.
+    """
     batch = pack([Pieces([1] * length, [0] * length, False) for length in lengths])
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         encoder(batch, firsts_only=firsts_only)
@@ -48,18 +64,28 @@ def counted(encoder: Encoder, lengths: tuple[int, ...], *, firsts_only: bool) ->
 def test_operations_are_those_torch_counts(kind: str, firsts_only: bool) -> None:
     torch.manual_seed(0)
     encoder = Encoder(replace(SPEC, **KINDS[kind])).eval()
-    assert flops(encoder, LENGTHS, firsts_only=firsts_only).total == counted(encoder, LENGTHS, firsts_only=firsts_only)
+    assert flops(encoder, LENGTHS, firsts_only=firsts_only).total == counted(
+        encoder, LENGTHS, firsts_only=firsts_only
+    )
 
 
 def test_attention_heads_gone_for_good_save_projections_too() -> None:
     encoder = compacted(Encoder(SPEC).eval(), [[0, 1, 2, 3], [1, 3], [0], [2]])
     cost = flops(encoder, LENGTHS)
     assert cost.total == counted(encoder, LENGTHS, firsts_only=False)
-    assert [layer.qkv for layer in cost.layers] == [cost.layers[0].qkv // part for part in (1, 2, 4, 4)]
+    assert [layer.qkv for layer in cost.layers] == [
+        cost.layers[0].qkv // part for part in (1, 2, 4, 4)
+    ]
 
 
 def test_parts_of_a_text_worked_out_by_hand() -> None:
-    encoder = Encoder(replace(SPEC, pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5, 0.2], "final_heads": 0.5}))
+    encoder = Encoder(
+        replace(
+            SPEC,
+            pruning="cascade",
+            pruning_options={"schedule": [0.5, 0.5, 0.5, 0.2], "final_heads": 0.5},
+        )
+    )
     first, second, *_, last = flops(encoder, [10]).layers
     assert (first.n_pieces, second.n_pieces, last.n_pieces) == (10, 5, 5)
     assert first.qkv == 2 * 10 * 32 * 96
@@ -81,5 +107,9 @@ def test_nothing_is_drawn_to_count() -> None:
 
 def test_json_has_the_parts_and_their_sum() -> None:
     content = flops(Encoder(SPEC), LENGTHS).as_json()
-    parts = [layer[part] for layer in content["layers"] for part in ("qkv", "attention", "output", "feed_forward")]
+    parts = [
+        layer[part]
+        for layer in content["layers"]
+        for part in ("qkv", "attention", "output", "feed_forward")
+    ]
     assert content["total"] == content["embeddings"] + sum(parts)

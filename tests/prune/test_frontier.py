@@ -24,32 +24,45 @@ LABELS = ("negative", "positive")
 
 def classifier_of(tiny: Pretrained, **choices: object) -> Classifier:
     torch.manual_seed(0)
-    return Classifier(rebuilt(tiny.encoder, **choices), [SENTIMENT], head="mean", dropout=0.0).eval()
+    return Classifier(
+        rebuilt(tiny.encoder, **choices), [SENTIMENT], head="mean", dropout=0.0
+    ).eval()
 
 
 def texts_of(tiny: Pretrained, n: int = 12) -> TextSet:
     words = ["the", "great", "tea", "is", "not", "bad", "and", "it", "love", "a", "queue"]
-    examples = [Example(" ".join(words[place % 5 : place % 5 + 6]), {"sentiment": LABELS[place % 2]}) for place in range(n)]
+    examples = [
+        Example(" ".join(words[place % 5 : place % 5 + 6]), {"sentiment": LABELS[place % 2]})
+        for place in range(n)
+    ]
     return text_set(examples, [SENTIMENT], tiny.tokenizer)
 
 
 @pytest.mark.parametrize("target", [1.3, 2.0, 3.0])
-def test_the_search_meets_its_target_and_tells_what_it_tries(tiny: Pretrained, target: float) -> None:
+def test_the_search_meets_its_target_and_tells_what_it_tries(
+    tiny: Pretrained, target: float
+) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     texts = texts_of(tiny)
     source = WholeTexts(texts, torch.device("cpu"))
     teacher = Teacher(all_logits(source, dense), 0.9)
     told: list[int] = []
-    found = Search(pruned, source, teacher, dense=dense, seed=0).for_target(target, watch=told.append)
+    found = Search(pruned, source, teacher, dense=dense, seed=0).for_target(
+        target, watch=told.append
+    )
     pruned.encoder.pruning.shares = found.shares
     ratio = flops(dense.encoder, texts.lengths).total / flops(pruned.encoder, texts.lengths).total
     assert target <= ratio < 1.35 * target
     assert told == list(range(1, len(POWERS) + N_CHANGES + 1))
     assert found.divergence >= 0
-    assert all(after <= before for before, after in zip(found.shares, found.shares[1:], strict=False))
+    assert all(
+        after <= before for before, after in zip(found.shares, found.shares[1:], strict=False)
+    )
 
 
-def test_the_search_takes_the_best_of_what_it_tries(tiny: Pretrained, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_takes_the_best_of_what_it_tries(
+    tiny: Pretrained, monkeypatch: pytest.MonkeyPatch
+) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     source = WholeTexts(texts_of(tiny), torch.device("cpu"))
     search = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0)
@@ -57,13 +70,19 @@ def test_the_search_takes_the_best_of_what_it_tries(tiny: Pretrained, monkeypatc
     honest = Search._try
     monkeypatch.setattr(Search, "_try", lambda *a: tried.append(honest(*a)) or tried[-1])
     found = search.for_target(2.0, watch=lambda _: None)
-    assert found.divergence == min(one.divergence for one in tried) < max(one.divergence for one in tried)
+    assert (
+        found.divergence
+        == min(one.divergence for one in tried)
+        < max(one.divergence for one in tried)
+    )
 
 
 def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     source = WholeTexts(texts_of(tiny), torch.device("cpu"))
-    found = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0).for_target(1.0, watch=lambda _: None)
+    found = Search(
+        pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0
+    ).for_target(1.0, watch=lambda _: None)
     assert found.divergence < 1e-9
 
 
@@ -91,7 +110,13 @@ def test_numbers_alone_cannot_choose(tiny: Pretrained) -> None:
 
 def test_speeds_are_ratios_to_dense(tiny: Pretrained) -> None:
     dense = classifier_of(tiny)
-    ratios = speed_ratios(dense, [dense, classifier_of(tiny, pruning="learned")], texts_of(tiny), n_rounds=1, watch=unwatched)
+    ratios = speed_ratios(
+        dense,
+        [dense, classifier_of(tiny, pruning="learned")],
+        texts_of(tiny),
+        n_rounds=1,
+        watch=unwatched,
+    )
     assert len(ratios) == 2
     assert all(ratio > 0 for ratio in ratios)
 

@@ -1,4 +1,6 @@
-"""The picture of a frontier: losses where they belong, intervals inside it, the chosen setting ringed."""
+"""The picture of a frontier: losses where they belong, intervals inside it, the chosen setting
+ringed.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,35 @@ from litotes.prune.frontier import Loss, Point
 from litotes.report.figure import rendered
 
 
-def made(target: float, speed: float, loss: float, test_loss: float | None, *, chosen: bool = False) -> Point:
+def made(
+    target: float, speed: float, loss: float, test_loss: float | None, *, chosen: bool = False
+) -> Point:
     tested = None if test_loss is None else Loss(test_loss, (test_loss - 1.5, test_loss + 1), 0.7)
-    return Point(target, (0.5, 0.2), 8, target + 0.05, speed, Loss(loss, (loss - 2, loss + 3), 0.8), tested, 0.01, chosen)
+    return Point(
+        target,
+        (0.5, 0.2),
+        8,
+        target + 0.05,
+        speed,
+        Loss(loss, (loss - 2, loss + 3), 0.8),
+        tested,
+        0.01,
+        chosen,
+    )
 
 
-POINTS = (made(2.5, 1.9, 0.4, 0.6, chosen=True), made(1.5, 1.3, -0.2, 0.1), made(3.0, 2.1, 6.0, 4.0))
+POINTS = (
+    made(2.5, 1.9, 0.4, 0.6, chosen=True),
+    made(1.5, 1.3, -0.2, 0.1),
+    made(3.0, 2.1, 6.0, 4.0),
+)
 
 
 def drawn(ax: Axes, *, name: str) -> list[tuple[float, float]]:
     """The places of the points with this name in the legend."""
-    (handle,) = [one for one, label in zip(*ax.get_legend_handles_labels(), strict=True) if label == name]
+    (handle,) = [
+        one for one, label in zip(*ax.get_legend_handles_labels(), strict=True) if label == name
+    ]
     line = handle.lines[0] if hasattr(handle, "lines") else handle
     return [(round(x, 6), round(y, 6)) for x, y in zip(*line.get_data(), strict=True)]
 
@@ -60,7 +80,13 @@ def test_every_interval_and_the_budget_lie_inside() -> None:
 
 def test_it_says_what_it_shows() -> None:
     svg = rendered(figure(POINTS, budget=0.75), "svg").decode()
-    for shown in (*SAVINGS.values(), "budget, 0.75", "held out", "test", "loss of macro-F1, points"):
+    for shown in (
+        *SAVINGS.values(),
+        "budget, 0.75",
+        "held out",
+        "test",
+        "loss of macro-F1, points",
+    ):
         assert shown in svg
 
 
@@ -72,7 +98,9 @@ def test_without_a_test_split() -> None:
 
 def test_is_drawn_the_same_twice() -> None:
     for kind in ("svg", "png"):
-        assert rendered(figure(POINTS, budget=0.5), kind) == rendered(figure(POINTS, budget=0.5), kind)
+        assert rendered(figure(POINTS, budget=0.5), kind) == rendered(
+            figure(POINTS, budget=0.5), kind
+        )
 
 
 def test_no_points_are_told() -> None:

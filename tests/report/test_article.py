@@ -1,4 +1,6 @@
-"""Articles: what others wrote is escaped, links lead somewhere, pictures can be told by those who cannot see them."""
+"""Articles: what others wrote is escaped, links lead somewhere, pictures can be told by those who
+cannot see them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ import re
 from litotes.report.html import figure, folded, inline, row, slugs, table, words
 from litotes.report.page import Article, Part, page
 
-SVG = '<?xml version="1.0"?>\n<svg width="9pt"><g id="axes_1"/><use href="#m"/><path clip-path="url(#p)"/></svg>'
+SVG = (
+    '<?xml version="1.0"?>\n<svg width="9pt"><g id="axes_1"/><use href="#m"/><path'
+    ' clip-path="url(#p)"/></svg>'
+)
 
 
 def made() -> str:
@@ -44,13 +49,17 @@ def test_a_picture_says_what_it_shows() -> None:
 
 
 def test_a_picture_in_a_page_has_ids_of_its_own() -> None:
-    assert inline(SVG, "one") == '<svg width="9pt"><g id="one-axes_1"/><use href="#one-m"/><path clip-path="url(#one-p)"/></svg>'
+    assert (
+        inline(SVG, "one") == '<svg width="9pt"><g id="one-axes_1"/><use href="#one-m"/><path'
+        ' clip-path="url(#one-p)"/></svg>'
+    )
     assert inline(SVG.encode(), "one") == inline(SVG, "one")
 
 
 def test_two_that_are_alike_in_a_picture_share_no_id() -> None:
-    assert inline('<svg><image id="a" href="x"/><image id="a" href="x"/></svg>', "one") == (
-        '<svg><image id="one-a" href="x"/><image href="x"/></svg>'
+    assert (
+        inline('<svg><image id="a" href="x"/><image id="a" href="x"/></svg>', "one")
+        == '<svg><image id="one-a" href="x"/><image href="x"/></svg>'
     )
 
 

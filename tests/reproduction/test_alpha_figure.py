@@ -1,4 +1,6 @@
-"""The picture of learned α: a row for each layer, its means written, all its heads inside the scale."""
+"""The picture of learned α: a row for each layer, its means written, all its heads inside the
+scale.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,18 @@ def n_counted(picture: Figure, column: int) -> list[int]:
 
 def test_every_layer_has_its_means() -> None:
     svg = rendered(figure(ALPHA, DENSITY, start=1.2), "svg").decode()
-    for shown in ("layer 1", "layer 2", "layer 3", "1.130", "1.430", "1.270", "0.900", "0.200", "0.550", "start"):
+    for shown in (
+        "layer 1",
+        "layer 2",
+        "layer 3",
+        "1.130",
+        "1.430",
+        "1.270",
+        "0.900",
+        "0.200",
+        "0.550",
+        "start",
+    ):
         assert shown in svg
     assert "layer 4" not in svg
 
@@ -46,10 +59,16 @@ def test_heads_that_are_all_alike_can_be_drawn() -> None:
 
 def test_is_drawn_the_same_twice() -> None:
     for kind in ("svg", "png"):
-        assert rendered(figure(ALPHA, DENSITY, start=1.2), kind) == rendered(figure(ALPHA, DENSITY, start=1.2), kind)
+        assert rendered(figure(ALPHA, DENSITY, start=1.2), kind) == rendered(
+            figure(ALPHA, DENSITY, start=1.2), kind
+        )
 
 
-@pytest.mark.parametrize(("alpha", "density"), [([], []), (ALPHA, DENSITY[:2]), (ALPHA, [*DENSITY[:2], []])])
-def test_a_layer_without_numbers_is_told(alpha: list[list[float]], density: list[list[float]]) -> None:
+@pytest.mark.parametrize(
+    ("alpha", "density"), [([], []), (ALPHA, DENSITY[:2]), (ALPHA, [*DENSITY[:2], []])]
+)
+def test_a_layer_without_numbers_is_told(
+    alpha: list[list[float]], density: list[list[float]]
+) -> None:
     with pytest.raises(UserError, match="for every layer"):
         figure(alpha, density, start=1.2)

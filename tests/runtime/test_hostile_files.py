@@ -1,4 +1,6 @@
-"""A `model.onnx` from anywhere: whatever our exporter does not write is refused in one sentence before ONNX Runtime sees it."""
+"""A `model.onnx` from anywhere: whatever our exporter does not write is refused in one sentence
+before ONNX Runtime sees it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ from litotes.runtime.onnx.session import OnnxSession
 
 PATH = Path("model.onnx")
 RUNTIME = Path(contents.__file__).parent
-WHOLE = written(model_of(encoder_of(n_layers=1, n_positions=40, weighting="entmax"), SARCASM, head="mean"), made_from={})
+WHOLE = written(
+    model_of(encoder_of(n_layers=1, n_positions=40, weighting="entmax"), SARCASM, head="mean"),
+    made_from={},
+)
 """With a loop in it."""
 
 
@@ -57,7 +62,12 @@ def loop_of(model: onnx.ModelProto) -> onnx.NodeProto:
 
 def outside(location: str) -> onnx.TensorProto:
     """A tensor whose content lies in another file."""
-    tensor = onnx.TensorProto(name="secret", dims=[8], data_type=onnx.TensorProto.UINT8, data_location=onnx.TensorProto.EXTERNAL)
+    tensor = onnx.TensorProto(
+        name="secret",
+        dims=[8],
+        data_type=onnx.TensorProto.UINT8,
+        data_location=onnx.TensorProto.EXTERNAL,
+    )
     tensor.external_data.add(key="location", value=location)
     return tensor
 
@@ -90,7 +100,9 @@ def bound(value: object) -> Callable[[onnx.ModelProto], None]:
 
 
 def node(op: str, domain: str = "", **attributes: object) -> Callable[[onnx.ModelProto], None]:
-    return lambda model: model.graph.node.append(helper.make_node(op, ["pieces"], ["more"], domain=domain, **attributes))
+    return lambda model: model.graph.node.append(
+        helper.make_node(op, ["pieces"], ["more"], domain=domain, **attributes)
+    )
 
 
 def fact(key: str, value: str) -> Callable[[onnx.ModelProto], None]:
@@ -121,25 +133,52 @@ def body_of(model: onnx.ModelProto) -> onnx.GraphProto:
 
 
 HOSTILE: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
-    "external data": (lambda m: m.graph.initializer.append(outside("/etc/passwd")), "data outside the file"),
-    "external data above": (lambda m: m.graph.initializer.append(outside("../x")), "data outside the file"),
-    "external data in a loop": (lambda m: body_of(m).initializer.append(outside("x")), "tensors of its own"),
-    "external data by a word": (lambda m: setattr(m.graph.initializer[0], "data_location", 1), "data outside the file"),
-    "external data without a place": (lambda m: m.graph.initializer[0].external_data.add(), "data outside the file"),
+    "external data": (
+        lambda m: m.graph.initializer.append(outside("/etc/passwd")),
+        "data outside the file",
+    ),
+    "external data above": (
+        lambda m: m.graph.initializer.append(outside("../x")),
+        "data outside the file",
+    ),
+    "external data in a loop": (
+        lambda m: body_of(m).initializer.append(outside("x")),
+        "tensors of its own",
+    ),
+    "external data by a word": (
+        lambda m: setattr(m.graph.initializer[0], "data_location", 1),
+        "data outside the file",
+    ),
+    "external data without a place": (
+        lambda m: m.graph.initializer[0].external_data.add(),
+        "data outside the file",
+    ),
     "external data in an attribute": (node("Abs", value=outside("/etc/passwd")), "a tensor"),
     "tensors in an attribute": (node("Abs", value=[outside("/etc/passwd")]), "tensors"),
     "sparse tensors": (lambda m: m.graph.sparse_initializer.append(sparse()), "sparse tensors"),
     "a sparse attribute": (node("Abs", value=sparse()), "a sparse tensor"),
-    "an operator that reads files": (node("EPContext", "com.microsoft", ep_cache_context="/etc/passwd"), "'EPContext'"),
+    "an operator that reads files": (
+        node("EPContext", "com.microsoft", ep_cache_context="/etc/passwd"),
+        "'EPContext'",
+    ),
     "an operator of ONNX": (node("RandomNormal"), "'RandomNormal'"),
     "an operator of a stranger": (node("Abs", "com.evil"), "'com.evil'"),
     "ours in another domain": (node("FusedMatMul"), "'FusedMatMul'"),
     "a condition": (node("If", then_branch=graph_inside(), else_branch=graph_inside()), "'If'"),
     "a graph where none belongs": (node("Abs", body=graph_inside()), "a graph inside"),
     "a graph among graphs": (node("Abs", bodies=[graph_inside()]), "graphs"),
-    "a reference": (lambda m: m.graph.node[0].attribute.add(name="axis", ref_attr_name="x", type=2), "a reference"),
-    "a value of another type": (lambda m: m.graph.node[0].attribute.add(name="axis", f=1.0, type=2), "not of its type"),
-    "two values": (lambda m: m.graph.node[0].attribute.add(name="axis", f=1.0, i=1, type=2), "not of its type"),
+    "a reference": (
+        lambda m: m.graph.node[0].attribute.add(name="axis", ref_attr_name="x", type=2),
+        "a reference",
+    ),
+    "a value of another type": (
+        lambda m: m.graph.node[0].attribute.add(name="axis", f=1.0, type=2),
+        "not of its type",
+    ),
+    "two values": (
+        lambda m: m.graph.node[0].attribute.add(name="axis", f=1.0, i=1, type=2),
+        "not of its type",
+    ),
     "a function": (lambda m: m.functions.add(name="Abs", domain=""), "functions"),
     "training": (lambda m: m.training_info.add(), "training info"),
     "a newer opset": (lambda m: setattr(m.opset_import[0], "version", 99), "versions"),
@@ -160,18 +199,33 @@ HOSTILE: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "a task with a bad name": (fact("tasks", '{"../x\\u001b[31m": []}'), "called"),
     "labels alike": (fact("tasks", '{"sarcasm": ["a", "a"]}'), "different words"),
     "labels in no list": (fact("tasks", '{"sarcasm": "ab"}'), "different words"),
-    "another task": (fact("tasks", '{"irony": ["literal", "sarcastic"]}'), "outputs are not irony.logits"),
+    "another task": (
+        fact("tasks", '{"irony": ["literal", "sarcastic"]}'),
+        "outputs are not irony.logits",
+    ),
     "one more label": (fact("tasks", '{"sarcasm": ["a", "b", "c"]}'), "outputs are not"),
     "max_pieces below zero": (fact("max_pieces", "-1"), "no count"),
     "max_pieces without end": (fact("max_pieces", "9" * 5000), "no count"),
     "a fact twice": (lambda m: m.metadata_props.add(key="tasks", value="{}"), "twice"),
-    "one more input": (lambda m: m.graph.input.append(helper.make_tensor_value_info("x", 7, ["n"])), "inputs are not"),
-    "an input of another type": (lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 1), "inputs are not"),
-    "an input of one size": (lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[0], "dim_value", 4), "inputs are not"),
+    "one more input": (
+        lambda m: m.graph.input.append(helper.make_tensor_value_info("x", 7, ["n"])),
+        "inputs are not",
+    ),
+    "an input of another type": (
+        lambda m: setattr(m.graph.input[0].type.tensor_type, "elem_type", 1),
+        "inputs are not",
+    ),
+    "an input of one size": (
+        lambda m: setattr(m.graph.input[0].type.tensor_type.shape.dim[0], "dim_value", 4),
+        "inputs are not",
+    ),
     "an output less": (lambda m: m.graph.output.pop(), "outputs are not"),
     "an output twice": (lambda m: m.graph.output.append(m.graph.output[0]), "outputs are not"),
     "an output of another size": (last_side(0, 7), "outputs are not"),
-    "an output that is no tensor": (lambda m: m.graph.output[0].type.sequence_type.SetInParent(), "number 4"),
+    "an output that is no tensor": (
+        lambda m: m.graph.output[0].type.sequence_type.SetInParent(),
+        "number 4",
+    ),
     "a loop too long": (bound(np.int64(31)), "longer than 30"),
     "a loop without end": (bounded_by(""), "longer than 30"),
     "a loop below zero": (bound(np.int64(-1)), "longer than 30"),
@@ -180,24 +234,44 @@ HOSTILE: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "a loop without inputs": (lambda m: loop_of(m).ClearField("input"), "longer than 30"),
     "a loop without a body": (lambda m: loop_of(m).ClearField("attribute"), "not built like ours"),
     "a name twice": (lambda m: m.graph.node.append(m.graph.node[-1]), "twice"),
-    "an input with a value": (lambda m: m.graph.initializer.append(tensor(np.array([1]), "pieces")), "twice"),
+    "an input with a value": (
+        lambda m: m.graph.initializer.append(tensor(np.array([1]), "pieces")),
+        "twice",
+    ),
     "nothing's name": (lambda m: m.graph.initializer.append(tensor(np.array([1]), "")), "twice"),
     "a tensor too large": (lambda m: m.graph.initializer[0].dims.append(1 << 20), "should have"),
-    "a tensor too small": (lambda m: setattr(m.graph.initializer[0], "raw_data", b""), "should have"),
+    "a tensor too small": (
+        lambda m: setattr(m.graph.initializer[0], "raw_data", b""),
+        "should have",
+    ),
     "a side below zero": (lambda m: m.graph.initializer[0].dims.extend([-1, -1]), "impossible"),
     "no rows of endless width": (
-        lambda m: m.graph.initializer.append(onnx.TensorProto(name="more", dims=[0, 1 << 62], data_type=1)),
+        lambda m: m.graph.initializer.append(
+            onnx.TensorProto(name="more", dims=[0, 1 << 62], data_type=1)
+        ),
         "imposs",
     ),
     "too many sides": (lambda m: m.graph.initializer[0].dims.extend([1] * 9), "impossible"),
-    "a tensor of words": (lambda m: m.graph.initializer.append(tensor(np.array(["a"], dtype=object))), "number 6"),
-    "a tensor of float16": (lambda m: m.graph.initializer.append(tensor(np.zeros(2, dtype=np.float16))), "type that litotes"),
+    "a tensor of words": (
+        lambda m: m.graph.initializer.append(tensor(np.array(["a"], dtype=object))),
+        "number 6",
+    ),
+    "a tensor of float16": (
+        lambda m: m.graph.initializer.append(tensor(np.zeros(2, dtype=np.float16))),
+        "type that litotes",
+    ),
     "numbers elsewhere": (lambda m: m.graph.initializer[0].float_data.append(1.0), "number 4"),
     "remarks": (lambda m: setattr(m, "doc_string", "x"), "number 6"),
     "a long name": (lambda m: setattr(m.graph.node[0], "name", "x" * (1 << 21)), "text of"),
-    "names without end": (lambda m: [setattr(n, "name", "x" * (1 << 20)) for n in m.graph.node[:20]], "are tensors"),
+    "names without end": (
+        lambda m: [setattr(n, "name", "x" * (1 << 20)) for n in m.graph.node[:20]],
+        "are tensors",
+    ),
     "a name of many words": (node("Evil " * 1000), "'Evil Evil"),
-    "a node's name a terminal obeys": (lambda m: setattr(m.graph.node[0], "name", "\x1b]0;evil\x07"), "name has letters"),
+    "a node's name a terminal obeys": (
+        lambda m: setattr(m.graph.node[0], "name", "\x1b]0;evil\x07"),
+        "name has letters",
+    ),
     "a name a terminal obeys": (node("\x1b[31mEvil\n"), "op_type has letters that cannot"),
 }
 
@@ -214,8 +288,15 @@ def test_what_we_never_write_is_refused(kind: str) -> None:
 
 def field(number: int, content: bytes) -> bytes:
     """A field of bytes."""
-    length = bytes([len(content) & 0x7F | 0x80, len(content) >> 7 & 0x7F | 0x80, len(content) >> 14])
-    return bytes([number << 3 & 0x7F | 2 | 0x80 * (number > 15)]) + (b"\x01" if number > 15 else b"") + length + content
+    length = bytes(
+        [len(content) & 0x7F | 0x80, len(content) >> 7 & 0x7F | 0x80, len(content) >> 14]
+    )
+    return (
+        bytes([number << 3 & 0x7F | 2 | 0x80 * (number > 15)])
+        + (b"\x01" if number > 15 else b"")
+        + length
+        + content
+    )
 
 
 def with_more_nodes(content: bytes) -> bytes:
@@ -230,7 +311,13 @@ def nested(depth: int) -> bytes:
     """Loops in loops in loops, each with a bound like ours."""
     bound, content = loop_of(proto()).input[0].encode(), b""
     for number in range(depth):
-        content = field(1, field(1, bound) + field(2, b"%d" % number) + field(4, b"Loop") + field(5, field(6, content) + b"\xa0\x01\x05"))
+        content = field(
+            1,
+            field(1, bound)
+            + field(2, b"%d" % number)
+            + field(4, b"Loop")
+            + field(5, field(6, content) + b"\xa0\x01\x05"),
+        )
     return content
 
 
@@ -300,14 +387,18 @@ def test_the_whole_file_is_checked_and_is_what_is_run(tmp_path: Path) -> None:
     np.testing.assert_array_equal(OnnxSession.of(read).logits([text_of(7)])["sarcasm"], before)
 
 
-def test_what_does_not_fit_together_is_one_sentence_and_no_log(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_does_not_fit_together_is_one_sentence_and_no_log(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """Found by ONNX Runtime: when the file is loaded, and when a text is read."""
     model = proto()
     model.graph.node[-1].input[0] = "nobody"
     with pytest.raises(UserError, match=r"cannot run .*Export the model again"):
         OnnxSession.of(checked(PATH, model.SerializeToString()))
     model = proto()
-    looked_up = next(node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == "pieces")
+    looked_up = next(
+        node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == "pieces"
+    )
     model.graph.initializer.append(tensor(np.zeros((3, 32), dtype=np.float32)))
     looked_up.input[0] = "more"  # a table of three pieces
     session = OnnxSession.of(checked(PATH, model.SerializeToString()))
@@ -321,9 +412,17 @@ def written_operators() -> set[str]:
     found = {op for op, _ in ACTIVATIONS.values()}
     for file in RUNTIME.glob("*.py"):
         for call in ast.walk(ast.parse(file.read_text("utf-8"))):
-            if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr in ("add", "add_several", "add_as"):
+            if (
+                isinstance(call, ast.Call)
+                and isinstance(call.func, ast.Attribute)
+                and call.func.attr in ("add", "add_several", "add_as")
+            ):
                 op = call.args[call.func.attr == "add_as"]
-                found |= {op.value} if isinstance(op, ast.Constant) and isinstance(op.value, str) else set()
+                found |= (
+                    {op.value}
+                    if isinstance(op, ast.Constant) and isinstance(op.value, str)
+                    else set()
+                )
     return found
 
 
@@ -345,7 +444,10 @@ def test_what_is_said_twice_is_said_the_same() -> None:
 
 
 def test_checking_needs_neither_torch_nor_onnx() -> None:
-    code = "import sys, litotes.runtime.onnx.folder_check; sys.exit(bool({'torch', 'onnx', 'onnxruntime'} & set(sys.modules)))"
+    code = (
+        "import sys, litotes.runtime.onnx.folder_check; sys.exit(bool({'torch', 'onnx',"
+        " 'onnxruntime'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -354,7 +456,10 @@ ANSWER = OnnxSession.of(checked(PATH, WHOLE)).logits([TEXT])["sarcasm"]
 
 
 def answer_or_refusal(content: bytes) -> object:
-    """The logits, or None where a UserError says why there are none. Everything else is a failure."""
+    """The logits, or None where a UserError says why there are none.
+
+    Everything else is a failure.
+    """
     try:
         return OnnxSession.of(checked(PATH, content)).logits([TEXT])["sarcasm"]
     except UserError:
@@ -362,9 +467,13 @@ def answer_or_refusal(content: bytes) -> object:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(1, 255)), min_size=1, max_size=4))
+@given(
+    st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(1, 255)), min_size=1, max_size=4)
+)
 def test_flipped_bytes_never_do_more_than_change_an_answer(flips: list[tuple[int, int]]) -> None:
-    """Even if somebody keeps export.json in step; if nobody does, no flip passes at all (test_hostile_folders.py)."""
+    """Even if somebody keeps export.json in step; if nobody does, no flip passes at all
+    (test_hostile_folders.py).
+    """
     content = bytearray(WHOLE)
     for place, bits in flips:
         content[place] ^= bits

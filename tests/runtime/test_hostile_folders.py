@@ -1,4 +1,6 @@
-"""A model folder whose `model.onnx` is not whole, not its own, or exchanged is refused in one sentence."""
+"""A model folder whose `model.onnx` is not whole, not its own, or exchanged is refused in one
+sentence.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,12 @@ def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     """A model folder with its export, not to be touched."""
     folder = tmp_path_factory.mktemp("exported")
     tiny = pretrained.load(str(tiny_folder))
-    model = model_of(tiny.encoder, SARCASM, tokenizer=tiny.tokenizer, calibration={"sarcasm": Calibration(0.7, 0.4, 12)})
+    model = model_of(
+        tiny.encoder,
+        SARCASM,
+        tokenizer=tiny.tokenizer,
+        calibration={"sarcasm": Calibration(0.7, 0.4, 12)},
+    )
     save_model(model, folder, card="")
     export(folder)
     return folder
@@ -61,7 +68,9 @@ def change_facts(folder: Path, **changes: str | None) -> None:
     model = onnx.load(folder / "model.onnx")
     facts = {entry.key: entry.value for entry in model.metadata_props} | changes
     del model.metadata_props[:]
-    onnx.helper.set_model_props(model, {key: value for key, value in facts.items() if value is not None})
+    onnx.helper.set_model_props(
+        model, {key: value for key, value in facts.items() if value is not None}
+    )
     (folder / "model.onnx").write_bytes(model.SerializeToString())
     keep_note_in_step(folder)
 
@@ -83,40 +92,100 @@ def longer(file: Path) -> None:
 def point_outside(folder: Path) -> None:
     """All weights where somebody else can change them afterwards."""
     model = onnx.load(folder / "model.onnx")
-    onnx.save_model(model, folder / "model.onnx", save_as_external_data=True, location="weights.bin", size_threshold=0)
+    onnx.save_model(
+        model,
+        folder / "model.onnx",
+        save_as_external_data=True,
+        location="weights.bin",
+        size_threshold=0,
+    )
     keep_note_in_step(folder)
 
 
 WEIGHTS, PIECES = "sha256 of model.safetensors", "sha256 of tokenizer.json"
 DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "no file": (lambda f: (f / "model.onnx").unlink(), "There is no .*litotes export"),
-    "a folder": (lambda f: ((f / "model.onnx").unlink(), (f / "model.onnx").mkdir()), "There is no .*litotes export"),
+    "a folder": (
+        lambda f: ((f / "model.onnx").unlink(), (f / "model.onnx").mkdir()),
+        "There is no .*litotes export",
+    ),
     "no note": (lambda f: (f / "export.json").unlink(), "was not finished"),
     "an empty note": (lambda f: (f / "export.json").write_text(""), "export.json: not readable"),
     "a note that is a list": (lambda f: (f / "export.json").write_text("[]"), "not a table"),
-    "a note in a note in …": (lambda f: (f / "export.json").write_text('{"a":' * 100_000), "export.json: not readable"),
-    "a note in no words": (lambda f: (f / "export.json").write_bytes(b"\xff\xfe"), "export.json: not readable"),
-    "a note without a hash": (lambda f: (f / "export.json").write_text("{}"), "not the file that was exported"),
-    "a note with a list for a hash": (lambda f: change_json(f / "export.json", sha256=["a"]), "not the file that was exported"),
+    "a note in a note in …": (
+        lambda f: (f / "export.json").write_text('{"a":' * 100_000),
+        "export.json: not readable",
+    ),
+    "a note in no words": (
+        lambda f: (f / "export.json").write_bytes(b"\xff\xfe"),
+        "export.json: not readable",
+    ),
+    "a note without a hash": (
+        lambda f: (f / "export.json").write_text("{}"),
+        "not the file that was exported",
+    ),
+    "a note with a list for a hash": (
+        lambda f: change_json(f / "export.json", sha256=["a"]),
+        "not the file that was exported",
+    ),
     "one byte more": (lambda f: longer(f / "model.onnx"), "not the file that was exported"),
-    "one byte more, noted": (lambda f: (longer(f / "model.onnx"), keep_note_in_step(f)), "is no file that litotes exported"),
+    "one byte more, noted": (
+        lambda f: (longer(f / "model.onnx"), keep_note_in_step(f)),
+        "is no file that litotes exported",
+    ),
     "data outside": (point_outside, "data outside the file"),
     "no description": (lambda f: (f / "litotes.json").unlink(), "litotes.json: not readable"),
-    "other labels": (lambda f: change_json(f / "litotes.json", tasks={"sarcasm": ["sarcastic", "literal"]}), "disagree about tasks"),
-    "other tasks": (lambda f: change_json(f / "litotes.json", tasks={"irony": ["literal", "sarcastic"]}), "disagree about tasks"),
+    "other labels": (
+        lambda f: change_json(f / "litotes.json", tasks={"sarcasm": ["sarcastic", "literal"]}),
+        "disagree about tasks",
+    ),
+    "other tasks": (
+        lambda f: change_json(f / "litotes.json", tasks={"irony": ["literal", "sarcastic"]}),
+        "disagree about tasks",
+    ),
     "no tasks": (lambda f: change_json(f / "litotes.json", tasks=None), "disagree about tasks"),
-    "another calibration": (lambda f: change_json(f / "litotes.json", calibration={}), "disagree about calibration"),
-    "a calibration not said": (lambda f: change_facts(f, calibration=None), "does not say its calibration"),
-    "a calibration in no JSON": (lambda f: change_facts(f, calibration="["), "does not say its calibration"),
-    "longer texts": (lambda f: change_json(f / "litotes.json", max_pieces=97), "reads 96 pieces.*promises 97"),
-    "texts of no length": (lambda f: change_json(f / "litotes.json", max_pieces="96"), "reads 96 pieces"),
+    "another calibration": (
+        lambda f: change_json(f / "litotes.json", calibration={}),
+        "disagree about calibration",
+    ),
+    "a calibration not said": (
+        lambda f: change_facts(f, calibration=None),
+        "does not say its calibration",
+    ),
+    "a calibration in no JSON": (
+        lambda f: change_facts(f, calibration="["),
+        "does not say its calibration",
+    ),
+    "longer texts": (
+        lambda f: change_json(f / "litotes.json", max_pieces=97),
+        "reads 96 pieces.*promises 97",
+    ),
+    "texts of no length": (
+        lambda f: change_json(f / "litotes.json", max_pieces="96"),
+        "reads 96 pieces",
+    ),
     "another tokenizer": (swap_tokenizer, "not made from the tokenizer.json"),
-    "other weights": (lambda f: longer(f / "model.safetensors"), "not made from the model.safetensors"),
-    "no weights": (lambda f: (f / "model.safetensors").unlink(), "not made from the model.safetensors"),
+    "other weights": (
+        lambda f: longer(f / "model.safetensors"),
+        "not made from the model.safetensors",
+    ),
+    "no weights": (
+        lambda f: (f / "model.safetensors").unlink(),
+        "not made from the model.safetensors",
+    ),
     "no tokenizer": (lambda f: (f / "tokenizer.json").unlink(), "not made from the tokenizer.json"),
-    "weights not said": (lambda f: change_facts(f, **{WEIGHTS: None}), "does not say which model.safetensors"),
-    "tokenizer not said": (lambda f: change_facts(f, **{PIECES: None}), "does not say which tokenizer.json"),
-    "the hash of another file": (lambda f: change_facts(f, **{PIECES: sha256_of(f / "README.md")}), "not made from the tokenizer.json"),
+    "weights not said": (
+        lambda f: change_facts(f, **{WEIGHTS: None}),
+        "does not say which model.safetensors",
+    ),
+    "tokenizer not said": (
+        lambda f: change_facts(f, **{PIECES: None}),
+        "does not say which tokenizer.json",
+    ),
+    "the hash of another file": (
+        lambda f: change_facts(f, **{PIECES: sha256_of(f / "README.md")}),
+        "not made from the tokenizer.json",
+    ),
 }
 
 
@@ -134,11 +203,14 @@ def test_a_whole_folder_answers(folder: Path) -> None:
     before = logits(folder)
     change_facts(folder, anything="else")  # more facts do no harm
     np.testing.assert_array_equal(logits(folder), before)
-    change_json(folder / "litotes.json", max_pieces=50)  # a tokenizer that cuts earlier than it must
+    # a tokenizer that cuts earlier than it must
+    change_json(folder / "litotes.json", max_pieces=50)
     np.testing.assert_array_equal(logits(folder), before)
 
 
-def test_an_export_that_crashed_is_not_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_export_that_crashed_is_not_finished(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from litotes.export import writing as onnx_export
 
     def crash(*_: object) -> None:
@@ -165,22 +237,34 @@ def test_links_are_followed_for_the_hub_keeps_its_files_so(folder: Path, tmp_pat
             logits(folder)
 
 
-def test_no_other_file_is_opened_for_the_weights(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor from where the process stands, which is where ONNX Runtime would look for the data of a model that came as bytes."""
+def test_no_other_file_is_opened_for_the_weights(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor from where the process stands, which is where ONNX Runtime would look for the data of a
+    model that came as bytes.
+    """
     point_outside(folder)
     monkeypatch.chdir(folder)
     with pytest.raises(UserError, match="data outside the file"):
         logits(folder)
 
 
-@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(data=st.data())
-def test_damaged_bytes_give_an_error_or_the_same_answers(data: st.DataObject, exported: Path, tmp_path: Path) -> None:
+def test_damaged_bytes_give_an_error_or_the_same_answers(
+    data: st.DataObject, exported: Path, tmp_path: Path
+) -> None:
     """Any byte of any file that is read."""
     folder = tmp_path / "damaged"
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(exported, folder)
-    file = folder / data.draw(st.sampled_from(["model.onnx", "export.json", "litotes.json", "tokenizer.json", "model.safetensors"]))
+    file = folder / data.draw(
+        st.sampled_from(
+            ["model.onnx", "export.json", "litotes.json", "tokenizer.json", "model.safetensors"]
+        )
+    )
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     file.write_bytes(content[: data.draw(st.sampled_from([len(content), len(content) // 2, 0]))])

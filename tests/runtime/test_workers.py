@@ -15,13 +15,17 @@ from litotes.text.tokenizer import Pieces
 
 
 @given(st.lists(st.integers(1, 700), max_size=60))
-def test_groups_hold_every_text_once_equal_in_length_and_the_longest_first(lengths: list[int]) -> None:
+def test_groups_hold_every_text_once_equal_in_length_and_the_longest_first(
+    lengths: list[int],
+) -> None:
     groups = list(groups_of(lengths))
     assert sorted(place for places in groups for place in places) == list(range(len(lengths)))
     heads = []
     for places in groups:
         (length,) = {lengths[place] for place in places}
-        assert len(places) == 1 or (len(places) * length <= MOST_PIECES and len(places) <= MOST_TEXTS)
+        assert len(places) == 1 or (
+            len(places) * length <= MOST_PIECES and len(places) <= MOST_TEXTS
+        )
         heads.append(length)
     assert heads == sorted(heads, reverse=True)
 
@@ -34,15 +38,21 @@ class Session:
     def logits(self, group: Sequence[Pieces]) -> dict[str, np.ndarray]:
         if any(text.ids[0] == 13 for text in group):
             raise UserError("thirteen")
-        return {"sarcasm": np.array([[text.ids[0], len(text.ids)] for text in group], dtype=np.float32)}
+        return {
+            "sarcasm": np.array([[text.ids[0], len(text.ids)] for text in group], dtype=np.float32)
+        }
 
 
 def pieces(first: int, n: int) -> Pieces:
     return Pieces([first] + [0] * (n - 1), [0] * n, False)
 
 
-@given(st.lists(st.tuples(st.integers(20, 10_000), st.integers(1, 9)), max_size=80), st.integers(1, 5))
-def test_answers_come_in_the_order_of_the_texts(texts: list[tuple[int, int]], n_workers: int) -> None:
+@given(
+    st.lists(st.tuples(st.integers(20, 10_000), st.integers(1, 9)), max_size=80), st.integers(1, 5)
+)
+def test_answers_come_in_the_order_of_the_texts(
+    texts: list[tuple[int, int]], n_workers: int
+) -> None:
     logits = Workers(Session(), n_workers).logits([pieces(*text) for text in texts])["sarcasm"]  # type: ignore[arg-type]
     assert logits.shape == (len(texts), 2)
     assert logits.tolist() == [list(text) for text in texts]

@@ -1,4 +1,6 @@
-"""Jobs in this process and in others: what went wrong is told, what died is done again, and nobody outlives the parent."""
+"""Jobs in this process and in others: what went wrong is told, what died is done again, and nobody
+outlives the parent.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,20 @@ from litotes.scale.outcomes import Tally
 
 
 def outcomes_of(folder: Path, *whats: str, n_workers: int) -> dict[str, Outcome]:
-    return {outcome.name: outcome for outcome in run_jobs(errands(folder, *whats), run, n_workers=n_workers, watch=unwatched)}
+    return {
+        outcome.name: outcome
+        for outcome in run_jobs(errands(folder, *whats), run, n_workers=n_workers, watch=unwatched)
+    }
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_every_job_has_its_outcome(tmp_path: Path, n_workers: int) -> None:
     outcomes = outcomes_of(tmp_path, "write", "fail", "crash", "write", n_workers=n_workers)
     assert sorted(outcomes) == ["0-write", "1-fail", "2-crash", "3-write"]
-    assert {name for name, outcome in outcomes.items() if outcome.error is None} == {"0-write", "3-write"}
+    assert {name for name, outcome in outcomes.items() if outcome.error is None} == {
+        "0-write",
+        "3-write",
+    }
     assert outcomes["1-fail"].error == "There is no tea. Buy some."
     assert outcomes["1-fail"].trace is None
     assert outcomes["2-crash"].error == "ValueError: no tea"
@@ -46,7 +54,11 @@ def test_one_worker_is_this_process_and_keeps_the_order(tmp_path: Path) -> None:
     assert not (tmp_path / "1-fail.begun").exists()
     assert [outcome.name for outcome in outcomes] == ["1-fail", "2-write"]
     assert pids(tmp_path) == {os.getpid()}
-    assert seen[:3] == [("runs", 0, 3, "running 0-write"), ("errand", 1, 1, "write"), ("runs", 1, 3, "about 1 s left")]
+    assert seen[:3] == [
+        ("runs", 0, 3, "running 0-write"),
+        ("errand", 1, 1, "write"),
+        ("runs", 1, 3, "about 1 s left"),
+    ]
     assert seen[-1] == ("runs", 3, 3, "1 failed")
 
 
@@ -75,17 +87,27 @@ def test_workers_take_job_after_job_in_order(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
-    outcomes = outcomes_of(tmp_path, "write", "die-once", "write", "stop-once", "write", n_workers=2)
+    outcomes = outcomes_of(
+        tmp_path, "write", "die-once", "write", "stop-once", "write", n_workers=2
+    )
     assert {outcome.error for outcome in outcomes.values()} == {None}
-    assert sorted(outcomes) == sorted(file.name for file in tmp_path.iterdir() if file.suffix != ".begun")
+    assert sorted(outcomes) == sorted(
+        file.name for file in tmp_path.iterdir() if file.suffix != ".begun"
+    )
     for name in ("1-die-once", "3-stop-once"):
         assert len((tmp_path / f"{name}.begun").read_text().splitlines()) == 2
 
 
 def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
     outcomes = outcomes_of(tmp_path, "die", "write", "leave", "write", n_workers=2)
-    assert outcomes["0-die"].error == "0-die ended its worker twice (signal 9): perhaps out of memory; use fewer --workers."
-    assert outcomes["2-leave"].error == "2-leave ended its worker twice (exit code 3): run it with --workers 1 to see why."
+    assert (
+        outcomes["0-die"].error
+        == "0-die ended its worker twice (signal 9): perhaps out of memory; use fewer --workers."
+    )
+    assert (
+        outcomes["2-leave"].error
+        == "2-leave ended its worker twice (exit code 3): run it with --workers 1 to see why."
+    )
     assert outcomes["1-write"].error is None
     assert outcomes["3-write"].error is None
     assert len((tmp_path / "0-die.begun").read_text().splitlines()) == 2
@@ -112,7 +134,9 @@ def test_who_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.Monke
     assert not any(map(is_alive, pids(tmp_path)))
 
 
-def test_work_that_a_worker_cannot_import_is_a_failed_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_work_that_a_worker_cannot_import_is_a_failed_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def only_here(errand: Errand, watch: Any) -> None:
         """Of a module that no other process finds."""
 
@@ -124,8 +148,12 @@ def test_work_that_a_worker_cannot_import_is_a_failed_job(tmp_path: Path, monkey
     assert outcome.error == "ModuleNotFoundError: No module named 'nowhere_else'"
 
 
-@pytest.mark.parametrize(("asked", "expected"), [(None, 3), ("1", 1), ("2", 2), ("8", 3), ("0", 1), ("4,2", 3)])
-def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch, asked: str | None, expected: int) -> None:
+@pytest.mark.parametrize(
+    ("asked", "expected"), [(None, 3), ("1", 1), ("2", 2), ("8", 3), ("0", 1), ("4,2", 3)]
+)
+def test_workers_share_the_cores(
+    monkeypatch: pytest.MonkeyPatch, asked: str | None, expected: int
+) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(7), raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     if asked is not None:
@@ -134,7 +162,9 @@ def test_workers_share_the_cores(monkeypatch: pytest.MonkeyPatch, asked: str | N
     assert crew.threads_each(20) == 1
 
 
-def test_a_worker_knows_its_threads_before_torch_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_knows_its_threads_before_torch_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(crew, "threads_each", lambda n_workers: 10 + n_workers)
     outcomes_of(tmp_path, "describe", "write", n_workers=2)
     assert (tmp_path / "process").read_text() == "12 False"
@@ -152,7 +182,11 @@ def test_no_jobs_are_done_at_once(n_workers: int) -> None:
 
 def test_the_time_left_follows_from_what_is_done() -> None:
     notes: list[str] = []
-    tally = Tally(10, n_workers=4, watch=lambda what, done, total, note: notes.append(f"{done}/{total} {note}"))
+    tally = Tally(
+        10,
+        n_workers=4,
+        watch=lambda what, done, total, note: notes.append(f"{done}/{total} {note}"),
+    )
     now = time.monotonic()
     tally.show({})
     tally.add([Outcome("a", 500.0), Outcome("b", 700.0), Outcome("c", 0.1, error="No tea.")])
@@ -197,7 +231,14 @@ def driver(folder: Path, *whats: str) -> subprocess.Popen[str]:
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
     command = [sys.executable, "-c", DRIVER, str(folder), *whats]
     environment = os.environ | {"PYTHONPATH": path}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
 
 
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
@@ -205,7 +246,9 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
         assert wait_until(lambda: len(pids(tmp_path)) == 2, seconds=20)
         parent.kill()
         started = time.monotonic()
-    assert wait_until(lambda: not any(map(is_alive, pids(tmp_path))), seconds=2 - (time.monotonic() - started))
+    assert wait_until(
+        lambda: not any(map(is_alive, pids(tmp_path))), seconds=2 - (time.monotonic() - started)
+    )
     assert not (tmp_path / "2-write.begun").exists()
 
 
@@ -215,7 +258,9 @@ def test_ctrl_c_lets_the_training_save(tmp_path: Path) -> None:
         time.sleep(0.2)
         os.killpg(parent.pid, signal.SIGINT)  # as a terminal does it: to all of them
         told, errors = parent.communicate(timeout=20)
-    assert told == "begun\n0-write\nStopped with 1 of 4 runs done. Start the command again to go on.\n"
+    assert (
+        told == "begun\n0-write\nStopped with 1 of 4 runs done. Start the command again to go on.\n"
+    )
     assert errors == ""
     assert parent.returncode == 0
     assert (tmp_path / "saved").exists()

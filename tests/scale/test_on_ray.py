@@ -1,4 +1,6 @@
-"""The same promises on Ray, with a real cluster of this machine's cores; without Ray the rest is still tested."""
+"""The same promises on Ray, with a real cluster of this machine's cores; without Ray the rest is
+still tested.
+"""
 
 from __future__ import annotations
 
@@ -47,11 +49,18 @@ with cluster("local") as ray:  # one for both: it takes seconds to start
 
 @contextmanager
 def driver(*folders: Path) -> Iterator[subprocess.Popen[str]]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    }
     environment.pop("RAY_ADDRESS", None)
     command = [sys.executable, "-W", "error", "-c", DRIVER, *map(str, folders)]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
     ) as process:
         try:
             yield process
@@ -60,17 +69,22 @@ def driver(*folders: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(find_spec("ray") is None, reason='ray is not installed: pip install "litotes[ray]"')
+@pytest.mark.skipif(
+    find_spec("ray") is None, reason='ray is not installed: pip install "litotes[ray]"'
+)
 def test_a_cluster_keeps_the_promises_of_one_machine(tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
     with driver(first, second) as process:
-        wait_until(lambda: (second / "0-train.begun").exists() or process.poll() is not None, seconds=120)
+        wait_until(
+            lambda: (second / "0-train.begun").exists() or process.poll() is not None, seconds=120
+        )
         time.sleep(0.2)
         os.killpg(process.pid, signal.SIGINT)
         told, errors = process.communicate(timeout=60)
-    nodes, outcomes, stopped = map(json.loads, told.splitlines())  # and not a word from Ray among them
+    # and not a word from Ray among them
+    nodes, outcomes, stopped = map(json.loads, told.splitlines())
     assert errors == ""
     assert nodes == ["127.0.0.1"]
     assert outcomes == {
@@ -84,14 +98,18 @@ def test_a_cluster_keeps_the_promises_of_one_machine(tmp_path: Path) -> None:
     assert not any(map(is_alive, pids(first) | pids(second)))
 
 
-def test_without_ray_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_ray_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     with pytest.raises(UserError, match=r'pip install "litotes\[ray\]"'):
         next(run_on_ray(errands(tmp_path, "write"), run, address=None, watch=unwatched))
 
 
-def test_an_address_where_nobody_is_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_where_nobody_is_is_told_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ray = ModuleType("ray")
     ray.is_initialized = lambda: False  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "ray", ray)
@@ -99,7 +117,9 @@ def test_an_address_where_nobody_is_is_told_at_once(tmp_path: Path, monkeypatch:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # taken, and not listened at
         address = f"127.0.0.1:{nobody.getsockname()[1]}"
-        with pytest.raises(UserError, match=rf"No Ray cluster answers at {address} .*ray start --head"):
+        with pytest.raises(
+            UserError, match=rf"No Ray cluster answers at {address} .*ray start --head"
+        ):
             next(run_on_ray(errands(tmp_path, "write"), run, address=address, watch=unwatched))
 
 
@@ -120,6 +140,9 @@ def test_places_are_counted_by_node() -> None:
     ]
     assert on_ray.n_places(nodes, {"CPU": 2}, is_local=False) == 4
     assert on_ray.n_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
-    assert on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1  # one such node may come
-    with pytest.raises(UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"):
+    # one such node may come
+    assert on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
+    with pytest.raises(
+        UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"
+    ):
         on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)

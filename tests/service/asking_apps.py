@@ -14,14 +14,21 @@ from fastapi import FastAPI
 Outcome = TypeVar("Outcome")
 
 
-async def asked_later(app: FastAPI, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
+async def asked_later(
+    app: FastAPI, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **more: Any
+) -> httpx.Response:
     """A body is posted: as JSON, or as it is when it is bytes."""
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:
         if body is None:
             return await client.request(more.pop("method", "GET"), path, headers=headers, **more)
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        return await client.post(path, content=content, headers={"content-type": "application/json"} | (headers or {}), **more)
+        return await client.post(
+            path,
+            content=content,
+            headers={"content-type": "application/json"} | (headers or {}),
+            **more,
+        )
 
 
 def asked(*arguments: Any, **options: Any) -> httpx.Response:
@@ -29,6 +36,8 @@ def asked(*arguments: Any, **options: Any) -> httpx.Response:
 
 
 def finished(work: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """What it gives, run in a thread of its own: in this one the browser of other tests may have a loop that runs."""
+    """What it gives, run in a thread of its own: in this one the browser of other tests may have a
+    loop that runs.
+    """
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, work).result()

@@ -11,7 +11,10 @@ from litotes.core.values import Answer, Prediction, Task
 
 
 class FakePredictor:
-    """Answers with the length of a text. A batch waits for `gate`; a text that holds `guilty` is a bug, `wrong` a user's mistake."""
+    """Answers with the length of a text.
+
+    A batch waits for `gate`; a text that holds `guilty` is a bug, `wrong` a user's mistake.
+    """
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -29,7 +32,10 @@ class FakePredictor:
             raise ValueError(f"cannot read {texts}")
         if any("wrong" in text for text in texts):
             raise UserError("Text 1 is wrong.")
-        return [Prediction(text, {"size": Answer(float(len(text)), None)}, len(text) > 100) for text in texts]
+        return [
+            Prediction(text, {"size": Answer(float(len(text)), None)}, len(text) > 100)
+            for text in texts
+        ]
 
     def in_words(self) -> list[str]:
         return ["Counts letters."]

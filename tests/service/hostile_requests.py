@@ -19,17 +19,42 @@ class Hostile:
     statuses: tuple[int, ...]
 
 
-def post(body: bytes, *, path: bytes = b"/v1/predict", headers: bytes = JSON, length: bytes | None = None) -> bytes:
+def post(
+    body: bytes, *, path: bytes = b"/v1/predict", headers: bytes = JSON, length: bytes | None = None
+) -> bytes:
     length = str(len(body)).encode() if length is None else length
-    return b"POST " + path + b" HTTP/1.1\r\n" + HOST + headers + b"Content-Length: " + length + b"\r\n\r\n" + body
+    return (
+        b"POST "
+        + path
+        + b" HTTP/1.1\r\n"
+        + HOST
+        + headers
+        + b"Content-Length: "
+        + length
+        + b"\r\n\r\n"
+        + body
+    )
 
 
 def chunked(*chunks: bytes, headers: bytes = JSON) -> bytes:
     body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
-    return b"POST /v1/predict HTTP/1.1\r\n" + HOST + headers + b"Transfer-Encoding: chunked\r\n\r\n" + body
+    return (
+        b"POST /v1/predict HTTP/1.1\r\n"
+        + HOST
+        + headers
+        + b"Transfer-Encoding: chunked\r\n\r\n"
+        + body
+    )
 
 
-def get(path: bytes, headers: bytes = b"", *, host: bytes = HOST, method: bytes = b"GET", version: bytes = b"HTTP/1.1") -> bytes:
+def get(
+    path: bytes,
+    headers: bytes = b"",
+    *,
+    host: bytes = HOST,
+    method: bytes = b"GET",
+    version: bytes = b"HTTP/1.1",
+) -> bytes:
     return method + b" " + path + b" " + version + b"\r\n" + host + headers + b"\r\n"
 
 
@@ -87,7 +112,11 @@ _JSON_BODIES: list[tuple[str, bytes, tuple[int, ...]]] = [
     ("a model by its path", _text("ok", model="../../../../etc/passwd"), (404,)),
     ("a model by a whole path", _text("ok", model="/etc/passwd"), (404,)),
     ("a model from a file address", _text("ok", model="file:///etc/passwd"), (404,)),
-    ("a model from the network", _text("ok", model="http://169.254.169.254/latest/meta-data"), (404,)),
+    (
+        "a model from the network",
+        _text("ok", model="http://169.254.169.254/latest/meta-data"),
+        (404,),
+    ),
     ("a model from the Hub", _text("ok", model="someone/something"), (404,)),
     ("a model with a null byte", _text("ok", model="tiny\x00"), (404,)),
     ("a model with a very long name", _text("ok", model="a" * 500_000), (404,)),
@@ -97,7 +126,11 @@ _JSON_BODIES: list[tuple[str, bytes, tuple[int, ...]]] = [
 _EXPLAIN: list[tuple[str, bytes, tuple[int, ...]]] = [
     ("a method by its path", _text("ok", method="../../etc/passwd"), (422,)),
     ("a task that is none", _text("ok", task="__init__"), (404,)),
-    ("ten thousand methods", json.dumps({"text": "ok", "methods": ["random"] * 10_000}).encode(), (200, 422)),
+    (
+        "ten thousand methods",
+        json.dumps({"text": "ok", "methods": ["random"] * 10_000}).encode(),
+        (200, 422),
+    ),
     ("a long text to explain", _text("a " * 1001), (413,)),
     ("nothing to explain", _text("\u200d\x01"), (200, 422)),
     ("words to say yes with", b'{"text": "ok", "faithfulness": "true"}', (422,)),
@@ -194,7 +227,10 @@ _HTTP: list[tuple[str, tuple[bytes | float, ...], tuple[int, ...]]] = [
 
 HOSTILE = (
     [Hostile(name, (post(body),), statuses) for name, body, statuses in _JSON_BODIES]
-    + [Hostile(name, (post(body, path=b"/v1/explain"),), statuses) for name, body, statuses in _EXPLAIN]
+    + [
+        Hostile(name, (post(body, path=b"/v1/explain"),), statuses)
+        for name, body, statuses in _EXPLAIN
+    ]
     + [Hostile(name, (get(path),), statuses) for name, path, statuses in _PATHS]
     + [Hostile(name, parts, statuses) for name, parts, statuses in _HTTP]
 )

@@ -1,4 +1,6 @@
-"""`litotes serve` in a process of its own, watched by an audit hook, and the plainest way to talk to it: bytes over a socket."""
+"""`litotes serve` in a process of its own, watched by an audit hook, and the plainest way to talk
+to it: bytes over a socket.
+"""
 
 from __future__ import annotations
 
@@ -47,15 +49,23 @@ class Running:
         return self.process.returncode, written
 
     def events_between(self, until: float) -> list[tuple[str, str]]:
-        """What was opened while requests were answered; modules, which are read when first used or first asked about, aside."""
+        """What was opened while requests were answered; modules, which are read when first used or
+        first asked about, aside.
+        """
         events = json.loads(self.events_file.read_text())
-        return [(event, what) for when, event, what in events if self.ready_at < when < until and not _is_module(event, what)]
+        return [
+            (event, what)
+            for when, event, what in events
+            if self.ready_at < when < until and not _is_module(event, what)
+        ]
 
     def connect(self) -> socket.socket:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
 
     def ask(self, *parts: bytes | float) -> bytes:
-        """Sends bytes, waits where a number stands, and gives back all that comes until the other side closes or the answer is whole."""
+        """Sends bytes, waits where a number stands, and gives back all that comes until the other
+        side closes or the answer is whole.
+        """
         with self.connect() as connection:
             try:
                 for part in parts:
@@ -83,8 +93,25 @@ def _is_module(event: str, what: str) -> bool:
 
 def start(folder: Path, out: Path, *options: str) -> Running:
     events_file = out / "events.json"
-    command = [sys.executable, "-c", _PROGRAM, str(events_file), "serve", "--model", f"tiny={folder}", "--device", "cpu", "--port", "0"]
-    process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})
+    command = [
+        sys.executable,
+        "-c",
+        _PROGRAM,
+        str(events_file),
+        "serve",
+        "--model",
+        f"tiny={folder}",
+        "--device",
+        "cpu",
+        "--port",
+        "0",
+    ]
+    process = subprocess.Popen(
+        [*command, *options],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert process.stderr is not None
     written = ""
     for line in process.stderr:
@@ -124,6 +151,8 @@ def parsed(answer: bytes) -> tuple[int, dict[str, str], Any]:
         answer = answer.partition(b"\r\n\r\n")[2]
     head, _, body = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers = {
+        name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+    }
     is_json = "json" in headers.get("content-type", "")
     return int(first.split()[1]), headers, json.loads(body) if is_json else body

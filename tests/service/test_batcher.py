@@ -1,4 +1,6 @@
-"""The queue: one budget, answers in order, nobody computed who does not wait, nobody failed by another."""
+"""The queue: one budget, answers in order, nobody computed who does not wait, nobody failed by
+another.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def labels(job: Any) -> list[Any]:
 
 
 def held(batcher: Batcher, model: FakePredictor) -> Any:
-    """A job that is being computed and does not end until the gate is opened: everything after it waits."""
+    """A job that is being computed and does not end until the gate is opened: everything after it
+    waits.
+    """
     model.gate.clear()
     job = batcher.submit(model, ["first"], soon())  # type: ignore[arg-type]
     assert model.began.wait(20)
@@ -48,7 +52,10 @@ def held(batcher: Batcher, model: FakePredictor) -> Any:
 def test_answers_come_back_in_order(model: Any) -> None:
     batcher = batcher_with(batch_texts=4)
     first = held(batcher, model)
-    jobs = [batcher.submit(model, ["x" * (10 * n + k) for k in range(1, n + 2)], soon()) for n in range(6)]
+    jobs = [
+        batcher.submit(model, ["x" * (10 * n + k) for k in range(1, n + 2)], soon())
+        for n in range(6)
+    ]
     model.gate.set()
     assert labels(first) == [5.0]
     for n, job in enumerate(jobs):
@@ -83,7 +90,10 @@ def test_many_texts_do_not_hold_up_the_next_request_nor_are_held_up(model: Any) 
 def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
     batcher = batcher_with(queue_texts=10, queue_seconds=1000.0)
     first = held(batcher, model)
-    jobs = [batcher.submit(model, ["one"] * 7, soon()), *(batcher.submit(model, ["one"], soon()) for _ in range(2))]
+    jobs = [
+        batcher.submit(model, ["one"] * 7, soon()),
+        *(batcher.submit(model, ["one"], soon()) for _ in range(2)),
+    ]
     with pytest.raises(Full):
         batcher.submit(model, ["one"] * 2, soon())
     jobs.append(batcher.submit(model, ["one"], soon()))
@@ -148,7 +158,10 @@ def test_who_has_gone_or_is_too_late_is_not_computed(model: Any) -> None:
 def test_a_text_that_cannot_be_computed_fails_its_own_request_alone(model: Any) -> None:
     batcher = batcher_with()
     held(batcher, model)
-    fine, guilty, wrong, after = (batcher.submit(model, texts, soon()) for texts in (["fine"], ["ok", "guilty"], ["wrong"], ["also fine"]))
+    fine, guilty, wrong, after = (
+        batcher.submit(model, texts, soon())
+        for texts in (["fine"], ["ok", "guilty"], ["wrong"], ["also fine"])
+    )
     model.gate.set()
     assert labels(fine) == [4.0]
     assert labels(after) == [9.0]
@@ -163,7 +176,10 @@ def test_models_are_not_mixed(model: Any) -> None:
     other: Any = FakePredictor()
     batcher = batcher_with()
     held(batcher, model)
-    jobs = [batcher.submit(one, [f"text {n}"], soon()) for n, one in enumerate([model, other, model, other])]
+    jobs = [
+        batcher.submit(one, [f"text {n}"], soon())
+        for n, one in enumerate([model, other, model, other])
+    ]
     model.gate.set()
     for job in jobs:
         job.future.result(20)
@@ -191,7 +207,9 @@ def test_who_waits_at_the_end_is_told(model: Any) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_who_computes_steps_back_and_nobody_else() -> None:
     seen: list[int] = []
-    start_computing(lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), "test").join(20)
+    start_computing(
+        lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), "test"
+    ).join(20)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
     assert seen == [min(own + 2, 19)]
 

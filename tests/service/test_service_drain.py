@@ -19,7 +19,9 @@ pytestmark = pytest.mark.slow
 
 
 def keep_asking(service: Running, seen: Counter[str], chance: random.Random) -> None:
-    """One request after the other, on kept connections and on new ones, until nobody listens any more."""
+    """One request after the other, on kept connections and on new ones, until nobody listens any
+    more.
+    """
     connection: socket.socket | None = None
     while True:
         try:
@@ -49,7 +51,10 @@ def test_nothing_that_was_accepted_is_lost(trained_folder: Path, tmp_path: Path,
     chance = random.Random(seed)
     service = start(trained_folder, tmp_path)
     counters = [Counter[str]() for _ in range(8)]
-    clients = [threading.Thread(target=keep_asking, args=(service, seen, random.Random(n))) for n, seen in enumerate(counters)]
+    clients = [
+        threading.Thread(target=keep_asking, args=(service, seen, random.Random(n)))
+        for n, seen in enumerate(counters)
+    ]
     for client in clients:
         client.start()
     time.sleep(chance.uniform(0.1, 0.6))
@@ -86,7 +91,9 @@ def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_
     service.process.communicate()
 
 
-def test_a_client_that_does_nothing_does_not_hold_it_up(trained_folder: Path, tmp_path: Path) -> None:
+def test_a_client_that_does_nothing_does_not_hold_it_up(
+    trained_folder: Path, tmp_path: Path
+) -> None:
     service = start(trained_folder, tmp_path, "--drain-seconds", "3")
     with service.connect(), service.connect() as half:
         half.sendall(post(b"", length=b"100"))  # and never a body

@@ -16,14 +16,27 @@ def app_with(predictor: Predictor, **settings: Any) -> FastAPI:
     return create_app({"tiny": predictor}, settings=ServiceSettings(**settings))
 
 
-OWN = ["localhost", "LOCALHOST:8000", "127.0.0.1", "127.0.0.1:1", "[::1]:8000", "localhost.", "served.example:80"]
+OWN = [
+    "localhost",
+    "LOCALHOST:8000",
+    "127.0.0.1",
+    "127.0.0.1:1",
+    "[::1]:8000",
+    "localhost.",
+    "served.example:80",
+]
 STRANGE = ["", "evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "evil.example:127.0.0.1", "127.0.0.1@evil.example",
            "evil.example#localhost", "10.0.0.1", "0.0.0.0", "[::1", "localhost/x", "localhost:abc:1", "\x7flocalhost"]  # fmt: skip
 
 
 @pytest.mark.parametrize("host", OWN)
 def test_own_names(predictor: Predictor, ask: Any, host: str) -> None:
-    assert ask(app_with(predictor, allowed_hosts=("Served.example",)), "/live", headers={"host": host}).status_code == 200
+    assert (
+        ask(
+            app_with(predictor, allowed_hosts=("Served.example",)), "/live", headers={"host": host}
+        ).status_code
+        == 200
+    )
 
 
 @pytest.mark.parametrize("host", STRANGE)
@@ -35,14 +48,24 @@ def test_a_name_that_was_pointed_at_us(app: FastAPI, ask: Any, host: str) -> Non
         assert answer.json()["type"] == "urn:litotes:problem:host-not-allowed"
 
 
-def test_where_it_listens_everywhere_any_address_will_do_but_no_name(predictor: Predictor, ask: Any) -> None:
+def test_where_it_listens_everywhere_any_address_will_do_but_no_name(
+    predictor: Predictor, ask: Any
+) -> None:
     app = app_with(predictor, host="0.0.0.0")
     assert ask(app, "/live", headers={"host": "10.0.0.1:8000"}).status_code == 200
     assert ask(app, "/live", headers={"host": "evil.example"}).status_code == 403
 
 
 @pytest.mark.parametrize(
-    "origin", ["http://evil.example", "null", "", "http://127.0.0.1", "http://127.0.0.1:8000.evil.example", "ftp://127.0.0.1:8000"]
+    "origin",
+    [
+        "http://evil.example",
+        "null",
+        "",
+        "http://127.0.0.1",
+        "http://127.0.0.1:8000.evil.example",
+        "ftp://127.0.0.1:8000",
+    ],
 )
 def test_pages_from_elsewhere(app: FastAPI, ask: Any, origin: str) -> None:
     answer = ask(app, "/v1/predict", {"text": "ok"}, headers={"origin": origin})
@@ -54,22 +77,43 @@ def test_pages_from_elsewhere(app: FastAPI, ask: Any, origin: str) -> None:
 def test_own_pages_and_those_named(predictor: Predictor, ask: Any) -> None:
     app = app_with(predictor, allowed_origins=("https://friend.example",))
     for origin in ("http://127.0.0.1:8000", "https://127.0.0.1:8000", "https://friend.example"):
-        assert ask(app, "/v1/predict", {"text": "ok"}, headers={"origin": origin}).status_code == 200
+        assert (
+            ask(app, "/v1/predict", {"text": "ok"}, headers={"origin": origin}).status_code == 200
+        )
 
 
 def test_a_token(predictor: Predictor, ask: Any) -> None:
     app = app_with(predictor, token="s3cret-Token")
-    for path, body in (("/v1/models", None), ("/v1/predict", {"text": "ok"}), ("/v1/explain", {"text": "ok"}), ("/metrics", None)):
-        for given in (None, "", "Bearer", "Bearer wrong", "Bearer s3cret-Token2", "Basic s3cret-Token", "s3cret-Token", "Bearer \xff"):
+    for path, body in (
+        ("/v1/models", None),
+        ("/v1/predict", {"text": "ok"}),
+        ("/v1/explain", {"text": "ok"}),
+        ("/metrics", None),
+    ):
+        for given in (
+            None,
+            "",
+            "Bearer",
+            "Bearer wrong",
+            "Bearer s3cret-Token2",
+            "Basic s3cret-Token",
+            "s3cret-Token",
+            "Bearer \xff",
+        ):
             headers = {} if given is None else {"authorization": given.encode("latin-1")}
             answer = ask(app, path, body, headers=headers)
             assert answer.status_code == 401
             assert answer.headers["www-authenticate"] == "Bearer"
             assert "s3cret" not in answer.text
-        assert ask(app, path, body, headers={"authorization": "bearer s3cret-Token"}).status_code == 200
+        assert (
+            ask(app, path, body, headers={"authorization": "bearer s3cret-Token"}).status_code
+            == 200
+        )
     for path in ("/", "/live", "/ready", "/page/index.html", "/openapi.json"):
         assert ask(app, path).status_code == 200
-    assert ask(app, "/openapi.json").json()["paths"]["/v1/models"]["get"]["security"] == [{"token": []}]
+    assert ask(app, "/openapi.json").json()["paths"]["/v1/models"]["get"]["security"] == [
+        {"token": []}
+    ]
     assert "s3cret" not in repr(ServiceSettings(token="s3cret-Token"))
 
 
@@ -79,7 +123,9 @@ def test_a_header_twice(app: FastAPI, ask: Any) -> None:
     assert answer.json()["type"] == "urn:litotes:problem:bad-http"
 
 
-def test_logs_are_lines_of_json_without_what_was_sent(predictor: Predictor, ask: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_logs_are_lines_of_json_without_what_was_sent(
+    predictor: Predictor, ask: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     app = app_with(predictor, token="s3cret-Token")
     headers = {"authorization": "Bearer s3cret-Token"}
     capsys.readouterr()
@@ -99,9 +145,20 @@ def test_logs_are_lines_of_json_without_what_was_sent(predictor: Predictor, ask:
     lines = [json.loads(line) for line in written.splitlines()]
     assert [line["id"] for line in lines] == ids
     assert [line["status"] for line in lines] == [200, 422, 200, 404, 404, 404]
-    assert [line["route"] for line in lines] == ["/v1/predict", "/v1/predict", "/v1/explain", "/v1/predict", "unknown", "/page/{name}"]
+    assert [line["route"] for line in lines] == [
+        "/v1/predict",
+        "/v1/predict",
+        "/v1/explain",
+        "/v1/predict",
+        "unknown",
+        "/page/{name}",
+    ]
     assert (lines[0]["n_texts"], lines[0]["n_characters"]) == (2, 16)
-    assert all(line.keys() == {"time", "event", "id", "route", "status", "n_texts", "n_characters", "milliseconds"} for line in lines)
+    assert all(
+        line.keys()
+        == {"time", "event", "id", "route", "status", "n_texts", "n_characters", "milliseconds"}
+        for line in lines
+    )
     assert "zebra" not in written
     assert "s3cret" not in written
 
@@ -112,7 +169,9 @@ def test_metrics(app: FastAPI, ask: Any) -> None:
     ask(app, "/zebra")
     answer = ask(app, "/metrics")
     assert answer.headers["content-type"].startswith("text/plain")
-    values = dict(line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#"))
+    values = dict(
+        line.rsplit(" ", 1) for line in answer.text.splitlines() if not line.startswith("#")
+    )
     assert values['litotes_requests_total{route="/v1/predict",status="200"}'] == "1.0"
     assert values['litotes_requests_total{route="/v1/predict",status="404"}'] == "1.0"
     assert values['litotes_requests_total{route="unknown",status="404"}'] == "1.0"
@@ -122,7 +181,10 @@ def test_metrics(app: FastAPI, ask: Any) -> None:
     assert values["litotes_batch_texts_count"] == "1.0"
     assert values["litotes_queue_texts"] == "0.0"
     assert values["litotes_requests_in_flight"] == "1.0"
-    assert values['litotes_model_info{name="tiny",runtime="torch",tasks="sentiment, sarcasm"}'] == "1.0"
+    assert (
+        values['litotes_model_info{name="tiny",runtime="torch",tasks="sentiment, sarcasm"}']
+        == "1.0"
+    )
     assert "zebra" not in answer.text
 
 

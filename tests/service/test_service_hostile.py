@@ -1,4 +1,6 @@
-"""Requests nobody should send, over a real socket to a real process: each is answered properly or refused with a sentence."""
+"""Requests nobody should send, over a real socket to a real process: each is answered properly or
+refused with a sentence.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,8 @@ def test_an_answer_that_is_not_taken_is_not_kept_for_ever(running: Running) -> N
         deaf.connect(("127.0.0.1", running.port))
         deaf.sendall(1000 * get(b"/openapi.json"))
         time.sleep(1)
-        assert b"litotes_requests_in_flight 2.0" in running.ask(get(b"/metrics"))  # it waits for its reader
+        # it waits for its reader
+        assert b"litotes_requests_in_flight 2.0" in running.ask(get(b"/metrics"))
         deadline = time.monotonic() + 10
         while b"litotes_requests_in_flight 1.0" not in running.ask(get(b"/metrics")):
             assert time.monotonic() < deadline
@@ -99,11 +102,16 @@ def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) ->
 
 def test_the_page_of_another_size(running: Running) -> None:
     whole = running.ask(get(b"/page/index.html"))
-    assert parsed(running.ask(get(b"/page/index.html", b"Range: bytes=0-3\r\n")))[2] == parsed(whole)[2]
+    assert (
+        parsed(running.ask(get(b"/page/index.html", b"Range: bytes=0-3\r\n")))[2]
+        == parsed(whole)[2]
+    )
 
 
 def test_at_the_end_it_still_answers_and_has_opened_nothing(running: Running) -> None:
-    """No file, no socket and no process since it was ready; and no 5xx and no word of a text in its log."""
+    """No file, no socket and no process since it was ready; and no 5xx and no word of a text in its
+    log.
+    """
     status, _, _ = parsed(running.ask(post(b'{"text": "still here"}')))
     assert status == 200
     until = time.time()

@@ -1,4 +1,6 @@
-"""The description in /openapi.json is true: schemathesis asks for all it allows, and for what it does not."""
+"""The description in /openapi.json is true: schemathesis asks for all it allows, and for what it
+does not.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,24 @@ from litotes.service.problems import KINDS
 
 def test_it_names_everything(app: FastAPI) -> None:
     content = app.openapi()
-    assert set(content["paths"]) == {"/v1/predict", "/v1/explain", "/v1/models", "/live", "/ready", "/metrics"}
+    assert set(content["paths"]) == {
+        "/v1/predict",
+        "/v1/explain",
+        "/v1/models",
+        "/live",
+        "/ready",
+        "/metrics",
+    }
     predict = content["paths"]["/v1/predict"]["post"]["responses"]
-    assert {int(status) for status in predict} == {200, *(kind.status for kind in KINDS.values())} - {431}
-    assert all("application/problem+json" in answer["content"] for status, answer in predict.items() if status != "200")
+    assert {int(status) for status in predict} == {
+        200,
+        *(kind.status for kind in KINDS.values()),
+    } - {431}
+    assert all(
+        "application/problem+json" in answer["content"]
+        for status, answer in predict.items()
+        if status != "200"
+    )
     assert predict["429"]["headers"]["Retry-After"]["required"]
     many = content["components"]["schemas"]["ManyTexts"]["properties"]["texts"]
     assert (many["minItems"], many["maxItems"], many["items"]["maxLength"]) == (1, 64, 10_000)
@@ -31,12 +47,26 @@ def failures_of(app: FastAPI, headers: dict[str, str], most_examples: int) -> tu
         {
             "seed": 7,
             "headers": headers,
-            "generation": {"max-examples": most_examples, "database": "none", "deterministic": True},
-            # too much of something is told as 413, which is not among the statuses it expects by default
-            "checks": {"negative_data_rejection": {"expected-statuses": [400, 401, 403, 404, 405, 413, 415, 422]}},
+            "generation": {
+                "max-examples": most_examples,
+                "database": "none",
+                "deterministic": True,
+            },
+            # too much of something is told as 413, which is not among the statuses it expects by
+            # default
+            "checks": {
+                "negative_data_rejection": {
+                    "expected-statuses": [400, 401, 403, 404, 405, 413, 415, 422]
+                }
+            },
             "operations": [
                 # a text may have no word in it that a tokenizer knows; no schema can tell
-                {"include-path": "/v1/explain", "checks": {"positive_data_acceptance": {"expected-statuses": ["2xx", 404, 422]}}},
+                {
+                    "include-path": "/v1/explain",
+                    "checks": {
+                        "positive_data_acceptance": {"expected-statuses": ["2xx", 404, 422]}
+                    },
+                },
             ],
         }
     )
@@ -50,7 +80,11 @@ def failures_of(app: FastAPI, headers: dict[str, str], most_examples: int) -> tu
             continue
         n_requests += len(recorder.interactions)
         for checks in recorder.checks.values():
-            failed = [(check.name, check.failure_info) for check in checks if check.failure_info is not None]
+            failed = [
+                (check.name, check.failure_info)
+                for check in checks
+                if check.failure_info is not None
+            ]
             found += [f"{name}: {info.failure}\n{info.code_sample[:1000]}" for name, info in failed]
     return n_requests, found
 
@@ -58,7 +92,9 @@ def failures_of(app: FastAPI, headers: dict[str, str], most_examples: int) -> tu
 @pytest.mark.slow
 @pytest.mark.parametrize("token", [None, "s3cret"])
 def test_schemathesis_finds_nothing(predictor: Predictor, token: str | None) -> None:
-    app = create_app({"tiny": predictor}, settings=ServiceSettings(allowed_hosts=("testserver",), token=token))
+    app = create_app(
+        {"tiny": predictor}, settings=ServiceSettings(allowed_hosts=("testserver",), token=token)
+    )
     headers: dict[str, Any] = {} if token is None else {"Authorization": f"Bearer {token}"}
     n_requests, found = failures_of(app, headers, most_examples=10 if token is None else 3)
     assert not found, "\n\n".join(found[:5])

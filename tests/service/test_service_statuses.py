@@ -34,7 +34,11 @@ def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(ServedModels, "_description", lambda self, name, predictor: {"name": name, "runtime": "torch", "tasks": {}})
+    monkeypatch.setattr(
+        ServedModels,
+        "_description",
+        lambda self, name, predictor: {"name": name, "runtime": "torch", "tasks": {}},
+    )
     return FakePredictor()
 
 
@@ -70,8 +74,14 @@ WRONG: list[tuple[str, bytes | dict[str, Any] | list[Any], int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body", "status", "name"), WRONG, ids=[f"{n}-{case[3]}" for n, case in enumerate(WRONG)])
-def test_what_is_wrong_is_told_and_not_repeated(app: FastAPI, ask: Any, path: str, body: Any, status: int, name: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "body", "status", "name"),
+    WRONG,
+    ids=[f"{n}-{case[3]}" for n, case in enumerate(WRONG)],
+)
+def test_what_is_wrong_is_told_and_not_repeated(
+    app: FastAPI, ask: Any, path: str, body: Any, status: int, name: str
+) -> None:
     answer = ask(app, path, body)
     is_problem(answer, status, name)
     assert "zebra" not in answer.text
@@ -86,8 +96,20 @@ def test_another_method_is_named(app: FastAPI, ask: Any) -> None:
 
 def test_another_content_type(app: FastAPI, ask: Any) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
-        is_problem(ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": kind}), 415, "wrong-content-type")
-    assert ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": "Application/JSON; charset=utf-8"}).status_code == 200
+        is_problem(
+            ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": kind}),
+            415,
+            "wrong-content-type",
+        )
+    assert (
+        ask(
+            app,
+            "/v1/predict",
+            {"text": "ok"},
+            headers={"content-type": "Application/JSON; charset=utf-8"},
+        ).status_code
+        == 200
+    )
 
 
 def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
@@ -102,7 +124,9 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
     async def go() -> httpx.Response:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            return await client.post("/v1/predict", content=endless(), headers={"content-type": "application/json"})
+            return await client.post(
+                "/v1/predict", content=endless(), headers={"content-type": "application/json"}
+            )
 
     is_problem(finished(go()), 413, "too-large")
     assert n_sent < 15
@@ -110,7 +134,10 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
 
 def test_more_texts_than_the_queue_holds_are_refused_for_good(fake: Any, ask: Any) -> None:
     app = fake_app(fake, queue_texts=5)
-    assert "5 texts" in is_problem(ask(app, "/v1/predict", {"texts": ["ok"] * 6}), 413, "too-large")["detail"]
+    assert (
+        "5 texts"
+        in is_problem(ask(app, "/v1/predict", {"texts": ["ok"] * 6}), 413, "too-large")["detail"]
+    )
     assert ask(app, "/v1/predict", {"texts": ["ok"] * 5}).status_code == 200
 
 
@@ -129,18 +156,25 @@ def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
         waiting = [asyncio.ensure_future(asked_later(app, "/v1/predict", {"texts": ["b", "c"]}))]
         while app.state.service.batcher.n_waiting < 2:
             await asyncio.sleep(0.01)
-        refused = await asked_later(app, "/v1/predict", {"texts": ["d", "e"]})  # seen when it is known how many there are
+        # seen when it is known how many there are
+        refused = await asked_later(app, "/v1/predict", {"texts": ["d", "e"]})
         is_problem(refused, 429, "busy")
         waiting.append(asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "d"})))
         while not app.state.service.batcher.is_full:
             await asyncio.sleep(0.01)
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
             headers = {"content-type": "application/json", "content-length": "20"}
             refused = await client.post("/v1/predict", content=unread(), headers=headers)
         is_problem(refused, 429, "busy")
         assert int(refused.headers["retry-after"]) >= 1
         fake.gate.set()
-        assert [answer.status_code for answer in await asyncio.gather(first, *waiting)] == [200, 200, 200]
+        assert [answer.status_code for answer in await asyncio.gather(first, *waiting)] == [
+            200,
+            200,
+            200,
+        ]
 
     finished(go())
 
@@ -162,13 +196,19 @@ def test_a_slow_body(app: FastAPI, predictor: Predictor) -> None:
         await asyncio.sleep(30)
 
     async def go() -> httpx.Response:
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
-            return await client.post("/v1/predict", content=slow(), headers={"content-type": "application/json"})
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(app), base_url="http://localhost"
+        ) as client:
+            return await client.post(
+                "/v1/predict", content=slow(), headers={"content-type": "application/json"}
+            )
 
     is_problem(finished(go()), 408, "slow-body")
 
 
-def test_a_bug_is_ours_and_has_a_number(fake: Any, ask: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bug_is_ours_and_has_a_number(
+    fake: Any, ask: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     app = fake_app(fake)
     answer = ask(app, "/v1/predict", {"text": "guilty zebra"})
     content = is_problem(answer, 500, "bug")
@@ -182,7 +222,12 @@ def test_a_bug_is_ours_and_has_a_number(fake: Any, ask: Any, capsys: pytest.Capt
 
 
 def test_a_sentence_of_the_model(fake: Any, ask: Any) -> None:
-    assert is_problem(ask(fake_app(fake), "/v1/predict", {"text": "wrong"}), 422, "unreadable-text")["detail"] == "Text 1 is wrong."
+    assert (
+        is_problem(ask(fake_app(fake), "/v1/predict", {"text": "wrong"}), 422, "unreadable-text")[
+            "detail"
+        ]
+        == "Text 1 is wrong."
+    )
 
 
 def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
@@ -207,7 +252,8 @@ def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
     service.is_draining = True
     is_problem(ask(app, "/ready"), 503, "draining")
     assert ask(app, "/live").status_code == 200
-    answer = ask(app, "/v1/predict", {"text": "ok"})  # who still comes is still answered, on a connection that ends
+    # who still comes is still answered, on a connection that ends
+    answer = ask(app, "/v1/predict", {"text": "ok"})
     assert answer.status_code == 200
     assert answer.headers["connection"] == "close"
 
@@ -243,7 +289,15 @@ def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"port": 70000}, {"most_texts": 0}, {"seconds": -1.0}, {"seconds": float("nan")}, {"token": ""}, {"token": "a\nb"}, {"seconds": 5.0}],
+    [
+        {"port": 70000},
+        {"most_texts": 0},
+        {"seconds": -1.0},
+        {"seconds": float("nan")},
+        {"token": ""},
+        {"token": "a\nb"},
+        {"seconds": 5.0},
+    ],
     ids=str,
 )
 def test_settings_that_make_no_sense(wrong: dict[str, Any]) -> None:

@@ -1,4 +1,6 @@
-"""The report as JSON and as a page: whole, safe, the same twice; pictures that do not get in each other's way."""
+"""The report as JSON and as a page: whole, safe, the same twice; pictures that do not get in each
+other's way.
+"""
 
 from __future__ import annotations
 
@@ -32,21 +34,33 @@ PAPER = {("en-AU", "en-AU"): 0.95, ("en-AU", "en-UK"): 0.6}
 
 @pytest.fixture
 def panels() -> list[Panel]:
-    cells = {("en-AU", column): answers(score, f"{column} sentiment") for column, score in (("en-AU", 0.9), ("en-UK", 0.62))}
-    holed = panel(cells, values={"model.head": "mean"}, paper=PAPER, failed={"en-UK": "There is <no> tea."})
+    cells = {
+        ("en-AU", column): answers(score, f"{column} sentiment")
+        for column, score in (("en-AU", 0.9), ("en-UK", 0.62))
+    }
+    holed = panel(
+        cells, values={"model.head": "mean"}, paper=PAPER, failed={"en-UK": "There is <no> tea."}
+    )
     return [square(0.6, 0.6, values={"model.head": "linear"}, paper=PAPER), holed]
 
 
 @pytest.fixture
 def report(panels: list[Panel], tmp_path: Path) -> Report:
     study = study_of(tmp_path, EXPERIMENTS)
-    found = findings_of(study, {"Heads & <tails>": panels}, failed={"mean, en-UK": "There is <no> tea."})
-    return make_report(study, found, (), n_runs=12, failures={"mean, en-UK, seed 0": "There is <no> tea."})
+    found = findings_of(
+        study, {"Heads & <tails>": panels}, failed={"mean, en-UK": "There is <no> tea."}
+    )
+    return make_report(
+        study, found, (), n_runs=12, failures={"mean, en-UK, seed 0": "There is <no> tea."}
+    )
 
 
 def page_of(report: Report) -> str:
     svg = rendered(figure(report.sections[0].findings.panels, row_label="trained on"), "svg")
-    pictures = Pictures({report.sections[0].name: inline(svg, "one")}, confidences={("Heads & <tails>", "sentiment"): inline(svg, "two")})
+    pictures = Pictures(
+        {report.sections[0].name: inline(svg, "one")},
+        confidences={("Heads & <tails>", "sentiment"): inline(svg, "two")},
+    )
     return html(report, timing([section.findings for section in report.sections]), pictures)
 
 
@@ -57,7 +71,12 @@ def test_json_has_everything_and_no_paths_or_times(report: Report, tmp_path: Pat
     first, second = experiment["tables"]
     assert first["cells"][0]["by_seed"] == pytest.approx([0.6] * 3)
     assert second["failed"] == {"en-UK": "There is <no> tea."}
-    assert second["paper"][0] == {"trained_on": "en-AU", "tested_on": "en-AU", "macro_f1": 0.95, "inside": False}
+    assert second["paper"][0] == {
+        "trained_on": "en-AU",
+        "tested_on": "en-AU",
+        "macro_f1": 0.95,
+        "inside": False,
+    }
     assert {one["significant"] for one in experiment["comparisons"]} == {True, False}
     assert len(experiment["recipes"]) == 4
     assert experiment["calibration"][0]["after"]["reliability"]["bins"]
@@ -68,7 +87,15 @@ def test_json_has_everything_and_no_paths_or_times(report: Report, tmp_path: Pat
 
 def test_page_needs_nothing_else_and_runs_nothing(report: Report) -> None:
     page = page_of(report)
-    for outside in ("<script", "<link", "@import", 'src="http', "url(http", "<iframe", "javascript:"):
+    for outside in (
+        "<script",
+        "<link",
+        "@import",
+        'src="http',
+        "url(http",
+        "<iframe",
+        "javascript:",
+    ):
         assert outside not in page
     addresses = set(re.findall(r'(?:href|src)="([^"]*)"', page))
     assert all(address.startswith(("#", "data:image/png;base64,")) for address in addresses)
@@ -110,7 +137,10 @@ def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Rep
     page = page_of(report)
     for one in report.sections[0].findings.panels:
         for cell in one.table.cells:
-            assert f"{cell.macro_f1:.3f}<small>{cell.interval[0]:.3f} to {cell.interval[1]:.3f}</small>" in page
+            assert (
+                f"{cell.macro_f1:.3f}<small>{cell.interval[0]:.3f} to"
+                f" {cell.interval[1]:.3f}</small>" in page
+            )
     for sentence in report.abstract:
         assert escape(sentence) in page
 
@@ -118,32 +148,59 @@ def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Rep
 def wide(number: int, *, n_columns: int) -> Panel:
     """A table with long names, which the paper has with numbers of its own."""
     columns = [f"en-{place}" for place in range(n_columns)]
-    cells = {(row, column): answers(0.7, column) for row in ("a convolution of convolutions", "b") for column in columns}
-    return panel(cells, values={"model.head": f"a rather long name of head {number}"}, paper=dict.fromkeys(cells, number / 10))
+    cells = {
+        (row, column): answers(0.7, column)
+        for row in ("a convolution of convolutions", "b")
+        for column in columns
+    }
+    return panel(
+        cells,
+        values={"model.head": f"a rather long name of head {number}"},
+        paper=dict.fromkeys(cells, number / 10),
+    )
 
 
-@pytest.mark.parametrize(("n_panels", "n_columns"), [(1, 1), (1, 3), (2, 3), (3, 3), (4, 1), (6, 3)])
+@pytest.mark.parametrize(
+    ("n_panels", "n_columns"), [(1, 1), (1, 3), (2, 3), (3, 3), (4, 1), (6, 3)]
+)
 def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
     made = [wide(number, n_columns=n_columns) for number in range(n_panels)]
     picture = figure(made, row_label="head")
     canvas = FigureCanvasAgg(picture)
     canvas.draw()
-    texts = [text for ax in picture.axes for text in (ax.title, *ax.get_yticklabels(), *ax.get_xticklabels(), *ax.texts) if text.get_text()]
+    texts = [
+        text
+        for ax in picture.axes
+        for text in (ax.title, *ax.get_yticklabels(), *ax.get_xticklabels(), *ax.texts)
+        if text.get_text()
+    ]
     boxes = [text.get_window_extent() for text in texts]
     for place, box in enumerate(boxes):
         for other, text in zip(boxes[place + 1 :], texts[place + 1 :], strict=True):
-            assert not (box.shrunk(0.98, 0.98)).overlaps(other), f"{texts[place].get_text()!r} and {text.get_text()!r}"
+            assert not (box.shrunk(0.98, 0.98)).overlaps(other), (
+                f"{texts[place].get_text()!r} and {text.get_text()!r}"
+            )
 
 
 def test_a_figure_shows_both_sides_and_holes(panels: list[Panel]) -> None:
     svg = rendered(figure(panels, row_label="trained on"), "svg").decode()
-    for shown in ("ours: linear", "0.600", "0.950", "not printed", "failed", "trained on", "macro-F1"):
+    for shown in (
+        "ours: linear",
+        "0.600",
+        "0.950",
+        "not printed",
+        "failed",
+        "trained on",
+        "macro-F1",
+    ):
         assert shown in svg
     assert svg == rendered(figure(panels, row_label="trained on"), "svg").decode()
 
 
 def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
-    made = [square(0.6, 0.6, values={"data.leaks": value}, paper=PAPER) for value in ("drop", "keep")]
+    made = [
+        square(0.6, 0.6, values={"data.leaks": value}, paper=PAPER) for value in ("drop", "keep")
+    ]
     svg = rendered(figure(made, row_label="trained on"), "svg").decode()
     assert svg.count("the paper") == 1
     assert "ours: leaks kept" in svg

@@ -1,4 +1,6 @@
-"""The other parts of a study's report: vocabulary beside the paper's, confidence before calibration, times, recipes without paths."""
+"""The other parts of a study's report: vocabulary beside the paper's, confidence before
+calibration, times, recipes without paths.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +18,36 @@ from litotes.study.plan import CoverageSettings, read_study
 from litotes.study.results import Answers
 from litotes.study.setup import corpora, shareable
 from litotes.study.timing import paper_seconds, timing
-from litotes.study.vocabulary import Vocabulary, deviations, exchanges, vocabularies, vocabulary_words
+from litotes.study.vocabulary import (
+    Vocabulary,
+    deviations,
+    exchanges,
+    vocabularies,
+    vocabulary_words,
+)
 from litotes.training.recipe import Recipe
 
 MADE = '[[experiment]]\nname = "Made"\ngrid = { "data.where.variety" = ["en-AU", "en-UK"] }\n'
-NAMES = ("en-AU Google sentiment", "en-UK Google sentiment", "en-AU Reddit sentiment", "en-UK Reddit sentiment", "Twitter sentiment")
+NAMES = (
+    "en-AU Google sentiment",
+    "en-UK Google sentiment",
+    "en-AU Reddit sentiment",
+    "en-UK Reddit sentiment",
+    "Twitter sentiment",
+)
 GROUPS = (*["Google sentiment"] * 2, *["Reddit sentiment"] * 2, "Twitter sentiment")
 
 
 def vocabulary(*of_twitter: float, printed: tuple[float, ...]) -> Vocabulary:
     """Ours and the paper's shares of Twitter in the other four."""
     ones = (1,) * len(NAMES)
-    matrix = tuple((*of_twitter, 1.0) if name.startswith("Twitter") else (1.0,) * len(NAMES) for name in NAMES)
+    matrix = tuple(
+        (*of_twitter, 1.0) if name.startswith("Twitter") else (1.0,) * len(NAMES) for name in NAMES
+    )
     result = Coverage("pieces", 1, NAMES, GROUPS, ones, ones, matrix)
-    paper = {("Twitter sentiment", among): share for among, share in zip(NAMES, printed, strict=False)}
+    paper = {
+        ("Twitter sentiment", among): share for among, share in zip(NAMES, printed, strict=False)
+    }
     return Vocabulary(CoverageSettings(name="Shared", data=[], figure="1"), result, paper)
 
 
@@ -41,15 +59,24 @@ def test_rows_that_look_exchanged_are_called_so() -> None:
     assert exchanged == pytest.approx(0.01)
     text = " ".join(vocabulary_words(found))
     assert "0 of 2 groups of shares agree to within 0.03" in text
-    assert "Twitter sentiment in Google sentiment 0.210, Twitter sentiment in Reddit sentiment 0.190" in text
-    assert "look exchanged: as printed they deviate from ours by up to 0.210, with the two groups exchanged by up to 0.010." in text
+    assert (
+        "Twitter sentiment in Google sentiment 0.210, Twitter sentiment in Reddit sentiment 0.190"
+        in text
+    )
+    assert (
+        "look exchanged: as printed they deviate from ours by up to 0.210, with the two groups"
+        " exchanged by up to 0.010." in text
+    )
 
 
 def test_rows_that_agree_are_not() -> None:
     found = vocabulary(0.4, 0.42, 0.6, 0.58, printed=(0.41, 0.42, 0.61, 0.58))
     assert list(exchanges(found)) == []
     assert deviations(found) == pytest.approx(
-        {("Twitter sentiment", "Google sentiment"): 0.01, ("Twitter sentiment", "Reddit sentiment"): 0.01}
+        {
+            ("Twitter sentiment", "Google sentiment"): 0.01,
+            ("Twitter sentiment", "Reddit sentiment"): 0.01,
+        }
     )
     assert "2 of 2 groups of shares agree" in " ".join(vocabulary_words(found))
 
@@ -60,7 +87,10 @@ def test_rows_that_fit_neither_way_are_not() -> None:
 
 def test_coverage_of_a_study_file(tmp_path: Path) -> None:
     file = tmp_path / "coverage.toml"
-    file.write_text('name = "x"\n[sources]\nown = "sampler"\n[[coverage]]\nname = "Shared"\ndata = ["own"]\nfigure = "1"\n')
+    file.write_text(
+        'name = "x"\n[sources]\nown = "sampler"\n[[coverage]]\nname = "Shared"\ndata ='
+        ' ["own"]\nfigure = "1"\n'
+    )
     (found,) = vocabularies(read_study(file))
     assert found.coverage.names[0] == "en-AU forum sentiment"
     assert found.paper == {}  # the paper knows no such parts
@@ -69,7 +99,10 @@ def test_coverage_of_a_study_file(tmp_path: Path) -> None:
 
 def test_figure_1_on_the_real_corpora(shared_data: Path, root: Path) -> None:
     """What docs/results/coverage.md says in prose, found by the report itself."""
-    sources = [f"sources.{name}={name}:{shared_data / name}" for name in ("besstie", "twitter", "bicodemix")]
+    sources = [
+        f"sources.{name}={name}:{shared_data / name}"
+        for name in ("besstie", "twitter", "bicodemix")
+    ]
     (found,) = vocabularies(read_study(root / "recipes" / "study_paper.toml", changes=sources))
     assert len(found.paper) == 33
     by_group = deviations(found)
@@ -94,7 +127,12 @@ def test_uncalibrated_answers_are_those_of_the_logits() -> None:
 
 def test_confidence_is_pooled_by_task(tmp_path: Path) -> None:
     study = study_of(tmp_path, MADE)
-    sure = panel({("a", "x"): answers(0.7, "x", probability=0.9), ("b", "x"): answers(0.6, "x", probability=0.9)})
+    sure = panel(
+        {
+            ("a", "x"): answers(0.7, "x", probability=0.9),
+            ("b", "x"): answers(0.6, "x", probability=0.9),
+        }
+    )
     (found,) = findings_of(study, {"Made": [sure, square(0.7, 0.7, task="sarcasm")]})
     sentiment, sarcasm = confidences(found)
     assert (sentiment.task, sarcasm.task) == ("sentiment", "sarcasm")
@@ -102,16 +140,22 @@ def test_confidence_is_pooled_by_task(tmp_path: Path) -> None:
     assert sentiment.after.reliability.ece == pytest.approx(0.25)
     assert sentiment.after.excess.value == pytest.approx(0.25)
     assert sentiment.after.excess.interval[0] < 0.25 < sentiment.after.excess.interval[1]
-    assert "calibration error 0.250 before calibration, 0.250 after" in next(confidence_words(sentiment))
+    assert "calibration error 0.250 before calibration, 0.250 after" in next(
+        confidence_words(sentiment)
+    )
     assert "No temperature was fitted." in list(confidence_words(sentiment))
 
 
 def test_a_temperature_that_makes_it_worse_is_said(tmp_path: Path) -> None:
     study = study_of(tmp_path, MADE)
-    good = replace(answers(0.6, "x", probability=0.6), temperature=np.full(3, 0.2))  # says 0.6 and is right so often; before, 0.52
+    # says 0.6 and is right so often; before, 0.52
+    good = replace(answers(0.6, "x", probability=0.6), temperature=np.full(3, 0.2))
     (found,) = findings_of(study, {"Made": [panel({("a", "x"): good})]})
     (one,) = confidences(found)
-    assert (one.before.reliability.ece, one.after.reliability.ece) == (pytest.approx(0.08, abs=0.001), pytest.approx(0))
+    assert (one.before.reliability.ece, one.after.reliability.ece) == (
+        pytest.approx(0.08, abs=0.001),
+        pytest.approx(0),
+    )
     assert len(list(confidence_words(one))) == 1
     bad = replace(answers(0.6, "x", probability=0.99), temperature=np.full(3, 0.2))
     (found,) = findings_of(study, {"Made": [panel({("a", "x"): bad})]})
@@ -128,21 +172,34 @@ def test_times_stand_beside_the_papers(tmp_path: Path) -> None:
         'grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }\n',
     )
     first, second = timing(findings_of(study, {"Made": []})).rows
-    assert (first.seconds, first.fastest, first.slowest, first.n_runs) == (pytest.approx(0.2), 0.1, 0.3, 2)
+    assert (first.seconds, first.fastest, first.slowest, first.n_runs) == (
+        pytest.approx(0.2),
+        0.1,
+        0.3,
+        2,
+    )
     assert (first.ratio, second.ratio) == (1.0, pytest.approx(2.0))
     assert (first.paper_seconds, first.paper_ratio) == (0.2907, 1.0)
     assert second.paper_seconds is None  # the paper has no such head
-    both = Recipe().changed(data__source="besstie:x", data__tasks=["sentiment", "sarcasm"], model__head="crosstalk")
+    both = Recipe().changed(
+        data__source="besstie:x", data__tasks=["sentiment", "sarcasm"], model__head="crosstalk"
+    )
     assert paper_seconds(both) == 0.3163
 
 
 def test_a_recipe_is_told_without_paths(tmp_path: Path, tiny_folder: Path) -> None:
     study = study_of(
         tmp_path,
-        '[sources]\nmine = "besstie:/secret/place?x=1"\n[[experiment]]\nname = "Made"\ngrid = { "data.where.variety" = ["en-AU"] }\n',
+        '[sources]\nmine = "besstie:/secret/place?x=1"\n[[experiment]]\nname = "Made"\ngrid = {'
+        ' "data.where.variety" = ["en-AU"] }\n',
     )
-    recipe = Recipe().changed(data__source="besstie:/secret/place?x=1", model__encoder=str(tiny_folder))
+    recipe = Recipe().changed(
+        data__source="besstie:/secret/place?x=1", model__encoder=str(tiny_folder)
+    )
     told = shareable(recipe, study)
     assert (told.data.source, told.model.encoder) == ("mine", tiny_folder.name)
-    assert shareable(recipe.changed(data__source="table:/other/place.csv?label=x"), study).data.source == "table:place.csv"
+    assert (
+        shareable(recipe.changed(data__source="table:/other/place.csv?label=x"), study).data.source
+        == "table:place.csv"
+    )
     assert set(corpora(study)) == {"sampler"}

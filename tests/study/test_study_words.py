@@ -12,10 +12,24 @@ from made_findings import answers, findings_of, panel, square, study_of
 from litotes.evaluation.significance import Difference
 from litotes.study.abstract import leak_summary, study_words
 from litotes.study.leak import leak_effects, leak_words
-from litotes.study.overall import Estimate, difference_of, home_less_elsewhere, less_paper, mean_of, overall_differences
+from litotes.study.overall import (
+    Estimate,
+    difference_of,
+    home_less_elsewhere,
+    less_paper,
+    mean_of,
+    overall_differences,
+)
 from litotes.study.paper import warnings_about
 from litotes.study.results import Comparison, Findings
-from litotes.study.sentences import Words, comparison_words, higher_or_lower, in_words, paper_words, table_words
+from litotes.study.sentences import (
+    Words,
+    comparison_words,
+    higher_or_lower,
+    in_words,
+    paper_words,
+    table_words,
+)
 from litotes.study.setup import setup_words
 
 HEADS = """
@@ -44,11 +58,23 @@ def words_of(found: Findings, *all_findings: Findings) -> Words:
     return in_words(found, overall_differences(found.experiment, panels))
 
 
-def compared(difference: float, interval: tuple[float, float], adjusted_p: float, **options: str) -> Comparison:
-    places = {"system": "mean", "baseline": "linear", "task": "sentiment", "tested_on": "", "row": "a", "column": "b"} | options
+def compared(
+    difference: float, interval: tuple[float, float], adjusted_p: float, **options: str
+) -> Comparison:
+    places = {
+        "system": "mean",
+        "baseline": "linear",
+        "task": "sentiment",
+        "tested_on": "",
+        "row": "a",
+        "column": "b",
+    } | options
     elsewhere = places.pop("elsewhere", None)
     return Comparison(
-        **places, difference=Difference(difference, interval, adjusted_p / 9, 200, (3, 3)), adjusted_p=adjusted_p, elsewhere=elsewhere
+        **places,
+        difference=Difference(difference, interval, adjusted_p / 9, 200, (3, 3)),
+        adjusted_p=adjusted_p,
+        elsewhere=elsewhere,
     )
 
 
@@ -57,7 +83,8 @@ def test_a_mean_over_cells_is_the_mean_of_the_cells() -> None:
     assert mean_of(one).value == pytest.approx(0.75) == pytest.approx(one.table.mean)
     low, high = mean_of(one).interval
     assert low < 0.75 < high
-    assert high - low < min(cell.interval[1] - cell.interval[0] for cell in one.table.cells)  # the whole table knows more
+    # the whole table knows more
+    assert high - low < min(cell.interval[1] - cell.interval[0] for cell in one.table.cells)
     gap = home_less_elsewhere(one)
     assert gap is not None
     assert gap.value == pytest.approx(0.3)
@@ -87,7 +114,8 @@ def test_words_about_a_table() -> None:
     (sentence,) = table_words(square(0.9, 0.6))
     low, high = mean_of(square(0.9, 0.6)).interval
     assert sentence.startswith(
-        f"0.750 ({low:.3f} to {high:.3f}) macro-F1 on average over 4 cells; 0.900 at home, 0.600 elsewhere, a gap of +0.3"
+        f"0.750 ({low:.3f} to {high:.3f}) macro-F1 on average over 4 cells; 0.900 at home, 0.600"
+        " elsewhere, a gap of +0.3"
     )
     assert "chance" not in sentence
     (sentence,) = table_words(square(0.7, 0.7))
@@ -112,7 +140,10 @@ def test_words_beside_the_paper() -> None:
     inside, outside, average = paper_words(one)
     assert inside == "The paper's figure lies inside our interval in 2 of 3 cells."
     low, high = one.table.cell("en-AU", "en-UK").interval
-    assert outside == f"Outside: en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})."
+    assert (
+        outside
+        == f"Outside: en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})."
+    )
     assert "0.117 lower than the paper's" in average  # (0.9 + 0.6 + 0.6 − 0.9 − 0.95 − 0.6) / 3
     overall = less_paper(one)
     assert overall is not None
@@ -121,27 +152,49 @@ def test_words_beside_the_paper() -> None:
 
 
 def test_higher_and_lower() -> None:
-    assert higher_or_lower(Estimate(-0.1, (-0.2, -0.05))) == "0.100 lower than the paper's (0.050 to 0.200)"
-    assert higher_or_lower(Estimate(0.1, (0.05, 0.2)), "theirs") == "0.100 higher than theirs (0.050 to 0.200)"
-    assert higher_or_lower(Estimate(0.1, (-0.05, 0.2))) == "not clearly higher or lower than the paper's: +0.100 (−0.050 to +0.200)"
+    assert (
+        higher_or_lower(Estimate(-0.1, (-0.2, -0.05)))
+        == "0.100 lower than the paper's (0.050 to 0.200)"
+    )
+    assert (
+        higher_or_lower(Estimate(0.1, (0.05, 0.2)), "theirs")
+        == "0.100 higher than theirs (0.050 to 0.200)"
+    )
+    assert (
+        higher_or_lower(Estimate(0.1, (-0.05, 0.2)))
+        == "not clearly higher or lower than the paper's: +0.100 (−0.050 to +0.200)"
+    )
 
 
 def test_words_when_nothing_is_significant(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
-    (found,) = findings_of(study, {"Heads": [square(0.71, 0.7, values={"model.head": head}) for head in ("linear", "mean")]})
+    (found,) = findings_of(
+        study,
+        {"Heads": [square(0.71, 0.7, values={"model.head": head}) for head in ("linear", "mean")]},
+    )
     (none,), (overall,) = words_of(found).comparisons, words_of(found).overall
     assert none.startswith(
-        "None of the 4 differences between heads is significant after Holm's correction; the largest is mean less linear"
+        "None of the 4 differences between heads is significant after Holm's correction; the"
+        " largest is mean less linear"
     )
-    assert overall.startswith("Over 4 cells (Reddit, sentiment) mean less linear is +0.000 (+0.000 to +0.000), which may be chance.")
+    assert overall.startswith(
+        "Over 4 cells (Reddit, sentiment) mean less linear is +0.000 (+0.000 to +0.000), which may"
+        " be chance."
+    )
 
 
 def test_words_when_something_is(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
-    made = [square(0.6, 0.6, values={"model.head": "linear"}), square(0.9, 0.6, values={"model.head": "mean"})]
+    made = [
+        square(0.6, 0.6, values={"model.head": "linear"}),
+        square(0.9, 0.6, values={"model.head": "mean"}),
+    ]
     (found,) = findings_of(study, {"Heads": made})
     (told,), (overall,) = words_of(found).comparisons, words_of(found).overall
-    assert told.startswith("2 of 4 differences between heads are significant after Holm's correction: mean less linear, en-AU → en-AU")
+    assert told.startswith(
+        "2 of 4 differences between heads are significant after Holm's correction: mean less"
+        " linear, en-AU → en-AU"
+    )
     assert "holds 0" not in told
     assert "+0.150" in overall
     assert "chance" not in overall
@@ -152,41 +205,70 @@ def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
     comparisons = (
         compared(0.02, (-0.1, 0.2), 0.9),
         compared(-0.05, (-0.2, 0.1), 1.0, row="c"),
-        compared(0.2, (-0.1, 0.5), 0.01, system="Heads (mean)", baseline="Other (linear)", elsewhere="Other"),
+        compared(
+            0.2,
+            (-0.1, 0.5),
+            0.01,
+            system="Heads (mean)",
+            baseline="Other (linear)",
+            elsewhere="Other",
+        ),
     )
     within, against = comparison_words(replace(found, comparisons=comparisons))
-    assert within.startswith("None of the 2 differences between heads is significant after Holm's correction over all 3 comparisons here;")
+    assert within.startswith(
+        "None of the 2 differences between heads is significant after Holm's correction over all 3"
+        " comparisons here;"
+    )
     assert "c → b, sentiment: −0.050 (−0.200 to +0.100)" in within
-    assert against.startswith("1 of 1 difference from 'Other' is significant after Holm's correction over all 3 comparisons here: Heads")
+    assert against.startswith(
+        "1 of 1 difference from 'Other' is significant after Holm's correction over all 3"
+        " comparisons here: Heads"
+    )
     assert "an interval that holds 0: other seeds may disagree" in against
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
     (found,) = findings_of(study, {"Heads": []}, failed={"linear, en-AU": "There is no tea."})
-    assert words_of(found) == Words(("No run of this experiment has finished.", "linear, en-AU is missing: There is no tea."))
+    assert words_of(found) == Words(
+        ("No run of this experiment has finished.", "linear, en-AU is missing: There is no tea.")
+    )
 
 
-def leak_findings(folder: Path, *, dropped: float, kept: float, paper: float = 0.9) -> list[Findings]:
+def leak_findings(
+    folder: Path, *, dropped: float, kept: float, paper: float = 0.9
+) -> list[Findings]:
     printed = {(row, column): 0.6 for row in ("en-AU", "en-UK") for column in ("en-AU", "en-UK")}
     sides = {"drop": dropped, "keep": kept}
-    crossed = [square(score, score, values={"data.leaks": value}, paper=dict.fromkeys(printed, paper)) for value, score in sides.items()]
-    return findings_of(study_of(folder, LEAK), {"Single": [square(0.6, 0.6, paper=printed)], "Crossed": crossed})
+    crossed = [
+        square(score, score, values={"data.leaks": value}, paper=dict.fromkeys(printed, paper))
+        for value, score in sides.items()
+    ]
+    return findings_of(
+        study_of(folder, LEAK), {"Single": [square(0.6, 0.6, paper=printed)], "Crossed": crossed}
+    )
 
 
 def test_the_leak_explains_most(tmp_path: Path) -> None:
     (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.63, kept=0.9))
     assert effect.overall.value == pytest.approx(0.27)
-    assert {column: one.value for column, one in effect.by_column.items()} == pytest.approx({"en-AU": 0.27, "en-UK": 0.27})
+    assert {column: one.value for column, one in effect.by_column.items()} == pytest.approx(
+        {"en-AU": 0.27, "en-UK": 0.27}
+    )
     assert effect.n_significant == effect.n_cells == 4
     (advantage,) = effect.advantages
     assert (advantage.over, advantage.paper) == ("Single", pytest.approx(0.3))
     text = " ".join(leak_words(effect))
-    assert text.startswith("Sentiment: models that were trained on the leaking texts as well score +0.270 (")
+    assert text.startswith(
+        "Sentiment: models that were trained on the leaking texts as well score +0.270 ("
+    )
     assert "4 of the 4 cells differ significantly" in text
     assert "Without the leaking texts Crossed is 0.030 higher than Single (" in text
     assert "with them it is 0.300 higher than Single (" in text
-    assert "The paper's own tables differ by +0.300 on average. Of this advantage 10 % remains without the leak, 100 % with it." in text
+    assert (
+        "The paper's own tables differ by +0.300 on average. Of this advantage 10 % remains without"
+        " the leak, 100 % with it." in text
+    )
     assert text.endswith("the leak explains most of it.")
     (summary,) = leak_summary([effect])
     assert "+0.270" in summary
@@ -195,7 +277,10 @@ def test_the_leak_explains_most(tmp_path: Path) -> None:
 def test_the_leak_explains_nothing(tmp_path: Path) -> None:
     (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.6, kept=0.6))
     text = " ".join(leak_words(effect))
-    assert "score +0.000 (+0.000 to +0.000) compared with models that were not, mean over 4 cells, which may be chance" in text
+    assert (
+        "score +0.000 (+0.000 to +0.000) compared with models that were not, mean over 4 cells,"
+        " which may be chance" in text
+    )
     assert "None of the 4 cells differ significantly" in text
     assert "Of this advantage nothing remains without the leak, nothing with it." in text
     assert text.endswith("the leak alone does not explain it.")
@@ -203,18 +288,34 @@ def test_the_leak_explains_nothing(tmp_path: Path) -> None:
 
 def test_the_paper_may_have_no_advantage(tmp_path: Path) -> None:
     (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.63, kept=0.7, paper=0.55))
-    assert "The paper has no advantage to explain here: its tables differ by −0.050." in " ".join(leak_words(effect))
+    assert "The paper has no advantage to explain here: its tables differ by −0.050." in " ".join(
+        leak_words(effect)
+    )
 
 
 def test_an_experiment_with_one_side_has_no_leak_to_tell(tmp_path: Path) -> None:
-    assert leak_effects(findings_of(study_of(tmp_path, HEADS), {"Heads": [square(0.9, 0.6, values={"model.head": "mean"})]})) == ()
+    assert (
+        leak_effects(
+            findings_of(
+                study_of(tmp_path, HEADS),
+                {"Heads": [square(0.9, 0.6, values={"model.head": "mean"})]},
+            )
+        )
+        == ()
+    )
 
 
 def test_why_the_paper_may_differ(tmp_path: Path) -> None:
     study = study_of(tmp_path, LEAK)
     text = "\n".join(setup_words(study.experiments[1], study))
-    assert "What we did otherwise: the encoder: minilm (the paper: bert-base-uncased); the optimizer: adamw (the paper: adam)" in text
-    assert "Only with leaks dropped: training texts that also sit in the test split: dropped (the paper: kept)." in text
+    assert (
+        "What we did otherwise: the encoder: minilm (the paper: bert-base-uncased); the optimizer:"
+        " adamw (the paper: adam)" in text
+    )
+    assert (
+        "Only with leaks dropped: training texts that also sit in the test split: dropped (the"
+        " paper: kept)." in text
+    )
     assert "figure 5 on splits that leak" in text
     assert not any("leak" in warning for warning in warnings_about("3"))
     assert list(setup_words(study_of(tmp_path, HEADS).experiments[0], study)) == []
@@ -223,10 +324,22 @@ def test_why_the_paper_may_differ(tmp_path: Path) -> None:
 def test_the_abstract_counts(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
     paper = {("en-AU", "en-AU"): 0.9, ("en-AU", "en-UK"): 0.95}
-    made = [square(0.6, 0.6, values={"model.head": "linear"}), square(0.9, 0.6, values={"model.head": "mean"}, paper=paper)]
-    runs, beside, travel, tests = study_words(study, findings_of(study, {"Heads": made}), n_runs=12, n_failed=1)
-    assert runs == "12 runs, of which 1 failed: 1 experiment, 3 seeds each, encoder minilm, corpora sampler."
-    assert beside.startswith("The paper's figure lies inside our 95 % interval in 1 of 2 cells; clearly apart from it")
+    made = [
+        square(0.6, 0.6, values={"model.head": "linear"}),
+        square(0.9, 0.6, values={"model.head": "mean"}, paper=paper),
+    ]
+    runs, beside, travel, tests = study_words(
+        study, findings_of(study, {"Heads": made}), n_runs=12, n_failed=1
+    )
+    assert (
+        runs == "12 runs, of which 1 failed: 1 experiment, 3 seeds each, encoder minilm, corpora"
+        " sampler."
+    )
+    assert beside.startswith(
+        "The paper's figure lies inside our 95 % interval in 1 of 2 cells; clearly apart from it"
+    )
     assert "Heads −0.175 (" in beside
-    assert travel.startswith("Away from where it was trained a model loses, in macro-F1 on average: sentiment 0.150 (")
+    assert travel.startswith(
+        "Away from where it was trained a model loses, in macro-F1 on average: sentiment 0.150 ("
+    )
     assert tests == "Significant after Holm's correction: 2 of 4 between heads."

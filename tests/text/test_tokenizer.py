@@ -20,7 +20,9 @@ def tokenizer(tiny: pretrained.Pretrained) -> PieceTokenizer:
 
 @pytest.mark.parametrize("text", TEXTS)
 @pytest.mark.parametrize("pair", [None, "the queue is, well, bad"])
-def test_read_gives_the_pieces_that_encode_gives(tokenizer: PieceTokenizer, text: str, pair: str | None) -> None:
+def test_read_gives_the_pieces_that_encode_gives(
+    tokenizer: PieceTokenizer, text: str, pair: str | None
+) -> None:
     (read,) = tokenizer.read([text], [pair])
     assert read.pieces == tokenizer.encode([text], [pair])[0]
     assert len(read.written) == len(read.pieces.ids)
@@ -61,5 +63,9 @@ def test_a_blank_before_a_word_is_not_a_part_of_it(tmp_path: Path) -> None:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.save(str(tmp_path / "tokenizer.json"))
     (read,) = PieceTokenizer(tmp_path / "tokenizer.json", max_pieces=10).read(["a a  a"])
-    assert [(word.written, word.start, word.end) for word in read.words] == [("a", 0, 1), ("a", 2, 3), ("a", 5, 6)]
+    assert [(word.written, word.start, word.end) for word in read.words] == [
+        ("a", 0, 1),
+        ("a", 2, 3),
+        ("a", 5, 6),
+    ]
     assert read.word_of() == (0, 1, None, 2)  # a blank alone is no word

@@ -1,4 +1,6 @@
-"""How tasks share a step: every balancing in the table, PCGrad against torchjd and against the paper's algorithm."""
+"""How tasks share a step: every balancing in the table, PCGrad against torchjd and against the
+paper's algorithm.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,15 @@ class TwoTasks(nn.Module):
         return self.shared(self.inputs)
 
     def losses(self, features: Tensor) -> list[Tensor]:
-        return [(output(features).squeeze(-1) - target).square().mean() for output, target in zip(self.outputs, self.targets, strict=True)]
+        return [
+            (output(features).squeeze(-1) - target).square().mean()
+            for output, target in zip(self.outputs, self.targets, strict=True)
+        ]
 
     def gradients(self) -> dict[str, Tensor | None]:
-        return {name: None if p.grad is None else p.grad.clone() for name, p in self.named_parameters()}
+        return {
+            name: None if p.grad is None else p.grad.clone() for name, p in self.named_parameters()
+        }
 
 
 def conflicting_seeds(wanted: bool) -> list[int]:
@@ -38,7 +45,10 @@ def conflicting_seeds(wanted: bool) -> list[int]:
     found = []
     for seed in range(60):
         model = TwoTasks(seed)
-        one, two = (torch.autograd.grad(loss, model.shared.parameters(), retain_graph=True) for loss in model.losses(model.features()))
+        one, two = (
+            torch.autograd.grad(loss, model.shared.parameters(), retain_graph=True)
+            for loss in model.losses(model.features())
+        )
         product = sum((a * b).sum() for a, b in zip(one, two, strict=True))
         if (product < 0) == wanted:
             found.append(seed)
@@ -48,14 +58,19 @@ def conflicting_seeds(wanted: bool) -> list[int]:
 
 def step(model: TwoTasks, name: str, number: int = 0) -> dict[str, Tensor | None]:
     balancing = BALANCINGS[name](len(model.outputs))
-    balancing.backward(model.losses(model.features()), list(model.parameters()), processes=Processes(), step=number)
+    balancing.backward(
+        model.losses(model.features()), list(model.parameters()), processes=Processes(), step=number
+    )
     return model.gradients()
 
 
 @pytest.mark.parametrize("name", sorted(BALANCINGS))
 def test_every_parameter_that_a_task_reaches_gets_a_gradient(name: str) -> None:
     gradients = step(TwoTasks(), name)
-    assert all((gradient is None) == parameter.startswith("unused") for parameter, gradient in gradients.items())
+    assert all(
+        (gradient is None) == parameter.startswith("unused")
+        for parameter, gradient in gradients.items()
+    )
     assert all(gradient.abs().sum() > 0 for gradient in gradients.values() if gradient is not None)
 
 
@@ -70,7 +85,8 @@ def test_pcgrad_equals_torchjd_where_tasks_conflict(seed: int) -> None:
     jac_to_grad(reference.shared.parameters(), Theirs())
     expected, summed = reference.gradients(), step(TwoTasks(seed), "sum")
     ours = step(TwoTasks(seed), "pcgrad")
-    assert not torch.allclose(ours["shared.0.weight"], summed["shared.0.weight"])  # there was something to operate on
+    # there was something to operate on
+    assert not torch.allclose(ours["shared.0.weight"], summed["shared.0.weight"])
     for name, gradient in ours.items():
         if gradient is not None:
             torch.testing.assert_close(gradient, expected[name], atol=1e-6, rtol=0)
@@ -79,7 +95,9 @@ def test_pcgrad_equals_torchjd_where_tasks_conflict(seed: int) -> None:
 @pytest.mark.parametrize("seed", conflicting_seeds(wanted=False))
 def test_pcgrad_is_the_sum_where_tasks_agree(seed: int) -> None:
     ours, summed = step(TwoTasks(seed), "pcgrad"), step(TwoTasks(seed), "sum")
-    torch.testing.assert_close([g for g in ours.values() if g is not None], [g for g in summed.values() if g is not None])
+    torch.testing.assert_close(
+        [g for g in ours.values() if g is not None], [g for g in summed.values() if g is not None]
+    )
 
 
 def test_surgery_follows_the_papers_algorithm_with_three_tasks() -> None:
@@ -101,10 +119,14 @@ def test_surgery_follows_the_papers_algorithm_with_three_tasks() -> None:
 def test_a_batch_without_labels_of_one_task_is_no_conflict() -> None:
     model = TwoTasks()
     first, second = model.losses(model.features())
-    PCGrad(2).backward([first, second * 0.0], list(model.parameters()), processes=Processes(), step=0)
+    PCGrad(2).backward(
+        [first, second * 0.0], list(model.parameters()), processes=Processes(), step=0
+    )
     alone = TwoTasks()
     alone.losses(alone.features())[0].backward()
-    torch.testing.assert_close(model.gradients()["shared.0.weight"], alone.gradients()["shared.0.weight"])
+    torch.testing.assert_close(
+        model.gradients()["shared.0.weight"], alone.gradients()["shared.0.weight"]
+    )
 
 
 def test_uncertainty_learns_to_trust_the_quieter_task() -> None:
@@ -114,6 +136,10 @@ def test_uncertainty_learns_to_trust_the_quieter_task() -> None:
     losses = torch.tensor([0.1, 2.0])
     for _ in range(400):
         optimizer.zero_grad()
-        balancing.backward(list(losses), list(balancing.parameters()), processes=Processes(), step=0)
+        balancing.backward(
+            list(losses), list(balancing.parameters()), processes=Processes(), step=0
+        )
         optimizer.step()
-    torch.testing.assert_close(balancing.log_variances.detach(), torch.log(2 * losses), atol=0.02, rtol=0)
+    torch.testing.assert_close(
+        balancing.log_variances.detach(), torch.log(2 * losses), atol=0.02, rtol=0
+    )

@@ -21,11 +21,15 @@ def texts(tiny: Pretrained) -> TextSet:
 
 @pytest.fixture(params=["linear", "mean"])
 def classifier(request: pytest.FixtureRequest, tiny: Pretrained) -> Classifier:
-    return Classifier(tiny.encoder, list(load("sampler").tasks.values()), head=request.param, dropout=0.1)
+    return Classifier(
+        tiny.encoder, list(load("sampler").tasks.values()), head=request.param, dropout=0.1
+    )
 
 
 @pytest.mark.parametrize("layer", [1, 2])
-def test_kept_layers_give_the_same_logits(classifier: Classifier, texts: TextSet, layer: int) -> None:
+def test_kept_layers_give_the_same_logits(
+    classifier: Classifier, texts: TextSet, layer: int
+) -> None:
     whole = all_logits(feeder(texts, classifier, CPU, freeze_below=0), classifier)
     kept = all_logits(feeder(texts, classifier, CPU, freeze_below=layer), classifier)
     for task in whole:
@@ -34,7 +38,9 @@ def test_kept_layers_give_the_same_logits(classifier: Classifier, texts: TextSet
 
 def test_frozen_layers_do_not_learn(classifier: Classifier) -> None:
     freeze(classifier, 1)
-    learning = {name for name, parameter in classifier.named_parameters() if parameter.requires_grad}
+    learning = {
+        name for name, parameter in classifier.named_parameters() if parameter.requires_grad
+    }
     assert all(name.startswith(("encoder.blocks.1.", "heads.")) for name in learning)
     assert any(name.startswith("encoder.blocks.1.") for name in learning)
 

@@ -24,7 +24,9 @@ def test_class_weights_are_inverse_frequencies() -> None:
 
 def test_a_class_that_never_occurs_has_no_weight() -> None:
     task = Task("sentiment", ("negative", "neutral", "positive"))
-    assert class_weights(torch.tensor([0, 2, 2, 2]), task).tolist() == pytest.approx([2.0, 0.0, 2 / 3])
+    assert class_weights(torch.tensor([0, 2, 2, 2]), task).tolist() == pytest.approx(
+        [2.0, 0.0, 2 / 3]
+    )
 
 
 def test_loss_equals_torch_weighted_cross_entropy() -> None:
@@ -59,10 +61,17 @@ def test_parts_of_a_batch_add_up_to_the_whole() -> None:
     """What several processes compute together is what one computes alone."""
     logits, targets = torch.randn(5, 2), torch.tensor([0, 1, 1, MISSING, 0])
     weights = class_weights(targets, SENTIMENT)
-    parts = [text_losses(logits[part], targets[part], weights).sum() for part in (slice(0, None, 2), slice(1, None, 2))]
-    torch.testing.assert_close(sum(parts) / text_weights(targets, weights).sum(), mean_loss(logits, targets, weights))
+    parts = [
+        text_losses(logits[part], targets[part], weights).sum()
+        for part in (slice(0, None, 2), slice(1, None, 2))
+    ]
+    torch.testing.assert_close(
+        sum(parts) / text_weights(targets, weights).sum(), mean_loss(logits, targets, weights)
+    )
 
 
 def test_unbalanced_weights_are_ones() -> None:
-    weights = task_weights({"sentiment": torch.tensor([0, 0, 1])}, {"sentiment": SENTIMENT}, balanced=False)
+    weights = task_weights(
+        {"sentiment": torch.tensor([0, 0, 1])}, {"sentiment": SENTIMENT}, balanced=False
+    )
     assert weights["sentiment"].tolist() == [1.0, 1.0]

@@ -13,24 +13,32 @@ from litotes.training.settings import TrainingSettings
 
 
 def classifier_of(tiny: Pretrained) -> Classifier:
-    return Classifier(tiny.encoder, [Task("sentiment", ("negative", "positive"))], head="linear", dropout=0.1)
+    return Classifier(
+        tiny.encoder, [Task("sentiment", ("negative", "positive"))], head="linear", dropout=0.1
+    )
 
 
 def test_norms_and_biases_are_not_decayed(tiny: Pretrained) -> None:
     optimizer = make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(weight_decay=0.3))
     for group in optimizer.param_groups:
-        assert {parameter.ndim > 1 for parameter in group["params"]} == {group["weight_decay"] == 0.3}
+        assert {parameter.ndim > 1 for parameter in group["params"]} == {
+            group["weight_decay"] == 0.3
+        }
 
 
 def test_every_parameter_is_in_exactly_one_group(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
     groups = make_optimizer(trainable(classifier), TrainingSettings()).param_groups
-    assert sorted(id(p) for group in groups for p in group["params"]) == sorted(id(p) for p in classifier.parameters())
+    assert sorted(id(p) for group in groups for p in group["params"]) == sorted(
+        id(p) for p in classifier.parameters()
+    )
 
 
 def test_heads_may_learn_faster(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
-    optimizer = make_optimizer(trainable(classifier), TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3))
+    optimizer = make_optimizer(
+        trainable(classifier), TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3)
+    )
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     assert rates[id(classifier.heads["sentiment"].output.weight)] == 1e-3
     assert rates[id(classifier.encoder.embeddings.piece.weight)] == 1e-5
@@ -41,7 +49,9 @@ def test_heads_may_learn_faster(tiny: Pretrained) -> None:
 def test_warm_up_then_down_to_zero() -> None:
     settings = TrainingSettings(warmup_share=0.2)
     factors = [rate_factor(settings, step=step, n_steps=10) for step in range(10)]
-    assert factors == pytest.approx([0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8])
+    assert factors == pytest.approx(
+        [0.5, 1.0, 1.0, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8]
+    )
 
 
 def test_the_papers_schedule_is_level() -> None:
@@ -51,15 +61,23 @@ def test_the_papers_schedule_is_level() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("adam", Adam), ("adamw", AdamW)])
 def test_optimizer_by_name(tiny: Pretrained, name: str, kind: type) -> None:
-    assert type(make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(optimizer=name))) is kind
+    assert (
+        type(make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(optimizer=name)))
+        is kind
+    )
 
 
 @pytest.mark.parametrize(("fused", "expected"), [(True, "meta"), (False, "cpu")])
-def test_a_restored_optimizer_counts_steps_where_it_looks_for_them(fused: bool, expected: str) -> None:
+def test_a_restored_optimizer_counts_steps_where_it_looks_for_them(
+    fused: bool, expected: str
+) -> None:
     """Fused kernels want the count beside the parameters; `meta` stands for a GPU."""
     parameter = torch.nn.Parameter(torch.zeros(2, device="meta"))
     optimizer = AdamW([parameter])
     optimizer.param_groups[0]["fused"] = fused
-    _restore({"optimizer/w/step": torch.tensor(3.0), "optimizer/w/exp_avg": torch.ones(2)}, Tensors({"w": parameter}, {}, optimizer))
+    _restore(
+        {"optimizer/w/step": torch.tensor(3.0), "optimizer/w/exp_avg": torch.ones(2)},
+        Tensors({"w": parameter}, {}, optimizer),
+    )
     assert optimizer.state[parameter]["step"].device.type == expected
     assert optimizer.state[parameter]["exp_avg"].device.type == "meta"

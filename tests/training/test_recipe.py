@@ -21,7 +21,12 @@ def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
 def test_the_papers_recipe(head: str) -> None:
     recipe = read_recipe(RECIPES[0].parent / f"paper_{head}.toml")
     training = recipe.training
-    assert (training.optimizer, training.learning_rate, training.epochs, training.batch_texts) == ("adam", 2e-5, 30, 8)
+    assert (training.optimizer, training.learning_rate, training.epochs, training.batch_texts) == (
+        "adam",
+        2e-5,
+        30,
+        8,
+    )
     assert training.class_weights
     assert training.held_out == 0.0
     assert recipe.model.head == head
@@ -64,7 +69,9 @@ def test_changes_are_typed(file: Path) -> None:
         (["data.where.varety=en-AU"], "Did you mean 'variety'"),
     ],
 )
-def test_mistakes_are_answered_with_what_to_write(file: Path, changes: list[str], message: str) -> None:
+def test_mistakes_are_answered_with_what_to_write(
+    file: Path, changes: list[str], message: str
+) -> None:
     with pytest.raises(UserError, match=message):
         read_recipe(file, changes=changes)
 
@@ -85,7 +92,10 @@ def test_the_resolved_recipe_reads_back_as_the_same_run(file: Path, tmp_path: Pa
 
 def test_the_key_follows_what_can_change_the_result() -> None:
     recipe = Recipe()
-    assert recipe.changed(training__checkpoint_seconds=1.0, training__tracker="mlflow").key() == recipe.key()
+    assert (
+        recipe.changed(training__checkpoint_seconds=1.0, training__tracker="mlflow").key()
+        == recipe.key()
+    )
     assert recipe.changed(seed=1).key() != recipe.key()
     assert recipe.changed(data__where__variety="en-AU").key() != recipe.key()
 
@@ -94,11 +104,16 @@ def test_the_key_follows_what_can_change_the_result() -> None:
     ("changes", "words"),
     [
         ({"model__pruning": "cascad"}, "Did you mean 'cascade'"),
-        ({"model__pruning": "cascade", "model__pruning_options": {"finall": 0.5}}, "Did you mean 'final'"),
+        (
+            {"model__pruning": "cascade", "model__pruning_options": {"finall": 0.5}},
+            "Did you mean 'final'",
+        ),
         ({"model__weighting_options": {"alpha": 1.5}}, "'softmax' has no options"),
     ],
 )
-def test_wrong_seams_are_told_before_anything_is_read(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+def test_wrong_seams_are_told_before_anything_is_read(
+    changes: dict[str, object], words: str, tmp_path: Path
+) -> None:
     from litotes.training.run import train
 
     with pytest.raises(UserError, match=words):

@@ -43,7 +43,9 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
     assert names == {
         "litotes.json", "model.safetensors", "tokenizer.json", "config.json", "README.md", "recipe.json", "history.jsonl", "scores.json"
     }  # fmt: skip
-    history = [json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()]
+    history = [
+        json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
+    ]
     assert [line["epoch"] for line in history] == [1, 2]
     assert all(0 <= line["held_out"] <= 1 for line in history)
     assert {row.scores.task for row in run.scores} == {"sentiment", "sarcasm"}
@@ -59,19 +61,30 @@ def test_a_loaded_model_answers_as_the_trained_one(tiny_recipe: Recipe, tmp_path
 
 def test_a_model_over_the_bundled_encoder_keeps_only_what_differs(tmp_path: Path) -> None:
     recipe = Recipe().changed(
-        data__where__variety="en-AU", data__where__source="review", training__epochs=1, training__batch_texts=64, training__freeze_below=6
+        data__where__variety="en-AU",
+        data__where__source="review",
+        training__epochs=1,
+        training__batch_texts=64,
+        training__freeze_below=6,
     )
     run = train(recipe, tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").stat().st_size < 20_000
-    assert not (tmp_path / "run" / "config.json").exists()  # transformers would fill the gaps with random weights
+    # transformers would fill the gaps with random weights
+    assert not (tmp_path / "run" / "config.json").exists()
     loaded = load_model(tmp_path / "run").classifier.encoder.state_dict()
-    assert all(torch.equal(loaded[name], tensor) for name, tensor in run.model.classifier.encoder.state_dict().items())
+    assert all(
+        torch.equal(loaded[name], tensor)
+        for name, tensor in run.model.classifier.encoder.state_dict().items()
+    )
 
 
 def test_learns(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """From random weights to the meaning of two words, on texts it has not seen."""
     file = tmp_path / "tea.csv"
-    rows = [f"the tea {n} is {('great', 'bad')[n % 2]},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(80)]
+    rows = [
+        f"the tea {n} is {('great', 'bad')[n % 2]},{n % 2},{'test' if n % 5 == 0 else 'train'}"
+        for n in range(80)
+    ]
     file.write_text("text,label,split\n" + "\n".join(rows) + "\n")
     recipe = tiny_recipe.changed(
         data__source=f"table:{file}?label=label&split=split",
@@ -92,7 +105,11 @@ class Killed(Exception):
 @pytest.mark.parametrize("frozen", [0, 1])
 @pytest.mark.parametrize("fatal_step", [1, 5, 7])  # 5: between two epochs
 def test_a_killed_run_ends_as_one_never_killed(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_step: int, frozen: int
+    tiny_recipe: Recipe,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fatal_step: int,
+    frozen: int,
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__freeze_below=frozen)
     train(recipe, tmp_path / "whole")
@@ -109,7 +126,9 @@ def test_a_killed_run_ends_as_one_never_killed(
     monkeypatch.undo()
     train(recipe, tmp_path / "killed", resume=True)
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
-    assert (tmp_path / "killed" / "history.jsonl").read_text() == (tmp_path / "whole" / "history.jsonl").read_text()
+    assert (tmp_path / "killed" / "history.jsonl").read_text() == (
+        tmp_path / "whole" / "history.jsonl"
+    ).read_text()
     assert not (tmp_path / "killed" / "checkpoints").exists()
 
 
@@ -126,7 +145,8 @@ def test_a_run_killed_while_it_writes_its_files_goes_on(
         return original(self, target)
 
     monkeypatch.setattr(Path, "replace", dying)
-    monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: None)  # who is killed does not tidy up
+    # who is killed does not tidy up
+    monkeypatch.setattr(Path, "unlink", lambda self, missing_ok=False: None)
     with pytest.raises(Killed):
         train(tiny_recipe.changed(training__epochs=1), tmp_path / "run")
     monkeypatch.undo()
@@ -136,12 +156,19 @@ def test_a_run_killed_while_it_writes_its_files_goes_on(
 
 
 def test_two_processes_do_not_write_into_one_folder(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    with locked(tmp_path / "run"), pytest.raises(UserError, match=rf"being written by another process \(PID {os.getpid()} on .*--out"):
+    with (
+        locked(tmp_path / "run"),
+        pytest.raises(
+            UserError, match=rf"being written by another process \(PID {os.getpid()} on .*--out"
+        ),
+    ):
         train(tiny_recipe, tmp_path / "run")
     assert not list((tmp_path / "run").iterdir())
 
 
-def test_a_damaged_checkpoint_is_passed_over(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_damaged_checkpoint_is_passed_over(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0)
     train(recipe, tmp_path / "whole")
     monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
@@ -164,13 +191,16 @@ def saved(folder: Path) -> set[str]:
 def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The real thing: processes shot while they train and save, and started again."""
     processes = multiprocessing.get_context("forkserver")
-    processes.set_forkserver_preload(["litotes.training.run", "torch._dynamo"])  # once, not by all who are shot; optimizers need the second
+    # once, not by all who are shot; optimizers need the second
+    processes.set_forkserver_preload(["litotes.training.run", "torch._dynamo"])
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__epochs=8)
     pace = train(recipe, tmp_path / "whole", device="cpu").model.facts["seconds_per_step"]
     chance, n_kills = random.Random(0), 0
     while n_kills < 4:
         before = saved(tmp_path / "shot")
-        process = processes.Process(target=train, args=(recipe, tmp_path / "shot"), kwargs={"device": "cpu", "resume": True})
+        process = processes.Process(
+            target=train, args=(recipe, tmp_path / "shot"), kwargs={"device": "cpu", "resume": True}
+        )
         process.start()
         while saved(tmp_path / "shot") == before and process.is_alive():
             time.sleep(0.01)
@@ -188,15 +218,26 @@ def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
-    [(), ("model.head=crosstalk", "training.balancing=pcgrad", "training.groups=group_dro", "training.group_rate=0.5")],
+    [
+        (),
+        (
+            "model.head=crosstalk",
+            "training.balancing=pcgrad",
+            "training.groups=group_dro",
+            "training.group_rate=0.5",
+        ),
+    ],
     ids=["sum", "pcgrad"],
 )
-def test_two_processes_take_the_steps_of_one(root: Path, tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]) -> None:
+def test_two_processes_take_the_steps_of_one(
+    root: Path, tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]
+) -> None:
     config = json.loads((tiny_folder / "config.json").read_text())
     (tmp_path / "encoder").mkdir()
     for file in ("model.safetensors", "tokenizer.json"):
         (tmp_path / "encoder" / file).write_bytes((tiny_folder / file).read_bytes())
-    still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # dropout differs between processes by design
+    # dropout differs between processes by design
+    still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (tmp_path / "encoder" / "config.json").write_text(json.dumps(still))
     changes = [
         f"model.encoder={tmp_path / 'encoder'}", "model.max_pieces=32", "model.dropout=0.0", "training.freeze_below=0",
@@ -204,7 +245,18 @@ def test_two_processes_take_the_steps_of_one(root: Path, tiny_folder: Path, tmp_
     ]  # fmt: skip
     file = root / "recipes" / "quick.toml"
     train(read_recipe(file, changes=changes), tmp_path / "one", device="cpu")
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "litotes", "train", str(file)]
+    launcher = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node",
+        "2",
+        "-m",
+        "litotes",
+        "train",
+        str(file),
+    ]
     options = [word for change in changes for word in ("--set", change)]
     command = [*launcher, *options, "--device", "cpu", "--out", str(tmp_path / "two")]
     subprocess.run(command, check=True, capture_output=True)
@@ -213,7 +265,9 @@ def test_two_processes_take_the_steps_of_one(root: Path, tiny_folder: Path, tmp_
         torch.testing.assert_close(two[name], tensor, atol=2e-5, rtol=1e-4)
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_saves_and_says_how_to_go_on(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     train(tiny_recipe, tmp_path / "whole")
     original = loop.Loop._step
 
@@ -239,7 +293,11 @@ def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) 
     before = weights(tmp_path / "run")
     with pytest.raises(UserError, match="already holds"):
         train(tiny_recipe.changed(seed=1), tmp_path / "run")
-    assert train(tiny_recipe, tmp_path / "run", resume=True).model.facts["key"].startswith(tiny_recipe.key())
+    assert (
+        train(tiny_recipe, tmp_path / "run", resume=True)
+        .model.facts["key"]
+        .startswith(tiny_recipe.key())
+    )
     assert weights(tmp_path / "run") == before
 
 
@@ -264,7 +322,9 @@ def leaking_table(tmp_path: Path) -> Path:
 
 def test_leaking_texts_are_dropped_and_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
     source = f"table:{leaking_table(tmp_path)}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
-    recipe = tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0)
+    recipe = tiny_recipe.changed(
+        data__source=source, data__where__variety=None, training__held_out=0.0
+    )
     dropped = prepare(recipe)
     assert len(dropped.train) == 17
     assert "3 training texts also sit in another split" in dropped.notes[0]
@@ -277,40 +337,62 @@ def test_one_class_is_nothing_to_learn_from(tiny_recipe: Recipe, tmp_path: Path)
     file = tmp_path / "flat.csv"
     file.write_text("text,label\n" + "".join(f"text {n},same\n" for n in range(9)))
     with pytest.raises(UserError, match="nothing to learn"):
-        prepare(tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None))
+        prepare(
+            tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None)
+        )
 
 
 def test_pairs_and_regression_train_like_the_rest(tiny_recipe: Recipe, tmp_path: Path) -> None:
     file = tmp_path / "pairs.csv"
-    rows = [f"a cup of tea {n},a cup of coffee {n},{n % 6 - 0.5},{'test' if n % 4 == 0 else 'train'}" for n in range(40)]
+    rows = [
+        f"a cup of tea {n},a cup of coffee {n},{n % 6 - 0.5},{'test' if n % 4 == 0 else 'train'}"
+        for n in range(40)
+    ]
     file.write_text("text,other,score,split\n" + "\n".join(rows) + "\n")
     source = f"table:{file}?pair=other&label=score&task=similarity&numbers=yes&split=split"
-    run = train(tiny_recipe.changed(data__source=source, data__where__variety=None), tmp_path / "run", device="cpu")
+    run = train(
+        tiny_recipe.changed(data__source=source, data__where__variety=None),
+        tmp_path / "run",
+        device="cpu",
+    )
     (row,) = run.scores
     assert row.scores.task == "similarity"
     assert -1 <= row.scores.pearson <= 1
-    answer = Predictor(run.model, device="cpu").predict(["one"], pairs=["two"])[0].answers["similarity"]
+    answer = (
+        Predictor(run.model, device="cpu").predict(["one"], pairs=["two"])[0].answers["similarity"]
+    )
     assert isinstance(answer.label, float)
     assert answer.probability is None
 
 
-def test_an_unknown_tracker_library_is_a_sentence(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_tracker_library_is_a_sentence(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "mlflow", None)
     with pytest.raises(UserError, match="pip install mlflow"):
         train(tiny_recipe.changed(training__tracker="mlflow"), tmp_path / "run")
 
 
-def test_only_two_checkpoints_are_kept(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_two_checkpoints_are_kept(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         train(tiny_recipe.changed(training__checkpoint_seconds=0), tmp_path / "run")
-    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == ["step-000000004", "step-000000005"]
+    assert [path.name for path in sorted((tmp_path / "run" / "checkpoints").iterdir())] == [
+        "step-000000004",
+        "step-000000005",
+    ]
     assert json.loads((tmp_path / "run" / "recipe.json").read_text())["training"]["epochs"] == 2
 
 
 def test_a_run_on_other_data_is_not_taken_for_this_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
     file = tmp_path / "tea.csv"
-    recipe = tiny_recipe.changed(data__source=f"table:{file}?label=label&split=split", data__where__variety=None, training__held_out=0.0)
+    recipe = tiny_recipe.changed(
+        data__source=f"table:{file}?label=label&split=split",
+        data__where__variety=None,
+        training__held_out=0.0,
+    )
     rows = [f"tea {n},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(30)]
     file.write_text("\n".join(["text,label,split", *rows]) + "\n")
     train(recipe, tmp_path / "run")
@@ -327,12 +409,19 @@ def test_a_folder_with_other_files_is_left_alone(tiny_recipe: Recipe, tmp_path: 
     assert (tmp_path / "README.md").read_text() == "mine"
 
 
-def test_a_task_without_test_labels_is_trained_and_not_scored(tiny_recipe: Recipe, tmp_path: Path) -> None:
+def test_a_task_without_test_labels_is_trained_and_not_scored(
+    tiny_recipe: Recipe, tmp_path: Path
+) -> None:
     file = tmp_path / "half.csv"
-    rows = [f"tea {n},{n % 2},{n % 3 == 0:d},train" for n in range(20)] + [f"test {n},{n % 2},,test" for n in range(9)]
+    rows = [f"tea {n},{n % 2},{n % 3 == 0:d},train" for n in range(20)] + [
+        f"test {n},{n % 2},,test" for n in range(9)
+    ]
     file.write_text("\n".join(["text,sentiment,sarcasm,split", *rows]) + "\n")
     source = f"table:{file}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
-    run = train(tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0), tmp_path / "run")
+    run = train(
+        tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0),
+        tmp_path / "run",
+    )
     assert {row.scores.task for row in run.scores} == {"sentiment"}
     assert set(run.model.classifier.tasks) == {"sentiment", "sarcasm"}
 
@@ -340,19 +429,28 @@ def test_a_task_without_test_labels_is_trained_and_not_scored(tiny_recipe: Recip
 def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Path) -> None:
     file = tmp_path / "train.csv"
     file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
-    run = train(tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None), tmp_path / "run")
+    run = train(
+        tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None),
+        tmp_path / "run",
+    )
     assert run.scores == ()
     assert any("not tested" in note for note in run.notes)
 
 
 def test_divergence_is_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="learning_rate"):
-        train(tiny_recipe.changed(training__learning_rate=1e30, training__epochs=5), tmp_path / "run")
+        train(
+            tiny_recipe.changed(training__learning_rate=1e30, training__epochs=5), tmp_path / "run"
+        )
     assert not (tmp_path / "run" / "litotes.json").exists()
 
 
-def test_the_best_epoch_is_kept_and_training_stops_early(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With scores 0.3, 0.9, 0.5, 0.4 and patience 2 the second epoch's weights are the result, and the fifth epoch never runs."""
+def test_the_best_epoch_is_kept_and_training_stops_early(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With scores 0.3, 0.9, 0.5, 0.4 and patience 2 the second epoch's weights are the result, and
+    the fifth epoch never runs.
+    """
     seen: list[torch.Tensor] = []
 
     def judged(classifier: Any, source: Any, *, worst_group: bool) -> float:
@@ -367,7 +465,9 @@ def test_the_best_epoch_is_kept_and_training_stops_early(tiny_recipe: Recipe, tm
     assert not torch.equal(seen[1], seen[3])
 
 
-def test_orders_rates_and_weights_reach_the_steps(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_orders_rates_and_weights_reach_the_steps(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     orders, rates, weights = [], [], []
     original = loop.Loop._step
 
@@ -380,7 +480,9 @@ def test_orders_rates_and_weights_reach_the_steps(tiny_recipe: Recipe, tmp_path:
     monkeypatch.setattr(loop.Loop, "_step", watching)
     train(tiny_recipe, tmp_path / "run")
     assert set(orders[:5]) != set(orders[5:])
-    assert sorted(place for batch in orders[:5] for place in batch) == sorted(place for batch in orders[5:] for place in batch)
+    assert sorted(place for batch in orders[:5] for place in batch) == sorted(
+        place for batch in orders[5:] for place in batch
+    )
     assert rates[0] == pytest.approx(1e-3)  # one step of warm-up
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] < 0.2 * rates[0]
@@ -390,12 +492,19 @@ def test_orders_rates_and_weights_reach_the_steps(tiny_recipe: Recipe, tmp_path:
 def test_leaks_under_another_task_are_dropped_too(tiny_recipe: Recipe, tmp_path: Path) -> None:
     file = tmp_path / "cross.csv"
     rows = (
-        [f"tea {n},{n % 2},,train" for n in range(12)] + ["tea 3,,1,test", "tea 4,,0,test"] + [f"test {n},{n % 2},,test" for n in range(4)]
+        [f"tea {n},{n % 2},,train" for n in range(12)]
+        + ["tea 3,,1,test", "tea 4,,0,test"]
+        + [f"test {n},{n % 2},,test" for n in range(4)]
     )
     file.write_text("\n".join(["text,sentiment,sarcasm,split", *rows]) + "\n")
     source = f"table:{file}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
     prepared = prepare(
-        tiny_recipe.changed(data__source=source, data__tasks=["sentiment"], data__where__variety=None, training__held_out=0.0)
+        tiny_recipe.changed(
+            data__source=source,
+            data__tasks=["sentiment"],
+            data__where__variety=None,
+            training__held_out=0.0,
+        )
     )
     assert len(prepared.train) == 10
 
@@ -410,16 +519,21 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
             file.write_text(json.dumps(content))
             if key in ("facts", "litotes") or (key == "dropout" and damage == {}):
                 continue
-            if key == "calibration" and damage in ({}, {"calibration": {}}):  # an older folder, or a model that was not calibrated
+            # an older folder, or a model that was not calibrated
+            if key == "calibration" and damage in ({}, {"calibration": {}}):
                 continue
             with pytest.raises(UserError):
                 load_model(tmp_path / "run")
-    file.write_text(json.dumps(whole | {"base": {"name": "someone/else@main", "sha256": None, "omitted": True}}))
+    file.write_text(
+        json.dumps(whole | {"base": {"name": "someone/else@main", "sha256": None, "omitted": True}})
+    )
     with pytest.raises(UserError, match="not a bundled encoder"):
         load_model(tmp_path / "run")
 
 
-def test_parameters_of_a_weighting_are_saved(tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parameters_of_a_weighting_are_saved(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from litotes.attention import WEIGHTINGS
     from litotes.attention.softmax import Softmax
     from litotes.attention.weighting import Weighting
@@ -429,20 +543,32 @@ def test_parameters_of_a_weighting_are_saved(tiny_recipe: Recipe, tmp_path: Path
             super().__init__(n_attention_heads)
             self.heat = torch.nn.Parameter(torch.zeros(n_attention_heads))
 
-        def forward(self, affinity: torch.Tensor, live: torch.Tensor | None = None, heads: torch.Tensor | None = None) -> torch.Tensor:
+        def forward(
+            self,
+            affinity: torch.Tensor,
+            live: torch.Tensor | None = None,
+            heads: torch.Tensor | None = None,
+        ) -> torch.Tensor:
             return super().forward(affinity * self.per_head(self.heat.exp(), heads), live)
 
         attend = Weighting.attend
 
     monkeypatch.setitem(WEIGHTINGS, "tempered", Tempered)
-    run = train(tiny_recipe.changed(model__weighting="tempered", training__learning_rate=3e-2), tmp_path / "run")
+    run = train(
+        tiny_recipe.changed(model__weighting="tempered", training__learning_rate=3e-2),
+        tmp_path / "run",
+    )
     heat = run.model.classifier.encoder.blocks[0].attention.weighting.heat
     assert heat.abs().max() > 0
-    assert torch.equal(load_model(tmp_path / "run").classifier.encoder.blocks[0].attention.weighting.heat, heat)
+    assert torch.equal(
+        load_model(tmp_path / "run").classifier.encoder.blocks[0].attention.weighting.heat, heat
+    )
     assert not (tmp_path / "run" / "config.json").exists()
 
 
-def test_an_epoch_in_which_sparsity_still_rises_is_not_the_best(tiny_recipe: Recipe, tmp_path: Path) -> None:
+def test_an_epoch_in_which_sparsity_still_rises_is_not_the_best(
+    tiny_recipe: Recipe, tmp_path: Path
+) -> None:
     """With a ramp over the whole training only the last epoch shows the model as it will be."""
     rising = tiny_recipe.changed(
         model__weighting="top_k",

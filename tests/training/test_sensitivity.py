@@ -25,10 +25,15 @@ def test_a_head_that_says_nothing_is_not_needed(tiny: Pretrained) -> None:
     assert found[1, 2] == 0
     assert (found.flatten() > 0).sum() == 7
     torch.testing.assert_close(found.norm(dim=1), torch.ones(2))
-    assert not classifier.encoder.blocks[0].attention.output._forward_pre_hooks  # it leaves nothing behind
+    # it leaves nothing behind
+    assert not classifier.encoder.blocks[0].attention.output._forward_pre_hooks
 
 
-@pytest.mark.parametrize(("share", "expected"), [(1.0, [[0, 1, 2], [0, 1, 2]]), (0.5, [[0, 1], [1]]), (0.01, [[0], [1]])])
-def test_the_most_needed_heads_stay_and_one_in_every_block(share: float, expected: list[list[int]]) -> None:
+@pytest.mark.parametrize(
+    ("share", "expected"), [(1.0, [[0, 1, 2], [0, 1, 2]]), (0.5, [[0, 1], [1]]), (0.01, [[0], [1]])]
+)
+def test_the_most_needed_heads_stay_and_one_in_every_block(
+    share: float, expected: list[list[int]]
+) -> None:
     sensitivity = torch.tensor([[0.9, 0.8, 0.3], [0.1, 0.2, 0.15]])
     assert heads_to_keep(sensitivity, share) == expected

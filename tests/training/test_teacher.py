@@ -24,20 +24,27 @@ def test_the_difference_is_the_divergence_of_softened_answers() -> None:
     student, wanted = torch.tensor([[0.3, -0.2]]), torch.tensor([[1.0, 0.0]])
     p, q = (wanted / 2).softmax(-1), (student / 2).softmax(-1)
     expected = 4 * (p * (p / q).log()).sum()
-    torch.testing.assert_close(Teacher({}, share=0.5, temperature=2.0).differences(student, wanted)[0], expected)
+    torch.testing.assert_close(
+        Teacher({}, share=0.5, temperature=2.0).differences(student, wanted)[0], expected
+    )
 
 
 def test_labels_and_teacher_share_the_loss() -> None:
     teacher = Teacher({"mood": torch.tensor([[1.0, 0.0], [0.0, 1.0]])}, share=0.25)
     logits, labels, weights = torch.tensor([[0.0, 1.0]]), torch.tensor([0.8]), torch.tensor([3.0])
     mixed = teacher.mixed_in(labels, logits, [1], "mood", weights)
-    torch.testing.assert_close(mixed, 0.75 * labels)  # the teacher agrees with the second text's answer
+    # the teacher agrees with the second text's answer
+    torch.testing.assert_close(mixed, 0.75 * labels)
     other = teacher.mixed_in(labels, logits, [0], "mood", weights)
-    torch.testing.assert_close(other, 0.75 * labels + 0.25 * 3 * teacher.differences(logits, torch.tensor([[1.0, 0.0]])))
+    torch.testing.assert_close(
+        other, 0.75 * labels + 0.25 * 3 * teacher.differences(logits, torch.tensor([[1.0, 0.0]]))
+    )
 
 
 def test_a_number_is_imitated_by_squared_error() -> None:
-    assert Teacher({}, share=1.0).differences(torch.tensor([[2.0]]), torch.tensor([[0.5]])).item() == pytest.approx(2.25)
+    assert Teacher({}, share=1.0).differences(
+        torch.tensor([[2.0]]), torch.tensor([[0.5]])
+    ).item() == pytest.approx(2.25)
 
 
 def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) -> None:
@@ -52,7 +59,9 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
     from litotes.training.processes import Processes
 
     cpu = torch.device("cpu")
-    settings = tiny_recipe.training.model_copy(update={"epochs": 15, "batch_texts": 4, "learning_rate": 3e-3})
+    settings = tiny_recipe.training.model_copy(
+        update={"epochs": 15, "batch_texts": 4, "learning_rate": 3e-3}
+    )
     learned = {}
     for share in (0.0, 1.0):
         loaded = pretrained.load(tiny_recipe.model.encoder)
@@ -62,7 +71,14 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
         source = WholeTexts(text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
         wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
         around = Surroundings(cpu, tmp_path / str(share), "key", Processes())
-        Loop(classifier, source, settings, seed=0, surroundings=around, teacher=Teacher({"sentiment": wanted}, share)).run()
+        Loop(
+            classifier,
+            source,
+            settings,
+            seed=0,
+            surroundings=around,
+            teacher=Teacher({"sentiment": wanted}, share),
+        ).run()
         learned[share] = all_logits(source, classifier)["sentiment"].argmax(-1).tolist()
     assert learned[1.0] == [1, 0, 1, 0]
     assert learned[0.0] != [1, 0, 1, 0]

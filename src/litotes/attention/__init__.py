@@ -1,4 +1,7 @@
-"""How a piece looks at the others, and which go on. A new weighting or pruning is one file and one line in its table."""
+"""How a piece looks at the others, and which go on.
+
+A new weighting or pruning is one file and one line in its table.
+"""
 
 from litotes.attention.block_top_k import BlockTopK
 from litotes.attention.cascade import Cascade

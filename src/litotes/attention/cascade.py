@@ -1,6 +1,7 @@
 """cascade: what gets little attention leaves, layer after layer.
 
-Wang, Zhang and Han 2021 (SpAtten), arXiv 2012.09852; as Nespolo et al., "Figurative Language Understanding", §II.D, state it.
+Wang, Zhang and Han 2021 (SpAtten), arXiv 2012.09852; as Nespolo et al., "Figurative Language
+Understanding", §II.D, state it.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ from litotes.core.errors import UserError
 
 SCHEDULES = ("authors", "linear", "geometric")
 AUTHORS_PIECES, AUTHORS_HEADS = 0.9, 0.97
-"""What the authors keep at every second layer: 0.53 of the pieces and 0.83 of the attention heads after twelve layers."""
+"""What the authors keep at every second layer: 0.53 of the pieces and 0.83 of the attention heads
+after twelve layers.
+"""
 
 
 class Cascade(Pruning):
-    """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by Σ|output|.
+    """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by
+    Σ|output|.
 
-    schedule: `authors` (0.9 of the pieces and 0.97 of the attention heads at every second layer), `linear` or `geometric` (down to
-    `final`, 0.5 unless said, and `final_heads`, 1 unless said, after the last layer), or a list with the share of pieces that goes on
-    after each layer.
-    importance: `received`, the formula above, or `value`, where every weight counts by the length of the value it moves (Kobayashi et
-    al. 2020, arXiv 2004.10102).
+    schedule: `authors` (0.9 of the pieces and 0.97 of the attention heads at every second layer),
+    `linear` or `geometric` (down to `final`, 0.5 unless said, and `final_heads`, 1 unless said,
+    after the last layer), or a list with the share of pieces that goes on after each layer.
+    importance: `received`, the formula above, or `value`, where every weight counts by the length
+    of the value it moves (Kobayashi et al. 2020, arXiv 2004.10102).
     """
 
     def __init__(
@@ -45,7 +49,9 @@ class Cascade(Pruning):
     ) -> None:
         super().__init__(n_layers, n_attention_heads, width, restore=restore, fuse=fuse)
         if importance not in ("received", "value"):
-            raise UserError(f"importance = {importance!r} is not known to a pruning: write received or value.")
+            raise UserError(
+                f"importance = {importance!r} is not known to a pruning: write received or value."
+            )
         self.by_value = importance == "value"
         self._plan = plan_of(schedule, n_layers, final=final, final_heads=final_heads)
 
@@ -64,23 +70,44 @@ def received(seen: Seen, *, by_value: bool) -> Tensor:
     return weights.sum(-1)
 
 
-def plan_of(schedule: str | Sequence[float], n_layers: int, *, final: float | None, final_heads: float | None) -> Plan:
+def plan_of(
+    schedule: str | Sequence[float],
+    n_layers: int,
+    *,
+    final: float | None,
+    final_heads: float | None,
+) -> Plan:
     """The shares a schedule stands for. Named ones leave the first layer as it is."""
     for name, share in (("final", final), ("final_heads", final_heads)):
         if share is not None and not 0 < share <= 1:
             raise UserError(f"{name} = {share} is no share: choose a number above 0 and up to 1.")
     if final is not None and schedule not in ("linear", "geometric"):
-        raise UserError(f"final = {final} goes with the schedules linear and geometric; this one says itself what goes on.")
+        raise UserError(
+            f"final = {final} goes with the schedules linear and geometric; this one says itself"
+            " what goes on."
+        )
     if not isinstance(schedule, str):
-        return Plan(checked_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers))
+        return Plan(
+            checked_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers)
+        )
     if schedule == "authors":
         if final_heads is not None:
-            raise UserError(f"final_heads = {final_heads} does not go with the authors' schedule. Choose linear, geometric or a list.")
+            raise UserError(
+                f"final_heads = {final_heads} does not go with the authors' schedule. Choose"
+                " linear, geometric or a list."
+            )
         n_cuts = [(layer + 1) // 2 for layer in range(n_layers)]  # at layers 1, 3, 5, …
-        return Plan(tuple(AUTHORS_PIECES**n for n in n_cuts), tuple(AUTHORS_HEADS**n for n in n_cuts))
+        return Plan(
+            tuple(AUTHORS_PIECES**n for n in n_cuts), tuple(AUTHORS_HEADS**n for n in n_cuts)
+        )
     if schedule not in SCHEDULES:
-        raise UserError(f"schedule = {schedule!r} is not known: write {', '.join(SCHEDULES)}, or a list with a share for every layer.")
-    return Plan(_along(schedule, final or 0.5, n_layers), _along(schedule, final_heads or 1.0, n_layers))
+        raise UserError(
+            f"schedule = {schedule!r} is not known: write {', '.join(SCHEDULES)}, or a list with a"
+            " share for every layer."
+        )
+    return Plan(
+        _along(schedule, final or 0.5, n_layers), _along(schedule, final_heads or 1.0, n_layers)
+    )
 
 
 def checked_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
@@ -88,8 +115,13 @@ def checked_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
     if len(shares) != n_layers:
         raise UserError(f"{len(shares)} shares for {n_layers} layers: give one for every layer.")
     numbers = tuple(float(share) for share in shares)
-    if any(not 0 < share <= 1 for share in numbers) or any(after > before for before, after in pairwise(numbers)):
-        raise UserError(f"{list(shares)} cannot be what goes on after each layer: shares lie above 0, up to 1, and never rise.")
+    if any(not 0 < share <= 1 for share in numbers) or any(
+        after > before for before, after in pairwise(numbers)
+    ):
+        raise UserError(
+            f"{list(shares)} cannot be what goes on after each layer: shares lie above 0, up to 1,"
+            " and never rise."
+        )
     return numbers
 
 

@@ -1,6 +1,8 @@
-"""entmax: keys too far behind the best get exactly no weight, and each attention head may learn how far that is.
+"""entmax: keys too far behind the best get exactly no weight, and each attention head may learn how
+far that is.
 
-Peters, Niculae & Martins 2019 (arXiv 1905.05702); α learned per attention head: Correia, Niculae & Martins 2019 (arXiv 1909.00015, §3).
+Peters, Niculae & Martins 2019 (arXiv 1905.05702); α learned per attention head: Correia, Niculae &
+Martins 2019 (arXiv 1909.00015, §3).
 """
 
 from __future__ import annotations
@@ -16,18 +18,22 @@ from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
 
 FARTHEST = 4.6
-"""Where a learned α stops, 1.01 and 1.99: past it the sigmoid is flat and a head that got there could never come back, and
-β = 1 / (α − 1) grows without end."""
+"""Where a learned α stops, 1.01 and 1.99: past it the sigmoid is flat and a head that got there
+could never come back, and β = 1 / (α − 1) grows without end.
+"""
 
 
 class Entmax(Weighting):
     """Sparse weights: w_k = [(α − 1) a_k − τ]₊^{1/(α−1)}, τ such that they sum to 1.
 
-    alpha: 1 < α ≤ 2, the larger the sparser (2 is sparsemax), or "learned": α = 1 + sigmoid(a), one `a` per attention head.
+    alpha: 1 < α ≤ 2, the larger the sparser (2 is sparsemax), or "learned": α = 1 + sigmoid(a), one
+    `a` per attention head.
     start: where a learned α begins.
     """
 
-    def __init__(self, n_attention_heads: int, *, alpha: float | Literal["learned"] = 1.5, start: float = 1.2) -> None:
+    def __init__(
+        self, n_attention_heads: int, *, alpha: float | Literal["learned"] = 1.5, start: float = 1.2
+    ) -> None:
         super().__init__(n_attention_heads)
         self.fixed = None if alpha == "learned" else _checked(alpha)
         if self.fixed is None:
@@ -40,17 +46,23 @@ class Entmax(Weighting):
             return torch.full((self.n_attention_heads,), self.fixed)
         return 1 + self.a.clamp(-FARTHEST, FARTHEST).sigmoid()
 
-    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
         alpha = self.per_head(self.alpha, heads) if self.fixed is None else self.fixed
         if live is None:
             return entmax(affinity, alpha)
         weights = entmax(affinity.masked_fill(~live, torch.finfo(affinity.dtype).min), alpha)
-        return weights.masked_fill(~live, 0.0)  # dead keys are 0 already, but not in a row of nothing else
+        # dead keys are 0 already, but not in a row of nothing else
+        return weights.masked_fill(~live, 0.0)
 
 
 def _checked(alpha: float | str) -> float:
     if isinstance(alpha, str) or not 1 < alpha <= 2:
-        raise UserError(f'The alpha of entmax is {alpha!r}. Give a number above 1 (near softmax) up to 2 (sparsemax), or "learned".')
+        raise UserError(
+            f"The alpha of entmax is {alpha!r}. Give a number above 1 (near softmax) up to 2"
+            ' (sparsemax), or "learned".'
+        )
     return float(alpha)
 
 
@@ -58,5 +70,8 @@ def _inverse(start: float) -> float:
     """The `a` of an α."""
     lowest, highest = (1 + 1 / (1 + math.exp(-a)) for a in (-FARTHEST, FARTHEST))
     if not lowest < start < highest:
-        raise UserError(f"A learned alpha of entmax cannot start at {start}. Give a start between 1.02 and 1.98.")
+        raise UserError(
+            f"A learned alpha of entmax cannot start at {start}. Give a start between 1.02 and"
+            " 1.98."
+        )
     return math.log((start - 1) / (2 - start))

@@ -1,7 +1,9 @@
-"""learned: how many pieces go on after each layer is found for a target, by training that removes them.
+"""learned: how many pieces go on after each layer is found for a target, by training that removes
+them.
 
-Kim and Cho 2021 (Length-Adaptive Transformer), arXiv 2010.07003: a model trained with budgets drawn anew at every step holds for all of
-them, so that the best ones can be searched for afterwards (evaluation/frontier). The search ends in `shares`.
+Kim and Cho 2021 (Length-Adaptive Transformer), arXiv 2010.07003: a model trained with budgets drawn
+anew at every step holds for all of them, so that the best ones can be searched for afterwards
+(evaluation/frontier). The search ends in `shares`.
 """
 
 from __future__ import annotations
@@ -18,15 +20,20 @@ from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
 
 LOG_RANGE = 3.0
-"""A scorer can make a piece e³, 20 times, as important or as unimportant as its attention says, and no more."""
+"""A scorer can make a piece e³, 20 times, as important or as unimportant as its attention says, and
+no more.
+"""
 
 
 class Learned(Pruning):
-    """Shares of pieces per layer found by a search; importance by attention, times what a scorer learns: s_t e^{u·h_t}.
+    """Shares of pieces per layer found by a search; importance by attention, times what a scorer
+    learns: s_t e^{u·h_t}.
 
     shares: what goes on after each layer; empty: 0.25 after the last, by the same factor in each.
-    explore: the chance that a training step draws shares of its own, from these up to 1 (length drop).
-    importance: `received` or `value` as in cascade, or `scorer`: `value` times a factor learned for each layer from the piece's state.
+    explore: the chance that a training step draws shares of its own, from these up to 1 (length
+    drop).
+    importance: `received` or `value` as in cascade, or `scorer`: `value` times a factor learned for
+    each layer from the piece's state.
     """
 
     def __init__(
@@ -43,10 +50,15 @@ class Learned(Pruning):
     ) -> None:
         super().__init__(n_layers, n_attention_heads, width, restore=restore, fuse=fuse)
         if importance not in ("received", "value", "scorer"):
-            raise UserError(f"importance = {importance!r} is not known to the pruning 'learned': write received, value or scorer.")
+            raise UserError(
+                f"importance = {importance!r} is not known to the pruning 'learned': write"
+                " received, value or scorer."
+            )
         if not 0 <= explore <= 1:
             raise UserError(f"explore = {explore} is no chance: choose a number from 0 to 1.")
-        self.shares = checked_shares(shares or [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)], n_layers)
+        self.shares = checked_shares(
+            shares or [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)], n_layers
+        )
         self.explore, self.by_value = explore, importance != "received"
         self.scorers = nn.Linear(width, n_layers, bias=False) if importance == "scorer" else None
         if self.scorers is not None:
@@ -63,7 +75,9 @@ class Learned(Pruning):
         return total if self.scorers is None else total * self._score(layer, hidden).exp()
 
     def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """The same values; but their gradient tells the scorer which pieces the loss would rather have more of."""
+        """The same values; but their gradient tells the scorer which pieces the loss would rather
+        have more of.
+        """
         if self.scorers is None or not self.training:
             return mixed
         score = self._score(layer, hidden)[:, None]
@@ -76,7 +90,9 @@ class Learned(Pruning):
 
 
 def drawn(lowest: Sequence[float]) -> tuple[float, ...]:
-    """Shares between the lowest ones and 1 that never rise: how far up is drawn once for all layers, then a little for each."""
+    """Shares between the lowest ones and 1 that never rise: how far up is drawn once for all
+    layers, then a little for each.
+    """
     up = torch.rand(()).item()
     shares, before = [], 1.0
     for share in lowest:

@@ -1,13 +1,14 @@
 """The second seam of attention: a pruning says which pieces and which attention heads go on.
 
-A layer computes its attention with all that is there; then pieces leave, before the output projection and the feed-forward part, which
-are three quarters of a layer's work:
+A layer computes its attention with all that is there; then pieces leave, before the output
+projection and the feed-forward part, which are three quarters of a layer's work:
 
     mixed_l = Attention(h_l)  →  importance  →  h_l, mixed_l of the pieces that stay  →  output projection, norms, feed-forward
 
-What has left does not come back. Options of every pruning: `restore` hands the head all pieces, those gone in the state they left in
-(drop and restore, Kim and Cho 2021, arXiv 2010.07003); `fuse` leaves one piece in the place of all those gone, their mean weighted by
-importance, which the others still see (Liang et al. 2022, arXiv 2202.07800).
+What has left does not come back. Options of every pruning: `restore` hands the head all pieces,
+those gone in the state they left in (drop and restore, Kim and Cho 2021, arXiv 2010.07003); `fuse`
+leaves one piece in the place of all those gone, their mean weighted by importance, which the others
+still see (Liang et al. 2022, arXiv 2202.07800).
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ from litotes.attention.survivors import Survivors, fused_in
 class Seen:
     """What the attention of one layer showed.
 
-    received: how much weight each piece got from all queries of its text, by attention head (piece, attention_head).
-    value: (piece, attention_head, head_width). mixed: each attention head's output before the output projection, of the same shape.
-    weights: where somebody looks on, per row block (text, attention_head, query, key), padding and all (attention/rows.py).
+    received: how much weight each piece got from all queries of its text, by attention head (piece,
+    attention_head).
+    value: (piece, attention_head, head_width). mixed: each attention head's output before the
+    output projection, of the same shape.
+    weights: where somebody looks on, per row block (text, attention_head, query, key), padding and
+    all (attention/rows.py).
     """
 
     received: Tensor
@@ -45,7 +49,9 @@ class Plan:
     heads: tuple[float, ...]
 
     def counts(self, layer: int, lengths: Sequence[int]) -> list[int]:
-        """How many pieces of texts that began with these lengths go on after `layer`: a share, rounded down, at least the first piece."""
+        """How many pieces of texts that began with these lengths go on after `layer`: a share,
+        rounded down, at least the first piece.
+        """
         return [count(self.pieces[layer], length) for length in lengths]
 
     def n_heads(self, layer: int, n_attention_heads: int) -> int:
@@ -57,9 +63,15 @@ class Plan:
         return self.pieces[-1] != before or self.weighs_heads(layer, n_attention_heads)
 
     def weighs_heads(self, layer: int, n_attention_heads: int) -> bool:
-        """The same for attention heads. What leaves after the last layer does not count: nobody is left to do without it."""
+        """The same for attention heads.
+
+        What leaves after the last layer does not count: nobody is left to do without it.
+        """
         before = self.n_heads(layer - 1, n_attention_heads) if layer else n_attention_heads
-        return any(self.n_heads(later, n_attention_heads) < before for later in range(layer, len(self.heads) - 1))
+        return any(
+            self.n_heads(later, n_attention_heads) < before
+            for later in range(layer, len(self.heads) - 1)
+        )
 
     def to_firsts(self) -> Plan:
         """The plan of a walk whose last layer computes first pieces alone: none has to leave there."""
@@ -68,14 +80,24 @@ class Plan:
 
 
 def count(share: float, whole: int) -> int:
-    """A share of a number of things, rounded down (0.9 of 10 is 9, whatever floating point says), but never nothing."""
+    """A share of a number of things, rounded down (0.9 of 10 is 9, whatever floating point says),
+    but never nothing.
+    """
     return max(1, math.floor(share * whole + 1e-9))
 
 
 class Pruning(nn.Module, ABC):
     """Says what goes on. A new pruning gives its `plan` and counts importance in its own way."""
 
-    def __init__(self, n_layers: int, n_attention_heads: int, width: int, *, restore: bool = False, fuse: bool = False) -> None:
+    def __init__(
+        self,
+        n_layers: int,
+        n_attention_heads: int,
+        width: int,
+        *,
+        restore: bool = False,
+        fuse: bool = False,
+    ) -> None:
         super().__init__()
         self.n_layers, self.n_attention_heads, self.width = n_layers, n_attention_heads, width
         self.restore, self.fuse = restore, fuse
@@ -89,18 +111,31 @@ class Pruning(nn.Module, ABC):
         """How important each piece is, earlier layers included. (piece,)"""
 
     def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """`mixed` as it is. Where importance is learned, this is the place its gradient comes from."""
+        """`mixed` as it is.
+
+        Where importance is learned, this is the place its gradient comes from.
+        """
         return mixed
 
     def forward(
-        self, layer: int, plan: Plan, hidden: Tensor, mixed: Tensor, survivors: Survivors, seen: Seen
+        self,
+        layer: int,
+        plan: Plan,
+        hidden: Tensor,
+        mixed: Tensor,
+        survivors: Survivors,
+        seen: Seen,
     ) -> tuple[Tensor, Tensor, Survivors]:
-        """What they were and what they gathered, (piece, width), of the pieces that go on, and what is known about them."""
+        """What they were and what they gathered, (piece, width), of the pieces that go on, and what
+        is known about them.
+        """
         importance = self.importance(layer, hidden, survivors, seen)
         survivors = replace(survivors, importance=importance.detach())
         mixed = self.marked(layer, hidden, mixed)
         if plan.weighs_heads(layer, self.n_attention_heads):
-            survivors = _with_fewer_heads(survivors, seen, plan.n_heads(layer, self.n_attention_heads))
+            survivors = _with_fewer_heads(
+                survivors, seen, plan.n_heads(layer, self.n_attention_heads)
+            )
         counts = plan.counts(layer, survivors.whole.lengths)
         if tuple(counts) == survivors.n_real:
             return hidden, mixed, survivors
@@ -108,15 +143,24 @@ class Pruning(nn.Module, ABC):
         if self.restore:
             survivors = survivors.remember(hidden, choice)
         if self.fuse:
-            hidden, mixed = (fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed))
+            hidden, mixed = (
+                fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed)
+            )
             return hidden, mixed, survivors.with_fused(choice)
-        return hidden.index_select(0, choice.stay), mixed.index_select(0, choice.stay), survivors.without(choice)
+        return (
+            hidden.index_select(0, choice.stay),
+            mixed.index_select(0, choice.stay),
+            survivors.without(choice),
+        )
 
 
 def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:
-    """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over layers."""
+    """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over
+    layers.
+    """
     by_piece = seen.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
-    total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)  # (text, attention_head)
+    # (text, attention_head)
+    total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)
     survivors = replace(survivors, head_importance=total)
     if n_heads == (total.shape[1] if survivors.heads is None else survivors.heads.shape[1]):
         return survivors

@@ -1,8 +1,8 @@
 """Packed texts become rows here, for attention alone, and packed again right after.
 
-On a CPU each text is a row block of its own: no padding exists at all, and a text's answer cannot depend on its batch mates. On an
-accelerator one launch for all texts beats many small ones, so the rows are filled up to the longest text and `live` says where the
-real keys are.
+On a CPU each text is a row block of its own: no padding exists at all, and a text's answer cannot
+depend on its batch mates. On an accelerator one launch for all texts beats many small ones, so the
+rows are filled up to the longest text and `live` says where the real keys are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from litotes.text.layout import Layout
 
 @dataclass(frozen=True)
 class Rows:
-    """Turns packed (piece, attention_head, head_width) into row blocks (text, attention_head, piece, head_width) and back."""
+    """Turns packed (piece, attention_head, head_width) into row blocks (text, attention_head,
+    piece, head_width) and back.
+    """
 
     layout: Layout
     apart: bool  # each text a block of its own, or all of them one block
@@ -40,14 +42,16 @@ class Rows:
             return [text.transpose(0, 1).unsqueeze(0) for text in packed.split(self.layout.lengths)]
         layout = self.layout
         rows = packed.new_zeros(layout.n_texts * layout.longest, *packed.shape[1:])
-        rows = rows.index_copy(0, self._places, packed)  # (text × longest, attention_head, head_width)
+        # (text × longest, attention_head, head_width)
+        rows = rows.index_copy(0, self._places, packed)
         return [rows.view(layout.n_texts, layout.longest, *packed.shape[1:]).transpose(1, 2)]
 
     def join(self, blocks: Sequence[Tensor]) -> Tensor:
         """Back to (piece, attention_head, head_width)."""
         if self.apart:
             return torch.cat([block.squeeze(0).transpose(0, 1) for block in blocks])
-        rows = blocks[0].transpose(1, 2).flatten(0, 1)  # (text × longest, attention_head, head_width)
+        # (text × longest, attention_head, head_width)
+        rows = blocks[0].transpose(1, 2).flatten(0, 1)
         return rows.index_select(0, self._places)
 
     @cached_property
@@ -65,8 +69,12 @@ class Rows:
         return list(values.split(1)) if self.apart else [values]
 
     def places_in_text(self, origin: Tensor) -> list[Tensor]:
-        """Per block where each row's pieces stood in their text, (text, piece), from `origin` (piece,); 0 for padding."""
+        """Per block where each row's pieces stood in their text, (text, piece), from `origin`
+        (piece,); 0 for padding.
+        """
         if self.apart:
             return [text.unsqueeze(0) for text in origin.split(self.layout.lengths)]
-        rows = origin.new_zeros(self.layout.n_texts * self.layout.longest).index_copy(0, self._places, origin)
+        rows = origin.new_zeros(self.layout.n_texts * self.layout.longest).index_copy(
+            0, self._places, origin
+        )
         return [rows.view(self.layout.n_texts, self.layout.longest)]

@@ -1,6 +1,7 @@
 """What a walk shows to whoever looks on: the attention of one layer, and the same text by text.
 
-`Encoder.walk(…, look=…)` hands over a scene per layer. Nothing is kept between layers: who looks on decides what to remember.
+`Encoder.walk(…, look=…)` hands over a scene per layer. Nothing is kept between layers: who looks on
+decides what to remember.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ class View:
     """One text in one layer, live pieces alone.
 
     heads: the attention heads shown, by the numbers they had before any left.
-    weights: (attention_head, query, key). value, mixed: (attention_head, piece, head_width), with mixed = weights · value.
-    origin: the place in the text of each piece that came in; -1 for one that stands for those gone. (piece,)
+    weights: (attention_head, query, key). value, mixed: (attention_head, piece, head_width), with
+    mixed = weights · value.
+    origin: the place in the text of each piece that came in; -1 for one that stands for those gone.
+    (piece,)
     stayed: the places of those that went on. (piece,)
     """
 
@@ -37,7 +40,8 @@ class View:
 class Scene:
     """One layer's attention over a batch.
 
-    hidden: what came in, (piece, width). heads: the attention heads of this layer's block, by their first numbers.
+    hidden: what came in, (piece, width). heads: the attention heads of this layer's block, by their
+    first numbers.
     before, after: what was known about the pieces that came in, and about those that went on.
     """
 
@@ -60,17 +64,29 @@ class Scene:
             strict=True,
         )
         for text, (weights, value, mixed, origin, stayed) in enumerate(parts):
-            heads = list(self.heads) if self.before.heads is None else self.before.heads[text].tolist()
+            heads = (
+                list(self.heads) if self.before.heads is None else self.before.heads[text].tolist()
+            )
             if self.before.heads is not None:  # heads that are gone gather nothing
                 value, mixed = value[:, heads], mixed[:, heads]
-            yield View(self.layer, tuple(heads), weights, value.transpose(0, 1), mixed.transpose(0, 1), origin, stayed)
+            yield View(
+                self.layer,
+                tuple(heads),
+                weights,
+                value.transpose(0, 1),
+                mixed.transpose(0, 1),
+                origin,
+                stayed,
+            )
 
 
 Look = Callable[[Scene], None]
 
 
 def _rows_by_text(blocks: Sequence[Tensor], lengths: Sequence[int]) -> Iterator[Tensor]:
-    """The weights of every text, (attention_head, query, key), without the padding a block of several texts has."""
+    """The weights of every text, (attention_head, query, key), without the padding a block of
+    several texts has.
+    """
     rows = (row for block in blocks for row in block)
     for row, length in zip(rows, lengths, strict=True):
         yield row[:, :length, :length]

@@ -2,16 +2,17 @@
 
     w_k = [(α − 1) a_k − τ]₊^β,   β = 1 / (α − 1),   τ such that Σ_k w_k = 1
 
-α → 1 is softmax, α = 2 is sparsemax (Peters, Niculae & Martins 2019, arXiv 1905.05702, §3). The same, told from the row's best key:
+α → 1 is softmax, α = 2 is sparsemax (Peters, Niculae & Martins 2019, arXiv 1905.05702, §3). The
+same, told from the row's best key:
 
     w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,   gap_k = max a − a_k,   reach such that (reach / β) (Σ_k v_k^β)^{1/β} = 1
 
-so `reach` is how far behind the best a key may lie and still get weight. That last norm is convex in the reach for every α in (1, 2] and
-nearly straight for small α: Newton's steps on it, from reach = β downwards, never overshoot and end after 3 to 6 rounds; bisection
-needs 24.
+so `reach` is how far behind the best a key may lie and still get weight. That last norm is convex
+in the reach for every α in (1, 2] and nearly straight for small α: Newton's steps on it, from reach
+= β downwards, never overshoot and end after 3 to 6 rounds; bisection needs 24.
 
-Everything is computed in float32 at least, whatever the affinities are. On a CPU some rows are done at a time, few enough to stay in
-the cache, so that memory is read once and written once.
+Everything is computed in float32 at least, whatever the affinities are. On a CPU some rows are done
+at a time, few enough to stay in the cache, so that memory is read once and written once.
 """
 
 from __future__ import annotations
@@ -26,14 +27,18 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 CHUNK = 2**18
-"""Affinities done at a time on a CPU, 1 MB: with fewer the time goes into starting operations, with more they leave the cache."""
+"""Affinities done at a time on a CPU, 1 MB: with fewer the time goes into starting operations, with
+more they leave the cache.
+"""
 
 MOST_ROUNDS = 30
-"""Far more than ever needed: so many mean that the last digit of a very long row does not settle."""
+"""Far more than ever needed: so many mean that the last digit of a very long row does not settle.
+"""
 
 
 def entmax(affinity: Tensor, alpha: float | Tensor = 1.5) -> Tensor:
-    """Weights over the last axis, in the shape and type of `affinity`; differentiable in both arguments.
+    """Weights over the last axis, in the shape and type of `affinity`; differentiable in both
+    arguments.
 
     alpha: in (1, 2]; a number, or a tensor that broadcasts to (text, attention_head, query, 1).
     """
@@ -41,7 +46,8 @@ def entmax(affinity: Tensor, alpha: float | Tensor = 1.5) -> Tensor:
 
 
 class _Entmax(torch.autograd.Function):
-    """The gradient needs nothing but the weights (Correia, Niculae & Martins 2019, arXiv 1909.00015, Proposition 1).
+    """The gradient needs nothing but the weights (Correia, Niculae & Martins 2019, arXiv
+    1909.00015, Proposition 1).
 
     With s_k = w_k^{2−α}, g what comes in and q = Σ s_k g_k / Σ s_k:
 
@@ -83,7 +89,9 @@ class _Entmax(torch.autograd.Function):
 
 
 def _chunks(rows: Tensor) -> Iterator[slice]:
-    """Rows by the cacheful; all at once on an accelerator, where small pieces would only cost launches."""
+    """Rows by the cacheful; all at once on an accelerator, where small pieces would only cost
+    launches.
+    """
     n_rows, n_keys = rows.shape
     size = max(1, CHUNK // max(1, n_keys)) if rows.device.type == "cpu" else max(1, n_rows)
     return (slice(start, start + size) for start in range(0, n_rows, size))
@@ -132,9 +140,12 @@ class Curve(ABC):
 
     @abstractmethod
     def measure(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
-        """How far the norm lies above its goal, and the step that the reach should shrink by. (row, 1) each; `out` is scratch paper.
+        """How far the norm lies above its goal, and the step that the reach should shrink by.
 
-        With A = Σ_k v_k^β and B = Σ_k v_k^{β−1} the excess is E = (reach / β) A^{1/β} − 1, Newton's step β E A^{1−1/β} / B.
+        (row, 1) each; `out` is scratch paper.
+
+        With A = Σ_k v_k^β and B = Σ_k v_k^{β−1} the excess is E = (reach / β) A^{1/β} − 1, Newton's
+        step β E A^{1−1/β} / B.
         """
 
     @abstractmethod
@@ -143,7 +154,9 @@ class Curve(ABC):
 
     @abstractmethod
     def close(self, epsilon: float) -> float | Tensor:
-        """The excess that one more step takes away: a step raises what is left to the power min(β, 2)."""
+        """The excess that one more step takes away: a step raises what is left to the power min(β,
+        2).
+        """
 
     @abstractmethod
     def slope(self, weights: Tensor) -> Tensor:
@@ -199,7 +212,9 @@ class Lines(Curve):
 
 
 class Powers(Curve):
-    """Any α, one per row (row, 1), by logarithms: for small α v is near 1, and log1p keeps the digits that v^β needs."""
+    """Any α, one per row (row, 1), by logarithms: for small α v is near 1, and log1p keeps the
+    digits that v^β needs.
+    """
 
     def __init__(self, alpha: Tensor) -> None:
         self.alpha = alpha
@@ -221,9 +236,11 @@ class Powers(Curve):
     def _sums(self, behind: Tensor, reach: Tensor, out: Tensor) -> tuple[Tensor, Tensor]:
         """B and A, (row, 1) each; leaves v^β in `out`."""
         v = torch.div(behind, reach).clamp_(min=-1)  # less 1 (row, key)
-        # The exponent stays off 0 × −∞ and off what makes denormals, which are slow; where v = 0 the product with v is 0 all the same.
+        # The exponent stays off 0 × −∞ and off what makes denormals, which are slow; where v = 0
+        # the product with v is 0 all the same.
         lowest = math.log(torch.finfo(out.dtype).tiny) / 2
-        torch.log1p(v, out=out).mul_((self.beta - 1).clamp(min=1e-30)).clamp_(min=lowest).exp_()  # v^(β−1)
+        # v^(β−1)
+        torch.log1p(v, out=out).mul_((self.beta - 1).clamp(min=1e-30)).clamp_(min=lowest).exp_()
         lower = out.sum(-1, keepdim=True)
         return lower, out.mul_(v.add_(1)).sum(-1, keepdim=True)
 

@@ -12,7 +12,9 @@ from litotes.attention.weighting import Weighting
 class Softmax(Weighting):
     """Dense weights: w_k = exp(a_k) / Σ_j exp(a_j)."""
 
-    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
         return softmax_over(affinity, live)
 
     def attend(
@@ -28,17 +30,24 @@ class Softmax(Weighting):
     ) -> Tensor:
         """The same through torch's fused kernel, which never writes the weights to memory.
 
-        On a CPU that kernel knows no dropout: torch takes it apart there, with more passes over the weights than the definition needs.
+        On a CPU that kernel knows no dropout: torch takes it apart there, with more passes over the
+        weights than the definition needs.
         """
         if dropout and query.device.type == "cpu":
-            return super().attend(query, key, value, live=live, bias=bias, heads=heads, dropout=dropout)
+            return super().attend(
+                query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
+            )
         if bias is not None and live is not None:
             bias = bias.masked_fill(~live, torch.finfo(bias.dtype).min)
-        return functional.scaled_dot_product_attention(query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout)
+        return functional.scaled_dot_product_attention(
+            query, key, value, attn_mask=live if bias is None else bias, dropout_p=dropout
+        )
 
 
 def softmax_over(affinity: Tensor, chosen: Tensor | None) -> Tensor:
-    """Softmax over the chosen keys alone (None: all); a row of which nothing is chosen, padding, gets no weight at all."""
+    """Softmax over the chosen keys alone (None: all); a row of which nothing is chosen, padding,
+    gets no weight at all.
+    """
     if chosen is None:
         return affinity.softmax(-1)
     weights = affinity.masked_fill(~chosen, torch.finfo(affinity.dtype).min).softmax(-1)

@@ -1,4 +1,7 @@
-"""top_k: each query keeps its best keys, chosen before normalising. Crisp Attention, 2025, arXiv 2508.06016."""
+"""top_k: each query keeps its best keys, chosen before normalising.
+
+Crisp Attention, 2025, arXiv 2508.06016.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +18,22 @@ SPARSEST = 0.95
 class Choosing(Weighting):
     """Softmax over some of the live keys; `sparsity` is the share of them that gets no weight.
 
-    ramp: the share of the training over which the sparsity rises from 0; evaluation always sees all of it.
+    ramp: the share of the training over which the sparsity rises from 0; evaluation always sees all
+    of it.
     """
 
     def __init__(self, n_attention_heads: int, *, sparsity: float = 0.5, ramp: float = 0.0) -> None:
         super().__init__(n_attention_heads)
         if not 0 <= sparsity <= SPARSEST:
-            raise UserError(f"The sparsity of attention is {sparsity}. Give the share of keys to leave out, from 0 to {SPARSEST}.")
+            raise UserError(
+                f"The sparsity of attention is {sparsity}. Give the share of keys to leave out,"
+                f" from 0 to {SPARSEST}."
+            )
         if not 0 <= ramp <= 1:
-            raise UserError(f"The ramp of attention's sparsity is {ramp}. Give the share of the training it takes, from 0 to 1.")
+            raise UserError(
+                f"The ramp of attention's sparsity is {ramp}. Give the share of the training it"
+                " takes, from 0 to 1."
+            )
         self.sparsity, self.ramp = sparsity, ramp
 
     @property
@@ -37,17 +47,35 @@ class Choosing(Weighting):
         return self.sparsity * min(1.0, self.progress / self.ramp)
 
     def best(self, scores: Tensor, live: Tensor) -> Tensor:
-        """In each row the ⌈(1 − sparsity) × live⌉ highest scores of what is live, true or false; of equals the earlier one."""
-        # A sparsity of 0.95 leaves one key of 20, not the two that 0.05 × 20 = 1.0000000000000009 would give.
-        n_kept = torch.ceil((1 - self.sparsity_now) * live.sum(-1, keepdim=True, dtype=torch.float64) - 1e-9)  # (…, row, 1)
-        order = scores.detach().masked_fill(~live, -torch.inf).argsort(dim=-1, descending=True, stable=True)
+        """In each row the ⌈(1 − sparsity) × live⌉ highest scores of what is live, true or false; of
+        equals the earlier one.
+        """
+        # A sparsity of 0.95 leaves one key of 20, not the two that 0.05 × 20 = 1.0000000000000009
+        # would give.
+        # (…, row, 1)
+        n_kept = torch.ceil(
+            (1 - self.sparsity_now) * live.sum(-1, keepdim=True, dtype=torch.float64) - 1e-9
+        )
+        order = (
+            scores.detach()
+            .masked_fill(~live, -torch.inf)
+            .argsort(dim=-1, descending=True, stable=True)
+        )
         places = torch.arange(scores.shape[-1], device=scores.device)
         return torch.zeros_like(live).scatter(-1, order, places < n_kept)
 
 
 class TopK(Choosing):
-    """The best keys of each query: softmax over the ⌈(1 − sparsity) × live keys⌉ largest affinities of its row."""
+    """The best keys of each query: softmax over the ⌈(1 − sparsity) × live keys⌉ largest affinities
+    of its row.
+    """
 
-    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
-        everywhere = torch.ones_like(affinity, dtype=torch.bool) if live is None else live.expand_as(affinity)
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
+        everywhere = (
+            torch.ones_like(affinity, dtype=torch.bool)
+            if live is None
+            else live.expand_as(affinity)
+        )
         return softmax_over(affinity, self.best(affinity, everywhere))

@@ -2,8 +2,8 @@
 
     weights = simplex(affinity),   affinity[q, k] = query_q · key_k / √d + bias[q, k]
 
-A weighting is a module of its own in every block, so it may carry parameters (one number per attention head, say). Its options are the
-keyword arguments of its class.
+A weighting is a module of its own in every block, so it may carry parameters (one number per
+attention head, say). Its options are the keyword arguments of its class.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from torch.nn import functional
 class Weighting(nn.Module, ABC):
     """Non-negative weights over the live keys that sum to 1.
 
-    `forward` is the definition and all that a new weighting has to give. `attend` may be overridden where a fused
-    kernel computes the same thing.
+    `forward` is the definition and all that a new weighting has to give. `attend` may be overridden
+    where a fused kernel computes the same thing.
 
-    progress: how much of the training is done, 0 to 1, for weightings that change their ways on the way; 1 when nobody trains.
+    progress: how much of the training is done, 0 to 1, for weightings that change their ways on the
+    way; 1 when nobody trains.
     """
 
     def __init__(self, n_attention_heads: int) -> None:
@@ -31,19 +32,27 @@ class Weighting(nn.Module, ABC):
 
     @property
     def is_settled(self) -> bool:
-        """Whether training no longer changes what the weighting does: an epoch before that says little about the model."""
+        """Whether training no longer changes what the weighting does: an epoch before that says
+        little about the model.
+        """
         return True
 
     @abstractmethod
-    def forward(self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None) -> Tensor:
-        """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not live get exactly 0.
+    def forward(
+        self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
+    ) -> Tensor:
+        """Weights of the shape of `affinity` (text, attention_head, query, key); keys that are not
+        live get exactly 0.
 
         live: boolean, broadcastable to `affinity`; None when every key is live.
-        heads: which attention heads the second axis shows, (text, attention_head), where a pruning has taken some away; None: all.
+        heads: which attention heads the second axis shows, (text, attention_head), where a pruning
+        has taken some away; None: all.
         """
 
     def per_head(self, values: Tensor, heads: Tensor | None) -> Tensor:
-        """A number for each attention head, (attention_head,), laid out to meet an affinity: (text or 1, attention_head, 1, 1)."""
+        """A number for each attention head, (attention_head,), laid out to meet an affinity: (text
+        or 1, attention_head, 1, 1).
+        """
         shown = values[None] if heads is None else values[heads]
         return shown[:, :, None, None]
 
@@ -58,8 +67,12 @@ class Weighting(nn.Module, ABC):
         heads: Tensor | None = None,
         dropout: float = 0.0,
     ) -> Tensor:
-        """The weighted mean of the values, for rows of texts (text, attention_head, piece, head_width)."""
-        mixed, _ = self.observe(query, key, value, live=live, bias=bias, heads=heads, dropout=dropout)
+        """The weighted mean of the values, for rows of texts (text, attention_head, piece,
+        head_width).
+        """
+        mixed, _ = self.observe(
+            query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
+        )
         return mixed
 
     def observe(
@@ -73,7 +86,9 @@ class Weighting(nn.Module, ABC):
         heads: Tensor | None = None,
         dropout: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
-        """The same as `attend`, and the weights themselves (text, attention_head, query, key), before dropout."""
+        """The same as `attend`, and the weights themselves (text, attention_head, query, key),
+        before dropout.
+        """
         affinity = affinities(query, key)
         if bias is not None:
             affinity = affinity + bias
@@ -85,9 +100,12 @@ class Weighting(nn.Module, ABC):
 def affinities(query: Tensor, key: Tensor) -> Tensor:
     """query_q · key_k / √d for every pair of a row's pieces. (text, attention_head, query, key)
 
-    The product scales as it goes: a scaled copy of the queries would cost as much as a third of the product itself.
+    The product scales as it goes: a scaled copy of the queries would cost as much as a third of the
+    product itself.
     """
     nothing = query.new_empty(1, 1, 1)  # beta = 0: never read
     scale = query.shape[-1] ** -0.5
-    products = torch.baddbmm(nothing, query.flatten(0, 1), key.flatten(0, 1).transpose(-1, -2), beta=0, alpha=scale)
+    products = torch.baddbmm(
+        nothing, query.flatten(0, 1), key.flatten(0, 1).transpose(-1, -2), beta=0, alpha=scale
+    )
     return products.unflatten(0, query.shape[:2])

@@ -1,4 +1,7 @@
-"""What can be measured side by side. A new bench is one file and one line in `BENCHES`, or in `CONTESTS`."""
+"""What can be measured side by side.
+
+A new bench is one file and one line in `BENCHES`, or in `CONTESTS`.
+"""
 
 from collections.abc import Callable
 

@@ -1,6 +1,7 @@
 """How texts are handed to whoever answers: in batches as they come, or sorted by length first.
 
-Who answers takes texts and gives the logits of all tasks side by side, (text, class); tokenizing is inside.
+Who answers takes texts and gives the logits of all tasks side by side, (text, class); tokenizing is
+inside.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ Asked = Callable[[Sequence[str]], Logits]
 
 def in_batches(ask: Asked, size: int) -> Asked:
     """So many at a time, in the order they come."""
-    return lambda texts: np.concatenate([ask(texts[start : start + size]) for start in range(0, len(texts), size)])
+    return lambda texts: np.concatenate(
+        [ask(texts[start : start + size]) for start in range(0, len(texts), size)]
+    )
 
 
 def by_length(ask: Asked) -> Asked:
@@ -30,5 +33,7 @@ def by_length(ask: Asked) -> Asked:
 
 
 def longest_first(texts: Sequence[str]) -> list[int]:
-    """By their letters, as sentence-transformers does before it pads: nothing has been tokenized yet."""
+    """By their letters, as sentence-transformers does before it pads: nothing has been tokenized
+    yet.
+    """
     return sorted(range(len(texts)), key=lambda place: -len(texts[place]))

@@ -1,6 +1,9 @@
-"""attention: what pruning saves of inference, pieces to hidden states. Hugging Face padded, litotes packed: dense, cascade, learned.
+"""attention: what pruning saves of inference, pieces to hidden states.
 
-Each line is compared with Hugging Face and, apart from that, with our own dense encoder: what packing gains is no merit of pruning.
+Hugging Face padded, litotes packed: dense, cascade, learned.
+
+Each line is compared with Hugging Face and, apart from that, with our own dense encoder: what
+packing gains is no merit of pruning.
 """
 
 from __future__ import annotations
@@ -23,12 +26,18 @@ from litotes.text.tokenizer import Pieces
 BATCH = 32
 PADDED = "hf-padded-32"
 COMPARED = {"dense": "none", "cascade": "cascade", "learned": "learned"}
-"""Names of lines and the prunings they stand for, each as it is without options: cascade with its authors' schedule."""
+"""Names of lines and the prunings they stand for, each as it is without options: cascade with its
+authors' schedule.
+"""
 READERS = {"": False, "-linear": True}
-"""How names end, and whether first pieces alone are read: by a head such as mean, which wants all pieces, or by the head linear."""
+"""How names end, and whether first pieces alone are read: by a head such as mean, which wants all
+pieces, or by the head linear.
+"""
 
 
-def attention(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
+def attention(
+    texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched
+) -> Bench:
     """All texts in batches of 32 as they come; tokenizing, packing and padding are not timed."""
     loaded = pretrained.load(encoder)
     pieces = loaded.tokenizer.encode(texts)
@@ -49,23 +58,35 @@ def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> W
     reference = hugging_face.encoder_of(name)
     batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
     lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
-    return Way(lambda _: [reference(**batch) for batch in batches], against=(), flops=flops(encoder, lengths).total)
+    return Way(
+        lambda _: [reference(**batch) for batch in batches],
+        against=(),
+        flops=flops(encoder, lengths).total,
+    )
 
 
 def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Way]:
     batches = [pack(part) for part in parts]
     encoders = {name: rebuilt(encoder, pruning=pruning) for name, pruning in COMPARED.items()}
     return {
-        f"litotes-{name}{ending}": _way(own, batches, firsts_only=firsts_only, rivals=_rivals(name, ending))
+        f"litotes-{name}{ending}": _way(
+            own, batches, firsts_only=firsts_only, rivals=_rivals(name, ending)
+        )
         for ending, firsts_only in READERS.items()
         for name, own in encoders.items()
     }
 
 
-def _way(encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, rivals: tuple[str, ...]) -> Way:
+def _way(
+    encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, rivals: tuple[str, ...]
+) -> Way:
     lengths = [length for batch in batches for length in batch.layout.lengths]
     cost = flops(encoder, lengths, firsts_only=firsts_only)
-    return Way(lambda _: [encoder(batch, firsts_only=firsts_only) for batch in batches], against=rivals, flops=cost.total)
+    return Way(
+        lambda _: [encoder(batch, firsts_only=firsts_only) for batch in batches],
+        against=rivals,
+        flops=cost.total,
+    )
 
 
 def _rivals(name: str, ending: str) -> tuple[str, ...]:

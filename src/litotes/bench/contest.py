@@ -1,10 +1,12 @@
-"""All who take part, made once for every group that lets them run: the same weights with the same tokenizer, texts to logits.
+"""All who take part, made once for every group that lets them run: the same weights with the same
+tokenizer, texts to logits.
 
     hf-…         the `transformers` model in torch, padded
     ort-…        the `transformers` model in ONNX Runtime, float32 and int8
     litotes-…    our packed encoder in torch, and our own files, dense and pruned, float32 and int8
 
-Whose library is absent is left out with a word. Files lie in a temporary folder and are gone afterwards.
+Whose library is absent is left out with a word. Files lie in a temporary folder and are gone
+afterwards.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ class Contest:
     n_cores: int
     absent: tuple[str, ...]
 
-    def present(self, makers: Mapping[str, Callable[[], Way]]) -> tuple[dict[str, Way], dict[str, str]]:
+    def present(
+        self, makers: Mapping[str, Callable[[], Way]]
+    ) -> tuple[dict[str, Way], dict[str, str]]:
         """The ways that can be made, and for each of the others the library that is missing."""
         missing = {name: library for name in makers if (library := self.missing_for(name))}
         return {name: make() for name, make in makers.items() if name not in missing}, missing
@@ -81,11 +85,18 @@ class Contest:
 
     def as_json(self) -> dict[str, Any]:
         """What a reader has to know about the models and the texts."""
-        return self.subject.as_json() | {"mean_pieces": round(statistics.mean(self.lengths), 1), "most_pieces": max(self.lengths)}
+        return self.subject.as_json() | {
+            "mean_pieces": round(statistics.mean(self.lengths), 1),
+            "most_pieces": max(self.lengths),
+        }
 
     def transformers(self) -> Asked:
         """In as many threads as torch was given; the texts of one call are padded."""
-        tokenizer, opponent, padding = self.subject.dense.tokenizer, self._opponent, self._padding_piece
+        tokenizer, opponent, padding = (
+            self.subject.dense.tokenizer,
+            self._opponent,
+            self._padding_piece,
+        )
 
         def ask(texts: Sequence[str]) -> Logits:
             with torch.inference_mode():
@@ -98,8 +109,11 @@ class Contest:
         return self._asking(self._opponent_session(precision, n_threads).logits)
 
     def onnx_runtime_workers(self, precision: str, n_workers: int) -> Asked:
-        """The opponent's file with our scheduling: texts of equal length together, without padding, one thread a worker."""
-        session = cast("OnnxSession", self._opponent_session(precision, 1))  # is asked for nothing else than one of ours
+        """The opponent's file with our scheduling: texts of equal length together, without padding,
+        one thread a worker.
+        """
+        # is asked for nothing else than one of ours
+        session = cast("OnnxSession", self._opponent_session(precision, 1))
         return self._asking(Workers(session, n_workers).logits)
 
     def packed(self) -> Asked:
@@ -129,7 +143,9 @@ class Contest:
         return lambda texts: np.concatenate(list(logits(tokenizer.encode(texts)).values()), axis=1)
 
     def _opponent_session(self, precision: str, n_threads: int) -> OpponentSession:
-        return OpponentSession(self._opponent_files[precision], n_threads=n_threads, padding_piece=self._padding_piece)
+        return OpponentSession(
+            self._opponent_files[precision], n_threads=n_threads, padding_piece=self._padding_piece
+        )
 
     @cached_property
     def _opponent(self) -> hugging_face.Opponent:
@@ -146,6 +162,8 @@ class Contest:
 
 @contextmanager
 def contest(subject: Subject, texts: Sequence[str]) -> Iterator[Contest]:
-    absent = tuple(library for library in ("transformers", "onnx", "onnxruntime") if find_spec(library) is None)
+    absent = tuple(
+        library for library in ("transformers", "onnx", "onnxruntime") if find_spec(library) is None
+    )
     with TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
         yield Contest(subject, tuple(texts), Path(folder), n_cores(), absent)

@@ -1,6 +1,9 @@
-"""effective: attention weights to effective maps. The full SVD of the paper against ours; then what a user waits for in all.
+"""effective: attention weights to effective maps.
 
-Sun and Marasović 2021 (arXiv 2105.08855, §2 and table 3): with an SVD of every value matrix their evaluation takes twice as long.
+The full SVD of the paper against ours; then what a user waits for in all.
+
+Sun and Marasović 2021 (arXiv 2105.08855, §2 and table 3): with an SVD of every value matrix their
+evaluation takes twice as long.
 """
 
 from __future__ import annotations
@@ -28,12 +31,18 @@ BATCH = 32
 
 
 def effective(
-    texts: Sequence[str], *, encoder: str = "minilm", most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched
+    texts: Sequence[str],
+    *,
+    encoder: str = "minilm",
+    most_texts: int = MOST_TEXTS,
+    n_rounds: int = 5,
+    watch: Watch = unwatched,
 ) -> Bench:
-    """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces long, normal values.
+    """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces
+    long, normal values.
 
-    `maps-standard` and `maps-effective`: the encoder over all texts in batches of 32 with the maps of every layer; tokenizing and packing
-    are not timed.
+    `maps-standard` and `maps-effective`: the encoder over all texts in batches of 32 with the maps
+    of every layer; tokenizing and packing are not timed.
     """
     n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
@@ -41,15 +50,22 @@ def effective(
         ways |= _layer(length, n_texts)
     with torch.inference_mode():
         lines = take_turns("effective", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
-        lines += take_turns("effective", _walks(texts, encoder), n_texts=len(texts), n_rounds=n_rounds, watch=watch)
+        lines += take_turns(
+            "effective", _walks(texts, encoder), n_texts=len(texts), n_rounds=n_rounds, watch=watch
+        )
     return Bench(f"svd-n{LENGTHS[0]}", lines, {})
 
 
 def by_svd(weights: Tensor, value: Tensor) -> Tensor:
-    """A − A N Nᵀ with N, the left singular vectors of V whose singular value is 0. (attention_head, query, key)"""
-    left, singular, _ = torch.linalg.svd(value, full_matrices=True)  # (attention_head, key, key), (attention_head, size)
+    """A − A N Nᵀ with N, the left singular vectors of V whose singular value is 0.
+
+    (attention_head, query, key)
+    """
+    # (attention_head, key, key), (attention_head, size)
+    left, singular, _ = torch.linalg.svd(value, full_matrices=True)
     zero = max(value.shape[-2:]) * torch.finfo(value.dtype).eps * singular[:, :1]
-    lost = left[:, :, int((singular > zero).sum(-1).min()) :]  # as long as all attention heads have the same rank
+    # as long as all attention heads have the same rank
+    lost = left[:, :, int((singular > zero).sum(-1).min()) :]
     return weights - (weights @ lost) @ lost.mT
 
 
@@ -58,8 +74,12 @@ def _layer(length: int, n_texts: int) -> dict[str, Way]:
     attended = [_attended(length, generator) for _ in range(n_texts)]
     rival = f"svd-n{length}"
     return {
-        rival: Way(lambda _: [by_svd(weights, value) for weights, value, _ in attended], against=()),
-        f"litotes-n{length}": Way(lambda _: [effective_attention(*one) for one in attended], against=(rival,)),
+        rival: Way(
+            lambda _: [by_svd(weights, value) for weights, value, _ in attended], against=()
+        ),
+        f"litotes-n{length}": Way(
+            lambda _: [effective_attention(*one) for one in attended], against=(rival,)
+        ),
     }
 
 
@@ -73,13 +93,20 @@ def _walks(texts: Sequence[str], name: str) -> dict[str, Way]:
     loaded = pretrained.load(name)
     pieces = loaded.tokenizer.encode(texts)
     batches = [pack(pieces[start : start + BATCH]) for start in range(0, len(pieces), BATCH)]
-    standard = Way(lambda _: [_maps(loaded.encoder, batch, _standard) for batch in batches], against=())
-    effective = Way(lambda _: [_maps(loaded.encoder, batch, _effective) for batch in batches], against=("maps-standard",))
+    standard = Way(
+        lambda _: [_maps(loaded.encoder, batch, _standard) for batch in batches], against=()
+    )
+    effective = Way(
+        lambda _: [_maps(loaded.encoder, batch, _effective) for batch in batches],
+        against=("maps-standard",),
+    )
     return {"maps-standard": standard, "maps-effective": effective}
 
 
 def _maps(encoder: Encoder, batch: Batch, of: Callable[[Scene], list[Tensor]]) -> int:
-    """The maps of all texts and layers, layer by layer as they come; how many there are, for nobody could keep those of all batches."""
+    """The maps of all texts and layers, layer by layer as they come; how many there are, for nobody
+    could keep those of all batches.
+    """
     maps: list[Tensor] = []
     encoder(batch, look=lambda scene: maps.extend(of(scene)))
     return len(maps)
@@ -90,4 +117,9 @@ def _standard(scene: Scene) -> list[Tensor]:
 
 
 def _effective(scene: Scene) -> list[Tensor]:
-    return [text.maps for text in effective_attentions([(view.weights, view.value, view.mixed) for view in scene.views()])]
+    return [
+        text.maps
+        for text in effective_attentions(
+            [(view.weights, view.value, view.mixed) for view in scene.views()]
+        )
+    ]

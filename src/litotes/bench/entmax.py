@@ -1,4 +1,7 @@
-"""entmax: affinities to sparse weights, α = 1.5. The `entmax` package, exact by sorting and by bisection, against ours."""
+"""entmax: affinities to sparse weights, α = 1.5.
+
+The `entmax` package, exact by sorting and by bisection, against ours.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,30 @@ SPREAD = 2.0
 """The affinities' standard deviation; those of fine-tuned encoders lie between 1 and 3."""
 
 
-def entmax(texts: Sequence[str], *, most_texts: int = MOST_TEXTS, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
-    """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the texts say does not matter here."""
+def entmax(
+    texts: Sequence[str],
+    *,
+    most_texts: int = MOST_TEXTS,
+    n_rounds: int = 5,
+    watch: Watch = unwatched,
+) -> Bench:
+    """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the
+    texts say does not matter here.
+    """
     n_texts = min(len(texts), most_texts)
     ways: dict[str, Way] = {}
     left_out: dict[str, str] = {}
     for length in LENGTHS:
-        affinity = torch.randn(n_texts, N_ATTENTION_HEADS, length, length, generator=torch.Generator().manual_seed(0)) * SPREAD
+        affinity = (
+            torch.randn(
+                n_texts,
+                N_ATTENTION_HEADS,
+                length,
+                length,
+                generator=torch.Generator().manual_seed(0),
+            )
+            * SPREAD
+        )
         ways |= _ours(affinity)
         try:
             ways |= _package(affinity)
@@ -39,7 +59,9 @@ def _ours(affinity: Tensor) -> dict[str, Way]:
     sorting, bisection, backward = _rivals(length)
     return {
         f"litotes-1.5-n{length}": Way(lambda _: ours(affinity), against=(sorting, bisection)),
-        f"litotes-1.5-backward-n{length}": Way(_backward, lambda: ours(affinity.clone().requires_grad_()), against=(backward,)),
+        f"litotes-1.5-backward-n{length}": Way(
+            _backward, lambda: ours(affinity.clone().requires_grad_()), against=(backward,)
+        ),
     }
 
 
@@ -50,7 +72,9 @@ def _package(affinity: Tensor) -> dict[str, Way]:
     return {
         sorting: Way(lambda _: entmax15(affinity, dim=-1), against=()),
         bisection: Way(lambda _: entmax_bisect(affinity, alpha=1.5, n_iter=24), against=()),
-        backward: Way(_backward, lambda: entmax15(affinity.clone().requires_grad_(), dim=-1), against=()),
+        backward: Way(
+            _backward, lambda: entmax15(affinity.clone().requires_grad_(), dim=-1), against=()
+        ),
     }
 
 

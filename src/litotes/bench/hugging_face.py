@@ -1,4 +1,6 @@
-"""The opponent in several benches: a `transformers` model over padded batches, its attention by torch's fused kernel (sdpa)."""
+"""The opponent in several benches: a `transformers` model over padded batches, its attention by
+torch's fused kernel (sdpa).
+"""
 
 from __future__ import annotations
 
@@ -41,18 +43,25 @@ def _mean(hidden: Tensor, live: Tensor) -> Tensor:
 
 
 READERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"linear": _first, "mean": _mean}
-"""The heads that have an opponent, and how they read hidden states (text, piece, width) of which some are live, (text, piece)."""
+"""The heads that have an opponent, and how they read hidden states (text, piece, width) of which
+some are live, (text, piece).
+"""
 
 
 class Opponent(nn.Module):
-    """A `transformers` encoder without its pooler, and the head: padded pieces to the logits of all tasks side by side, (text, class)."""
+    """A `transformers` encoder without its pooler, and the head: padded pieces to the logits of all
+    tasks side by side, (text, class).
+    """
 
-    def __init__(self, encoder: nn.Module, read: Callable[[Tensor, Tensor], Tensor], output: nn.Linear) -> None:
+    def __init__(
+        self, encoder: nn.Module, read: Callable[[Tensor, Tensor], Tensor], output: nn.Linear
+    ) -> None:
         super().__init__()
         self.encoder, self.read, self.output = encoder, read, output
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
-        hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state  # (text, piece, width)
+        # (text, piece, width)
+        hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return self.output(self.read(hidden, attention_mask))
 
 
@@ -61,9 +70,15 @@ def same_weights(model: Model) -> Opponent:
     classifier = model.classifier
     if classifier.head_name not in READERS:
         heads, name = " and ".join(READERS), classifier.head_name
-        raise UserError(f"The head {name} has no opponent in `transformers`; the heads {heads} have one. Bench a model with one of these.")
+        raise UserError(
+            f"The head {name} has no opponent in `transformers`; the heads {heads} have one. Bench"
+            " a model with one of these."
+        )
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        pretrained.save(pretrained.Pretrained(classifier.encoder, model.tokenizer, model.base, None), Path(folder))
+        pretrained.save(
+            pretrained.Pretrained(classifier.encoder, model.tokenizer, model.base, None),
+            Path(folder),
+        )
         encoder = encoder_of(folder)
     if hasattr(encoder, "pooler"):
         encoder.pooler = None  # nobody reads it; it would only cost the opponent time
@@ -100,6 +115,8 @@ def _load(kind: Any, name: str, **choices: Any) -> Any:
     before = logging.get_verbosity()
     logging.set_verbosity_error()  # a fresh head is what we want, and no news
     try:
-        return kind.from_pretrained(pretrained.locate(name)[0], attn_implementation="sdpa", dtype=torch.float32, **choices)
+        return kind.from_pretrained(
+            pretrained.locate(name)[0], attn_implementation="sdpa", dtype=torch.float32, **choices
+        )
     finally:
         logging.set_verbosity(before)

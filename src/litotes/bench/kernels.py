@@ -1,8 +1,10 @@
-"""Where the time of a text goes inside one of our files: ONNX Runtime's own profile, summed by part.
+"""Where the time of a text goes inside one of our files: ONNX Runtime's own profile, summed by
+part.
 
-Nodes are named after the part they belong to: `layer.3.attention/Softmax_21` (runtime/onnx/graph.py). A node's time in the profile includes
-the writing down of its inputs' shapes, ten microseconds and more, of which a plain call knows nothing. The cheapest node, a reshape that
-moves no number, shows how much that is; so much is taken off every node.
+Nodes are named after the part they belong to: `layer.3.attention/Softmax_21`
+(runtime/onnx/graph.py). A node's time in the profile includes the writing down of its inputs'
+shapes, ten microseconds and more, of which a plain call knows nothing. The cheapest node, a reshape
+that moves no number, shows how much that is; so much is taken off every node.
 """
 
 from __future__ import annotations
@@ -23,16 +25,23 @@ from litotes.text.tokenizer import Pieces
 
 N_TURNS = 4
 N_IN_A_ROW = 3
-"""A profiled and a plain session take turns, so that both meet the same machine; each warms up once whenever it is its turn."""
-CLOCK = time.thread_time if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter  # Windows counts in 16 ms
+"""A profiled and a plain session take turns, so that both meet the same machine; each warms up once
+whenever it is its turn.
+"""
+# Windows counts in 16 ms
+CLOCK = (
+    time.thread_time if time.get_clock_info("thread_time").resolution < 1e-5 else time.perf_counter
+)
 _NODE = re.compile(r"^(?:layer\.\d+\.)?(\w*)/.*_kernel_time$")
 
 
 @dataclass(frozen=True)
 class Call:
-    """Milliseconds of the quickest call with one text, from pieces to logits on one thread, and of its parts, each its quickest.
+    """Milliseconds of the quickest call with one text, from pieces to logits on one thread, and of
+    its parts, each its quickest.
 
-    ms: in the time the processor gave to the thread: a call that had to wait on a busy machine did not take longer for it.
+    ms: in the time the processor gave to the thread: a call that had to wait on a busy machine did
+    not take longer for it.
     """
 
     ms: float
@@ -50,7 +59,10 @@ def calls(file: Path, texts: Sequence[Pieces]) -> list[Call]:
         profile.unlink()
     n_runs = N_TURNS * (1 + N_IN_A_ROW)
     of_texts = [runs[start : start + n_runs] for start in range(0, len(runs), n_runs)]
-    warm = [[run for number, run in enumerate(of_text) if number % (1 + N_IN_A_ROW)] for of_text in of_texts]
+    warm = [
+        [run for number, run in enumerate(of_text) if number % (1 + N_IN_A_ROW)]
+        for of_text in of_texts
+    ]
     return [Call(ms, _by_part(of_text)) for ms, of_text in zip(quickest, warm, strict=True)]
 
 
@@ -63,7 +75,9 @@ def _profiled(file: Path) -> tuple[OnnxSession, Any]:
     options.enable_profiling = True
     options.profile_file_prefix = str(file.with_suffix(""))
     checked = checked_file(file)
-    opened = onnxruntime.InferenceSession(checked.content, options, providers=["CPUExecutionProvider"])
+    opened = onnxruntime.InferenceSession(
+        checked.content, options, providers=["CPUExecutionProvider"]
+    )
     return OnnxSession(opened, checked), opened
 
 
@@ -84,7 +98,9 @@ def _seconds(session: OnnxSession, text: Pieces) -> float:
 
 
 def _runs(events: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The nodes of each run, in the order of the runs; a node belongs to the run that began last before it."""
+    """The nodes of each run, in the order of the runs; a node belongs to the run that began last
+    before it.
+    """
     starts = sorted(event["ts"] for event in events if event["name"] == "model_run")
     runs: list[list[Mapping[str, Any]]] = [[] for _ in starts]
     for event in events:
@@ -94,7 +110,9 @@ def _runs(events: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
 
 
 def _by_part(runs: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
-    """Milliseconds by part: of every node those of its quickest run, less those of the cheapest node."""
+    """Milliseconds by part: of every node those of its quickest run, less those of the cheapest
+    node.
+    """
     times: dict[str, list[int]] = defaultdict(list)
     for event in (event for run in runs for event in run):
         times[event["name"]].append(event["dur"])
@@ -102,6 +120,9 @@ def _by_part(runs: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
     parts: dict[str, float] = defaultdict(float)
     for name, microseconds in times.items():
         found = _NODE.match(name)
-        n_times = len(microseconds) / len(runs)  # a node in the body of a loop runs several times a run
-        parts[(found and found[1]) or "other"] += (min(microseconds) - of_the_profile) * n_times / 1000
+        # a node in the body of a loop runs several times a run
+        n_times = len(microseconds) / len(runs)
+        parts[(found and found[1]) or "other"] += (
+            (min(microseconds) - of_the_profile) * n_times / 1000
+        )
     return dict(parts)

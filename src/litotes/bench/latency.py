@@ -1,6 +1,8 @@
-"""latency: what one text has to wait, of 12, 50 and 200 pieces: median and 99th percentile of warm calls, tokenizing included.
+"""latency: what one text has to wait, of 12, 50 and 200 pieces: median and 99th percentile of warm
+calls, tokenizing included.
 
-`…-n50`: one thread, as each of several workers has it; `…-n50-all-cores`: one call that uses them all.
+`…-n50`: one thread, as each of several workers has it; `…-n50-all-cores`: one call that uses them
+all.
 """
 
 from __future__ import annotations
@@ -19,27 +21,46 @@ LENGTHS = (12, 50, 200)
 N_DIFFERENT = 4
 """Texts of each length, asked in turn: one alone would be warmer than any text ever is."""
 N_RUNS = 40
-"""Calls in a row: threads of other sessions, which spin for a while after their work, have gone to rest by then."""
+"""Calls in a row: threads of other sessions, which spin for a while after their work, have gone to
+rest by then.
+"""
 ALL_CORES = "-all-cores"
 
 
 def latency(
-    contest: Contest, *, lengths: Sequence[int] = LENGTHS, n_runs: int = N_RUNS, n_rounds: int = 5, watch: Watch = unwatched
+    contest: Contest,
+    *,
+    lengths: Sequence[int] = LENGTHS,
+    n_runs: int = N_RUNS,
+    n_rounds: int = 5,
+    watch: Watch = unwatched,
 ) -> Bench:
     """n_runs: warm calls a round."""
-    own, theirs = cache(contest.own), cache(contest.onnx_runtime)  # a session for all lengths of a file
+    # a session for all lengths of a file
+    own, theirs = cache(contest.own), cache(contest.onnx_runtime)
     makers: dict[str, Callable[[], Way]] = {}
     for length in lengths:
-        texts = texts_of_length(contest.texts, contest.subject.dense.tokenizer, length, n_texts=N_DIFFERENT)
+        texts = texts_of_length(
+            contest.texts, contest.subject.dense.tokenizer, length, n_texts=N_DIFFERENT
+        )
         makers |= _in_torch(contest, texts, f"-n{length}{ALL_CORES}")
-        for n_threads, ending in {contest.n_cores: f"-n{length}{ALL_CORES}", 1: f"-n{length}"}.items():
+        for n_threads, ending in {
+            contest.n_cores: f"-n{length}{ALL_CORES}",
+            1: f"-n{length}",
+        }.items():
             for precision, short in SHORT.items():
-                makers[f"ort-{short}{ending}"] = partial(_way, partial(theirs, precision, n_threads=n_threads), texts)
+                makers[f"ort-{short}{ending}"] = partial(
+                    _way, partial(theirs, precision, n_threads=n_threads), texts
+                )
             for name, (_, precision) in OWN.items():
                 rival = f"ort-{SHORT[precision]}{ending}"
-                makers[f"{name}{ending}"] = partial(_way, partial(own, name, n_threads=n_threads), texts, rival)
+                makers[f"{name}{ending}"] = partial(
+                    _way, partial(own, name, n_threads=n_threads), texts, rival
+                )
     ways, left_out = contest.present(makers)
-    lines = take_turns("latency", ways, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch)
+    lines = take_turns(
+        "latency", ways, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch
+    )
     return Bench(lines[0].name, lines, left_out, ms_of="one text", notes=contest.subject.notes)
 
 

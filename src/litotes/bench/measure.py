@@ -29,7 +29,9 @@ QUICK: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class Measured:
-    """What was measured, by group, and on which machine; its load is that of the start. subject: what the models of contests are."""
+    """What was measured, by group, and on which machine; its load is that of the start. subject:
+    what the models of contests are.
+    """
 
     machine: Mapping[str, Any]
     n_texts: int
@@ -39,15 +41,30 @@ class Measured:
     @property
     def left_out(self) -> dict[str, str]:
         """Lines whose library is absent, as `GROUP: LINE`, and which one that is."""
-        return {f"{group}: {name}": library for group, bench in self.groups.items() for name, library in bench.left_out.items()}
+        return {
+            f"{group}: {name}": library
+            for group, bench in self.groups.items()
+            for name, library in bench.left_out.items()
+        }
 
     def as_json(self) -> dict[str, Any]:
         about = {
-            name: {"baseline": bench.baseline, "ms_of": bench.ms_of, "notes": list(bench.notes), "left_out": dict(bench.left_out)}
+            name: {
+                "baseline": bench.baseline,
+                "ms_of": bench.ms_of,
+                "notes": list(bench.notes),
+                "left_out": dict(bench.left_out),
+            }
             for name, bench in self.groups.items()
         }
         lines = [line for bench in self.groups.values() for line in bench.as_json()]
-        return {"machine": dict(self.machine), "n_texts": self.n_texts, "subject": dict(self.subject), "groups": about, "lines": lines}
+        return {
+            "machine": dict(self.machine),
+            "n_texts": self.n_texts,
+            "subject": dict(self.subject),
+            "groups": about,
+            "lines": lines,
+        }
 
 
 def measure(
@@ -59,7 +76,9 @@ def measure(
     n_rounds: int = 5,
     watch: Watch = unwatched,
 ) -> Measured:
-    """The groups called so. subject: whom contests are about; None where there are none. options: those of each group."""
+    """The groups called so. subject: whom contests are about; None where there are none. options:
+    those of each group.
+    """
     groups: dict[str, Bench] = {}
     about: dict[str, Any] = {}
     with all_cores():
@@ -70,16 +89,22 @@ def measure(
             with contest(subject, texts) as everybody:
                 about = everybody.as_json()
                 for name in contests:
-                    groups[name] = CONTESTS[name](everybody, n_rounds=n_rounds, watch=watch, **options.get(name, {}))
+                    groups[name] = CONTESTS[name](
+                        everybody, n_rounds=n_rounds, watch=watch, **options.get(name, {})
+                    )
         for name in what:
             if name in BENCHES:
-                groups[name] = BENCHES[name](texts, n_rounds=n_rounds, watch=watch, **options.get(name, {}))
+                groups[name] = BENCHES[name](
+                    texts, n_rounds=n_rounds, watch=watch, **options.get(name, {})
+                )
     return Measured(machine, len(texts), {name: groups[name] for name in what}, about)
 
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """Gives torch a thread per core, as ONNX Runtime has it, whatever the environment says; opponents included."""
+    """Gives torch a thread per core, as ONNX Runtime has it, whatever the environment says;
+    opponents included.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(n_cores())
     try:

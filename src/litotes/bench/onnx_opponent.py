@@ -1,7 +1,9 @@
-"""The opponent on our own ground: the `transformers` model in ONNX Runtime, as people export it, float32 and int8.
+"""The opponent on our own ground: the `transformers` model in ONNX Runtime, as people export it,
+float32 and int8.
 
-Traced by `torch.onnx.export` (its older path: the file is a tenth faster here than that of the newer one, and needs no further
-package), quantised by `onnxruntime.quantization.quantize_dynamic` with its own settings. Texts may be padded; one text needs none.
+Traced by `torch.onnx.export` (its older path: the file is a tenth faster here than that of the
+newer one, and needs no further package), quantised by `onnxruntime.quantization.quantize_dynamic`
+with its own settings. Texts may be padded; one text needs none.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
     example = torch.ones(2, 7, dtype=torch.long)  # (text, piece), both of any size in the file
     axes = {name: {0: "text", 1: "piece"} for name in INPUTS} | {"logits": {0: "text"}}
     with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")  # that the older path is old, and of what a trace cannot see
+        # that the older path is old, and of what a trace cannot see
+        warnings.simplefilter("ignore")
         torch.onnx.export(
             opponent,
             (example, example),
@@ -44,7 +47,8 @@ def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
             dynamo=False,
         )
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # advice about a preparation that does not go through with this graph
+    # advice about a preparation that does not go through with this graph
+    logging.disable(logging.WARNING)
     try:
         quantize_dynamic(files["float32"], files["int8"], weight_type=QuantType.QInt8)
     finally:
@@ -53,19 +57,25 @@ def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
 
 
 class OpponentSession:
-    """A session over one of the files: what `runtime.workers` asks of a session, so that our scheduling can be given to it."""
+    """A session over one of the files: what `runtime.workers` asks of a session, so that our
+    scheduling can be given to it.
+    """
 
     def __init__(self, file: Path, *, n_threads: int, padding_piece: int) -> None:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-        self._session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime.InferenceSession(
+            str(file), options, providers=["CPUExecutionProvider"]
+        )
         self._padding_piece = padding_piece
         self.n_outputs = {ALL_TASKS: self._session.get_outputs()[0].shape[1]}
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, Logits]:
-        """The logits of all tasks side by side, (text, class); texts of different lengths are padded."""
+        """The logits of all tasks side by side, (text, class); texts of different lengths are
+        padded.
+        """
         return {ALL_TASKS: self._session.run(["logits"], _feeds(texts, self._padding_piece))[0]}
 
 

@@ -1,4 +1,7 @@
-"""pcgrad: from two losses to the gradients of a step. Two plain backward passes against ours and torchjd's gradient surgery."""
+"""pcgrad: from two losses to the gradients of a step.
+
+Two plain backward passes against ours and torchjd's gradient surgery.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,17 @@ BATCH = 16
 """Texts of the step that is timed: those of our default training."""
 
 
-def pcgrad(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
-    """One batch of the texts and two tasks made to conflict (where they agree there is less to do); the forward pass is not timed."""
+def pcgrad(
+    texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched
+) -> Bench:
+    """One batch of the texts and two tasks made to conflict (where they agree there is less to do);
+    the forward pass is not timed.
+    """
     loaded = pretrained.load(encoder)
     torch.manual_seed(0)
-    classifier = Classifier(loaded.encoder, [SENTIMENT, SARCASM], head="multitask", dropout=0.0).train()
+    classifier = Classifier(
+        loaded.encoder, [SENTIMENT, SARCASM], head="multitask", dropout=0.0
+    ).train()
     heads = classifier.heads
     assert isinstance(heads, HeadPerTask)
     heads["sarcasm"].load_state_dict(heads["sentiment"].state_dict())
@@ -39,7 +48,10 @@ def pcgrad(texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, 
         classifier.zero_grad(set_to_none=True)
         hidden = classifier.encoder(batch).hidden
         logits = classifier.read(Encoding(hidden, batch.layout, batch.layout.positions)).values()
-        return hidden, [torch.nn.functional.cross_entropy(values, wanted) for values, wanted in zip(logits, gold, strict=True)]
+        return hidden, [
+            torch.nn.functional.cross_entropy(values, wanted)
+            for values, wanted in zip(logits, gold, strict=True)
+        ]
 
     def two_backwards(made: tuple[Tensor, list[Tensor]]) -> None:
         first, second = made[1]

@@ -19,10 +19,18 @@ from litotes.model.classifier import Classifier
 
 PRUNING = "learned"
 SHARES = (0.7, 0.5, 0.35, 0.25, 0.2, 0.15)
-"""What goes on after each of six layers where no pruned model is given; other depths go down the same slope."""
+"""What goes on after each of six layers where no pruned model is given; other depths go down the
+same slope.
+"""
 
-UNTRAINED = "The head is fresh and the pruning untrained: speed alone is measured here, and nothing is said about what pruning loses."
-ONLY_DENSE = "The pruning was put on the dense model without training: its speed is measured, what it loses is not."
+UNTRAINED = (
+    "The head is fresh and the pruning untrained: speed alone is measured here, and nothing is said"
+    " about what pruning loses."
+)
+ONLY_DENSE = (
+    "The pruning was put on the dense model without training: its speed is measured, what it loses"
+    " is not."
+)
 
 
 @dataclass(frozen=True)
@@ -51,16 +59,26 @@ class Subject:
         }
 
 
-def subject_of(model: Path | None = None, pruned: Path | None = None, *, encoder: str = "minilm") -> Subject:
-    """The models of two folders; without `pruned` the dense one with a pruning put on; without both the encoder with a fresh head."""
+def subject_of(
+    model: Path | None = None, pruned: Path | None = None, *, encoder: str = "minilm"
+) -> Subject:
+    """The models of two folders; without `pruned` the dense one with a pruning put on; without both
+    the encoder with a fresh head.
+    """
     if model is None:
         if pruned is not None:
-            raise UserError("--pruned is compared with the dense model it was made from: give that one with --model.")
+            raise UserError(
+                "--pruned is compared with the dense model it was made from: give that one with"
+                " --model."
+            )
         dense = _fresh(encoder)
         return Subject(dense, _with_pruning(dense), (UNTRAINED,))
     dense = load_model(model)
     if not dense.classifier.encoder.spec.is_plain:
-        raise UserError(f"{model} is not dense: its attention is not plain softmax, or something is pruned. Give it with --pruned.")
+        raise UserError(
+            f"{model} is not dense: its attention is not plain softmax, or something is pruned."
+            " Give it with --pruned."
+        )
     if pruned is None:
         return Subject(dense, _with_pruning(dense), (ONLY_DENSE,))
     return Subject(dense, _belonging(load_model(pruned), dense, pruned))
@@ -75,8 +93,12 @@ def _fresh(name: str) -> Model:
 
 def _with_pruning(dense: Model) -> Model:
     whole = dense.classifier
-    encoder = rebuilt(whole.encoder, pruning=PRUNING, pruning_options=_options(whole.encoder.spec.n_layers))
-    classifier = Classifier(encoder, list(whole.tasks.values()), head=whole.head_name, dropout=0.0).eval()
+    encoder = rebuilt(
+        whole.encoder, pruning=PRUNING, pruning_options=_options(whole.encoder.spec.n_layers)
+    )
+    classifier = Classifier(
+        encoder, list(whole.tasks.values()), head=whole.head_name, dropout=0.0
+    ).eval()
     classifier.heads.load_state_dict(whole.heads.state_dict())
     return replace(dense, classifier=classifier)
 
@@ -90,8 +112,15 @@ def _options(n_layers: int) -> Mapping[str, Any]:
 def _belonging(pruned: Model, dense: Model, folder: Path) -> Model:
     ours, theirs = pruned.classifier, dense.classifier
     if (ours.tasks, ours.head_name) != (theirs.tasks, theirs.head_name):
-        raise UserError(f"{folder} answers other tasks than --model, or has another head: give the folder that was pruned from it.")
+        raise UserError(
+            f"{folder} answers other tasks than --model, or has another head: give the folder that"
+            " was pruned from it."
+        )
     sizes = ("family", "width", "n_layers", "n_vocabulary")
-    if any(getattr(ours.encoder.spec, size) != getattr(theirs.encoder.spec, size) for size in sizes):
-        raise UserError(f"{folder} has another encoder than --model: give the folder that was pruned from it.")
+    if any(
+        getattr(ours.encoder.spec, size) != getattr(theirs.encoder.spec, size) for size in sizes
+    ):
+        raise UserError(
+            f"{folder} has another encoder than --model: give the folder that was pruned from it."
+        )
     return pruned

@@ -1,6 +1,8 @@
-"""train: seconds per batch of whole training steps (forward, loss, backward, optimizer), as in tables I and II of the paper.
+"""train: seconds per batch of whole training steps (forward, loss, backward, optimizer), as in
+tables I and II of the paper.
 
-Nespolo et al., "Figurative Language Understanding": batches of 8, every head dense and with cascade pruning. Dropout is on.
+Nespolo et al., "Figurative Language Understanding": batches of 8, every head dense and with cascade
+pruning. Dropout is on.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ from litotes.training.settings import TrainingSettings
 PADDED = "hf-padded"
 COMPARED = {"dense": "none", "cascade": "cascade"}
 OF_TWO_TASKS = ("multitask", "crosstalk")
-"""Heads that are there for several tasks: they get sentiment and sarcasm, the others sentiment alone."""
+"""Heads that are there for several tasks: they get sentiment and sarcasm, the others sentiment
+alone.
+"""
 N_BATCHES = 4
 """Steps of a round; texts differ in length, so a single batch would say little."""
 PASSES = 3
@@ -50,7 +54,10 @@ def train(
     n_rounds: int = 5,
     watch: Watch = unwatched,
 ) -> Bench:
-    """The first batches of the texts, the same for all. The ways of a head take turns; Hugging Face trains the head linear."""
+    """The first batches of the texts, the same for all.
+
+    The ways of a head take turns; Hugging Face trains the head linear.
+    """
     for head in heads:
         pick(HEADS, head, "head")
     loaded = pretrained.load(encoder)
@@ -58,15 +65,21 @@ def train(
     parts = [pieces[start : start + batch_texts] for start in range(0, len(pieces), batch_texts)]
     lines: list[Line] = []
     left_out: dict[str, str] = {}
-    for head in heads:  # head after head: a dozen models with their optimizers would not fit small machines
+    # head after head: a dozen models with their optimizers would not fit small machines
+    for head in heads:
         torch.manual_seed(0)
-        ways = {name_of(kind, head): _packed(loaded.encoder, parts, head=head, kind=kind) for kind in COMPARED}
+        ways = {
+            name_of(kind, head): _packed(loaded.encoder, parts, head=head, kind=kind)
+            for kind in COMPARED
+        }
         if head == "linear":
             try:
                 ways = {PADDED: _padded(encoder, loaded.encoder, parts), **ways}
             except ImportError:
                 left_out[PADDED] = "transformers"
-        lines += take_turns("train", ways, n_texts=len(pieces), n_batches=len(parts), n_rounds=n_rounds, watch=watch)
+        lines += take_turns(
+            "train", ways, n_texts=len(pieces), n_batches=len(parts), n_rounds=n_rounds, watch=watch
+        )
     return Bench(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
 
 
@@ -75,10 +88,14 @@ def name_of(kind: str, head: str) -> str:
 
 
 def table_of_heads(bench: Bench) -> list[tuple[str, float, float]]:
-    """Rows in the manner of the paper's tables: head, seconds per batch dense, seconds per batch with cascade pruning."""
+    """Rows in the manner of the paper's tables: head, seconds per batch dense, seconds per batch
+    with cascade pruning.
+    """
     seconds = {line.name: line.ms / 1000 for line in bench.lines}
     there = [head for head in HEADS if name_of("dense", head) in seconds]
-    return [(head, seconds[name_of("dense", head)], seconds[name_of("cascade", head)]) for head in there]
+    return [
+        (head, seconds[name_of("dense", head)], seconds[name_of("cascade", head)]) for head in there
+    ]
 
 
 def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, kind: str) -> Way:
@@ -87,9 +104,13 @@ def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, k
     classifier = Classifier(own, tasks, head=head, dropout=0.1).train()
     parameters = trainable(classifier)
     optimizer = make_optimizer(parameters, TrainingSettings())
-    act = _training(lambda batch: classifier(batch).values(), [pack(part) for part in parts], optimizer)
+    act = _training(
+        lambda batch: classifier(batch).values(), [pack(part) for part in parts], optimizer
+    )
     lengths = [len(text.ids) for part in parts for text in part]
-    n_operations = PASSES * flops(own, lengths, firsts_only=classifier.firsts_only).total // len(parts)
+    n_operations = (
+        PASSES * flops(own, lengths, firsts_only=classifier.firsts_only).total // len(parts)
+    )
     padded, dense = (PADDED,) * (head == "linear"), (name_of("dense", head),) * (kind != "dense")
     return Way(act, against=padded + dense, flops=n_operations)
 
@@ -97,22 +118,31 @@ def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, k
 def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Way:
     model = hugging_face.classifier_of(name, n_labels=SENTIMENT.n_outputs)
     settings = TrainingSettings()
-    optimizer = AdamW(model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay)
+    optimizer = AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
+    )
     batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
     act = _training(lambda batch: [model(**batch).logits], batches, optimizer)
     lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
     return Way(act, against=(), flops=PASSES * flops(encoder, lengths).total // len(parts))
 
 
-def _training(logits_of: Callable[[Any], Iterable[Tensor]], batches: Sequence[Any], optimizer: Optimizer) -> Callable[[object], None]:
-    """A step for each batch: logits (text, class) of every task, losses, gradients no longer than the limit, new weights."""
+def _training(
+    logits_of: Callable[[Any], Iterable[Tensor]], batches: Sequence[Any], optimizer: Optimizer
+) -> Callable[[object], None]:
+    """A step for each batch: logits (text, class) of every task, losses, gradients no longer than
+    the limit, new weights.
+    """
     parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     limit = TrainingSettings().max_gradient_norm
 
     def act(_: object) -> None:
         for batch in batches:
             optimizer.zero_grad(set_to_none=True)
-            losses = [functional.cross_entropy(logits, _labels(len(logits))) for logits in logits_of(batch)]
+            losses = [
+                functional.cross_entropy(logits, _labels(len(logits)))
+                for logits in logits_of(batch)
+            ]
             torch.stack(losses).sum().backward()
             clip_grad_norm_(parameters, limit)
             optimizer.step()

@@ -20,15 +20,40 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("analyze", parents=[common], help="what a model's attention does over a corpus", allow_abbrev=False)
+    parser = commands.add_parser(
+        "analyze",
+        parents=[common],
+        help="what a model's attention does over a corpus",
+        allow_abbrev=False,
+    )
     add_model(parser)
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
-    tuned = "the encoder the model was tuned from, to see what changed (default: the one its folder names, if that is a bundled one)"
+    parser.add_argument(
+        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
+    )
+    tuned = (
+        "the encoder the model was tuned from, to see what changed (default: the one its folder"
+        " names, if that is a bundled one)"
+    )
     parser.add_argument("--tuned-from", metavar="BASE", help=tuned)
-    parser.add_argument("--only", metavar="NAMES", help="analyses with commas between, see `litotes list analyses` (default: all)")
-    parser.add_argument("--texts", type=count, metavar="N", help="so many texts, drawn at random (default: all)")
-    changes = "an option of an analysis, e.g. faithfulness.n_texts=200 (see `litotes list analyses`)"
-    parser.add_argument("--set", action="append", default=[], metavar="NAME.OPTION=VALUE", dest="changes", help=changes)
+    parser.add_argument(
+        "--only",
+        metavar="NAMES",
+        help="analyses with commas between, see `litotes list analyses` (default: all)",
+    )
+    parser.add_argument(
+        "--texts", type=count, metavar="N", help="so many texts, drawn at random (default: all)"
+    )
+    changes = (
+        "an option of an analysis, e.g. faithfulness.n_texts=200 (see `litotes list analyses`)"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME.OPTION=VALUE",
+        dest="changes",
+        help=changes,
+    )
     add_where(parser, split="the test split")
     parser.set_defaults(run=run)
 
@@ -41,12 +66,14 @@ def run(options: argparse.Namespace) -> None:
     from litotes.model.checkpoint import load_model
 
     if options.out:
-        Path(options.out).mkdir(parents=True, exist_ok=True)  # a folder that cannot be is told before the work, not after
+        # a folder that cannot be is told before the work, not after
+        Path(options.out).mkdir(parents=True, exist_ok=True)
     analyses = _chosen(options.only)
     chosen_options = _options(options.changes)
     where = parse_where(options.where)
     model = load_model(located(options.model))
-    # a model folder must not send us to other folders or to the network: only a bundled encoder is taken at its word
+    # a model folder must not send us to other folders or to the network: only a bundled encoder is
+    # taken at its word
     tuned_from = options.tuned_from or (model.base if model.base in BUNDLED else None)
     needs_base = any(analysis.needs_base for analysis in analyses.values())
     base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
@@ -66,7 +93,12 @@ def run(options: argparse.Namespace) -> None:
         _write(analysed, Path(options.out))
     say(f"{name} was left out: it {why}." for name, why in analysed.left_out.items())
     if analysed.n_truncated:
-        say([f"{analysed.n_truncated} of {analysed.n_texts} texts are longer than the model reads; their ends were not looked at."])
+        say(
+            [
+                f"{analysed.n_truncated} of {analysed.n_texts} texts are longer than the model"
+                " reads; their ends were not looked at."
+            ]
+        )
     if options.json:
         print_json(analysed.as_json())
         return
@@ -81,7 +113,9 @@ def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
 
     if only is None:
         return ANALYSES
-    return {name: pick(ANALYSES, name, "analysis") for part in only.split(",") if (name := part.strip())}
+    return {
+        name: pick(ANALYSES, name, "analysis") for part in only.split(",") if (name := part.strip())
+    }
 
 
 def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
@@ -94,7 +128,10 @@ def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     apply_changes(found, changes)
     for name, options in found.items():
         if not isinstance(options, dict):
-            raise UserError(f"--set {name}: write it as NAME.OPTION=VALUE, for example --set faithfulness.n_texts=200.")
+            raise UserError(
+                f"--set {name}: write it as NAME.OPTION=VALUE, for example --set"
+                " faithfulness.n_texts=200."
+            )
         check_options(ANALYSES, name, "analysis", options)
     return found
 

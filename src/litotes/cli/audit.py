@@ -8,8 +8,12 @@ from typing import Any
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("audit", parents=[common], help="leaks, duplicates, conflicts, balance", allow_abbrev=False)
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
+    parser = commands.add_parser(
+        "audit", parents=[common], help="leaks, duplicates, conflicts, balance", allow_abbrev=False
+    )
+    parser.add_argument(
+        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
+    )
     parser.set_defaults(run=run)
 
 
@@ -33,7 +37,13 @@ def run(options: argparse.Namespace) -> None:
         for example in finding.examples:
             print(f"    · {example}")
         print(f"    → {finding.advice}\n")
-    lengths = [(str(length.cell), str(length.median), str(length.percentile_90), str(length.longest)) for length in result.lengths]
+    lengths = [
+        (str(length.cell), str(length.median), str(length.percentile_90), str(length.longest))
+        for length in result.lengths
+    ]
     print_table(("cell", "words: median", "90 %", "longest"), lengths)
-    counts = [(str(count.cell), count.split, count.task, count.label or "a number", str(count.n)) for count in result.balance]
+    counts = [
+        (str(count.cell), count.split, count.task, count.label or "a number", str(count.n))
+        for count in result.balance
+    ]
     print_table(("cell", "split", "task", "label", "n"), counts)

@@ -21,15 +21,42 @@ N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False)
-    parser.add_argument("what", nargs="?", choices=WHAT, metavar="WHAT", help=f"{', '.join(WHAT)} (default: all of them)")
-    parser.add_argument("--data", default="sampler", metavar="SOURCE", help="where the texts come from (default: sampler)")
-    parser.add_argument("--texts", type=count, metavar="N", help=f"how many, drawn at random (default {N_TEXTS})")
-    parser.add_argument("--rounds", type=count, metavar="N", help=f"measured rounds (default {N_ROUNDS})")
-    parser.add_argument("--quick", action="store_true", help="few texts, one round: all groups in two minutes")
-    parser.add_argument("--model", metavar="FOLDER", help="a dense model (default: the bundled encoder with a fresh head)")
+    parser = commands.add_parser(
+        "bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False
+    )
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=WHAT,
+        metavar="WHAT",
+        help=f"{', '.join(WHAT)} (default: all of them)",
+    )
+    parser.add_argument(
+        "--data",
+        default="sampler",
+        metavar="SOURCE",
+        help="where the texts come from (default: sampler)",
+    )
+    parser.add_argument(
+        "--texts", type=count, metavar="N", help=f"how many, drawn at random (default {N_TEXTS})"
+    )
+    parser.add_argument(
+        "--rounds", type=count, metavar="N", help=f"measured rounds (default {N_ROUNDS})"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="few texts, one round: all groups in two minutes"
+    )
+    parser.add_argument(
+        "--model",
+        metavar="FOLDER",
+        help="a dense model (default: the bundled encoder with a fresh head)",
+    )
     parser.add_argument("--pruned", metavar="FOLDER", help="the model that was pruned from it")
-    parser.add_argument("--heads", metavar="NAMES", help="train: heads with commas between, or all (default: linear)")
+    parser.add_argument(
+        "--heads",
+        metavar="NAMES",
+        help="train: heads with commas between, or all (default: linear)",
+    )
     parser.add_argument("--batch", type=count, metavar="N", help="train: texts a batch (default 8)")
     parser.set_defaults(run=run)
 
@@ -41,15 +68,31 @@ def run(options: argparse.Namespace) -> None:
     from litotes.data.sources import load
 
     what = WHAT if options.what is None else (options.what,)
-    more, subject = (QUICK if options.quick else {}) | {"train": _of_train(options)}, _subject(options)
+    more, subject = (
+        (QUICK if options.quick else {}) | {"train": _of_train(options)},
+        _subject(options),
+    )
     n_texts, n_rounds = (N_QUICK_TEXTS, N_QUICK_ROUNDS) if options.quick else (N_TEXTS, N_ROUNDS)
     corpus = load(options.data)
     chosen = [example.text for example in corpus.where(split=corpus.test_split())]
-    texts = random.Random(options.seed or 0).sample(chosen, min(options.texts or n_texts, len(chosen)))
+    texts = random.Random(options.seed or 0).sample(
+        chosen, min(options.texts or n_texts, len(chosen))
+    )
     with progress() as watch:
-        result = measure(what, texts, subject=subject, options=more, n_rounds=options.rounds or n_rounds, watch=watch)
-    say(f"{name}: left out, `{library}` is not installed." for name, library in result.left_out.items())
-    content = {"data": options.data.partition(":")[0], **result.as_json()}  # where the files lie is nobody's business
+        result = measure(
+            what,
+            texts,
+            subject=subject,
+            options=more,
+            n_rounds=options.rounds or n_rounds,
+            watch=watch,
+        )
+    say(
+        f"{name}: left out, `{library}` is not installed."
+        for name, library in result.left_out.items()
+    )
+    # where the files lie is nobody's business
+    content = {"data": options.data.partition(":")[0], **result.as_json()}
     if options.out:
         write_json(Path(options.out) / "bench.json", content)
     if options.json:
@@ -66,11 +109,16 @@ def _subject(options: argparse.Namespace) -> Subject | None:
 
     if options.what is not None and options.what not in CONTESTS:
         if options.model or options.pruned:
-            raise UserError(f"--model and --pruned belong to {', '.join(CONTESTS)}; bench {options.what} has no such choice.")
+            raise UserError(
+                f"--model and --pruned belong to {', '.join(CONTESTS)}; bench {options.what} has no"
+                " such choice."
+            )
         return None
     from litotes.bench.subject import subject_of
 
-    return subject_of(*(Path(folder) if folder else None for folder in (options.model, options.pruned)))
+    return subject_of(
+        *(Path(folder) if folder else None for folder in (options.model, options.pruned))
+    )
 
 
 def _of_train(options: argparse.Namespace) -> dict[str, Any]:
@@ -78,28 +126,51 @@ def _of_train(options: argparse.Namespace) -> dict[str, Any]:
     from litotes.core.errors import UserError
     from litotes.heads import HEADS
 
-    heads = None if options.heads is None else list(HEADS) if options.heads == "all" else options.heads.split(",")
-    given = {name: value for name, value in (("heads", heads), ("batch_texts", options.batch)) if value is not None}
+    heads = (
+        None
+        if options.heads is None
+        else list(HEADS)
+        if options.heads == "all"
+        else options.heads.split(",")
+    )
+    given = {
+        name: value
+        for name, value in (("heads", heads), ("batch_texts", options.batch))
+        if value is not None
+    }
     if given and options.what not in (None, "train"):
-        raise UserError(f"--heads and --batch belong to `litotes bench train`; bench {options.what} has no such choice.")
+        raise UserError(
+            f"--heads and --batch belong to `litotes bench train`; bench {options.what} has no such"
+            " choice."
+        )
     return given
 
 
 def _show(name: str, bench: Bench, data: str) -> None:
     from litotes.cli.display import print_table
 
-    print_table(*table(bench), title=f"{name}: texts of {data}; quartiles of the rounds in brackets")
+    print_table(
+        *table(bench), title=f"{name}: texts of {data}; quartiles of the rounds in brackets"
+    )
     for note in bench.notes:
         print(note)
     if name == "train":
         from litotes.bench.train import table_of_heads
 
-        rows = [(head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}") for head, dense, cascade in table_of_heads(bench)]
-        print_table(("head", "dense", "cascade", "cascade / dense"), rows, title=f"seconds for {bench.ms_of}")
+        rows = [
+            (head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}")
+            for head, dense, cascade in table_of_heads(bench)
+        ]
+        print_table(
+            ("head", "dense", "cascade", "cascade / dense"),
+            rows,
+            title=f"seconds for {bench.ms_of}",
+        )
 
 
 def table(bench: Bench) -> tuple[list[str], list[list[str]]]:
-    """Each comparison has a column of its own, by its place among those of a line: what packing gains is never mixed with pruning.
+    """Each comparison has a column of its own, by its place among those of a line: what packing
+    gains is never mixed with pruning.
 
     What no line has a number for is left out.
     """
@@ -114,7 +185,11 @@ def table(bench: Bench) -> tuple[list[str], list[list[str]]]:
     shown = {head: column for head, column in cells.items() if any(column)}
     n_comparisons = max(len(bench.against(line)) for line in bench.lines)
     rows = [
-        [line.name, *(column[place] for column in shown.values()), *_comparisons(bench, line, n_comparisons)]
+        [
+            line.name,
+            *(column[place] for column in shown.values()),
+            *_comparisons(bench, line, n_comparisons),
+        ]
         for place, line in enumerate(bench.lines)
     ]
     return [bench.lines[0].group, *shown, *["as fast as"] * n_comparisons], rows

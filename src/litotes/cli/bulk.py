@@ -16,13 +16,28 @@ _ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
 
 
 def add_bulk(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("many rows, part by part", "--file F may then be a folder of tables, and --out is a folder")
+    group = parser.add_argument_group(
+        "many rows, part by part", "--file F may then be a folder of tables, and --out is a folder"
+    )
     group.add_argument("--on", choices=("here", "ray"), help="on this machine, or on a Ray cluster")
-    group.add_argument("--address", metavar="A", help="of the cluster (default: $RAY_ADDRESS, or else one of this machine's cores)")
-    group.add_argument("--workers", type=count, metavar="N", help="processes with a model each (default: here 1, on Ray one a core)")
-    group.add_argument("--rows-per-part", type=count, metavar="N", help="rows in a file of answers (default: 5000)")
+    group.add_argument(
+        "--address",
+        metavar="A",
+        help="of the cluster (default: $RAY_ADDRESS, or else one of this machine's cores)",
+    )
+    group.add_argument(
+        "--workers",
+        type=count,
+        metavar="N",
+        help="processes with a model each (default: here 1, on Ray one a core)",
+    )
+    group.add_argument(
+        "--rows-per-part", type=count, metavar="N", help="rows in a file of answers (default: 5000)"
+    )
     group.add_argument("--key", metavar="COLUMN", help="a column that is kept beside the answers")
-    group.add_argument("--no-text", action="store_true", help="leave the text out of the answers; needs --key")
+    group.add_argument(
+        "--no-text", action="store_true", help="leave the text out of the answers; needs --key"
+    )
 
 
 def check_without(options: argparse.Namespace) -> None:
@@ -31,9 +46,14 @@ def check_without(options: argparse.Namespace) -> None:
 
     for name in _ONLY_WITH_ON:
         if getattr(options, name):
-            raise UserError(f"--{name.replace('_', '-')} is for answers in parts: add --on here or --on ray.")
+            raise UserError(
+                f"--{name.replace('_', '-')} is for answers in parts: add --on here or --on ray."
+            )
     if options.format == "parquet":
-        raise UserError("Parquet is written in parts: add --on here or --on ray, or choose --format csv or jsonl.")
+        raise UserError(
+            "Parquet is written in parts: add --on here or --on ray, or choose --format csv or"
+            " jsonl."
+        )
 
 
 def run_bulk(options: argparse.Namespace) -> None:
@@ -57,7 +77,9 @@ def run_bulk(options: argparse.Namespace) -> None:
     if options.verbose:
         say(asked.predictor().in_words())
     with progress() as watch:
-        scored = score_tables(request, asked, Path(options.out), runner=_runner(options), watch=watch)
+        scored = score_tables(
+            request, asked, Path(options.out), runner=_runner(options), watch=watch
+        )
     say(f"failed: {name}: {reason}" for name, reason in scored.failures.items())
     if options.json:
         print_json(scored.as_json())
@@ -65,28 +87,40 @@ def run_bulk(options: argparse.Namespace) -> None:
         say([_in_words(scored)])
     if scored.failures:
         reason = next(iter(scored.failures.values()))
-        raise UserError(f"{len(scored.failures)} of {len(scored.plan.spans)} parts failed, the others are in {scored.out}. {reason}")
+        raise UserError(
+            f"{len(scored.failures)} of {len(scored.plan.spans)} parts failed, the others are in"
+            f" {scored.out}. {reason}"
+        )
 
 
 def _check(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
 
     if options.file is None or options.out is None:
-        raise UserError("--on answers tables in parts: name the table or folder (--file F) and a folder for the answers (--out FOLDER).")
+        raise UserError(
+            "--on answers tables in parts: name the table or folder (--file F) and a folder for the"
+            " answers (--out FOLDER)."
+        )
     if options.format == "table":
-        raise UserError("A table is for a person to read: with --on choose --format parquet, jsonl or csv.")
+        raise UserError(
+            "A table is for a person to read: with --on choose --format parquet, jsonl or csv."
+        )
     if options.address is not None and options.on != "ray":
         raise UserError("--address is that of a Ray cluster: add --on ray.")
 
 
 def _asked(options: argparse.Namespace) -> BatchPredictor:
-    """On the CPU unless told otherwise, so that every worker computes alike, whatever machine it is on."""
+    """On the CPU unless told otherwise, so that every worker computes alike, whatever machine it is
+    on.
+    """
     from litotes.predict.batch_predictor import BatchPredictor
     from litotes.scale.crew import threads_each
 
     alone = options.on == "here" and (options.workers or 1) == 1
     n_cores = None if alone else 1 if options.on == "ray" else threads_each(options.workers)
-    return BatchPredictor(options.model, device=options.device or "cpu", runtime=options.runtime, n_cores=n_cores)
+    return BatchPredictor(
+        options.model, device=options.device or "cpu", runtime=options.runtime, n_cores=n_cores
+    )
 
 
 def _runner(options: argparse.Namespace) -> Runner:
@@ -94,9 +128,16 @@ def _runner(options: argparse.Namespace) -> Runner:
 
     if options.on == "here":
         return here(options.workers or 1)
-    return on_ray(options.workers, options.address, n_gpus=1 if (options.device or "").startswith("cuda") else 0)
+    return on_ray(
+        options.workers,
+        options.address,
+        n_gpus=1 if (options.device or "").startswith("cuda") else 0,
+    )
 
 
 def _in_words(scored: Scored) -> str:
     found = f" {scored.n_found} parts were there before." if scored.n_found else ""
-    return f"{scored.n_answered} of {scored.plan.n_rows} rows answered in {scored.seconds:.0f} s: {scored.out}.{found}"
+    return (
+        f"{scored.n_answered} of {scored.plan.n_rows} rows answered in {scored.seconds:.0f} s:"
+        f" {scored.out}.{found}"
+    )

@@ -14,11 +14,36 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("coverage", parents=[common], help="how much frequent vocabulary is shared", allow_abbrev=False)
-    parser.add_argument("--data", required=True, nargs="+", action="extend", metavar="SOURCE", help="corpora, e.g. sampler or besstie:PATH")
-    parser.add_argument("--top", type=count, default=1000, metavar="N", help="how many of the most frequent (default 1000)")
-    parser.add_argument("--by", choices=("pieces", "words"), default="pieces", help="what is counted (default: pieces)")
-    parser.add_argument("--encoder", default="minilm", metavar="E", help="whose pieces (default: minilm)")
+    parser = commands.add_parser(
+        "coverage",
+        parents=[common],
+        help="how much frequent vocabulary is shared",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        nargs="+",
+        action="extend",
+        metavar="SOURCE",
+        help="corpora, e.g. sampler or besstie:PATH",
+    )
+    parser.add_argument(
+        "--top",
+        type=count,
+        default=1000,
+        metavar="N",
+        help="how many of the most frequent (default 1000)",
+    )
+    parser.add_argument(
+        "--by",
+        choices=("pieces", "words"),
+        default="pieces",
+        help="what is counted (default: pieces)",
+    )
+    parser.add_argument(
+        "--encoder", default="minilm", metavar="E", help="whose pieces (default: minilm)"
+    )
     add_where(parser, split="train")
     parser.set_defaults(run=run)
 

@@ -17,8 +17,13 @@ _JOINERS = "\u200c\u200d"
 
 
 def visible(text: str) -> str:
-    """Without characters that would move the cursor or colour a terminal: blanks for line ends, dots for the rest."""
-    return "".join(char if char.isprintable() or char in _JOINERS else " " if char.isspace() else "·" for char in text)
+    """Without characters that would move the cursor or colour a terminal: blanks for line ends,
+    dots for the rest.
+    """
+    return "".join(
+        char if char.isprintable() or char in _JOINERS else " " if char.isspace() else "·"
+        for char in text
+    )
 
 
 @contextmanager
@@ -28,7 +33,13 @@ def progress() -> Iterator[Watch]:
         yield _line_watch()
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
     columns = (
         TextColumn("{task.description}"),
@@ -55,7 +66,11 @@ def _line_watch() -> Watch:
         nonlocal last_what, last_time
         now = time.monotonic()
         if what != last_what or now - last_time > _SECONDS_BETWEEN_LINES:
-            print(f"{what}: {done} of {total}{f', {note}' if note else ''}", file=sys.stderr, flush=True)
+            print(
+                f"{what}: {done} of {total}{f', {note}' if note else ''}",
+                file=sys.stderr,
+                flush=True,
+            )
             last_what, last_time = what, now
 
     return watch
@@ -71,14 +86,18 @@ def print_json(content: Any) -> None:
     print(json.dumps(content, ensure_ascii=False, indent=2))
 
 
-def print_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None) -> None:
+def print_table(
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None
+) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     # Text everywhere: a user's words are never markup
-    table = Table(title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+    )
     for name in head:
         table.add_column(Text(name), overflow="fold")
     for row in rows:
@@ -113,5 +132,15 @@ def print_scores(rows: Sequence[Any]) -> None:
                 "",
             )
         lines.append((scores.task, row.cell, str(scores.n), *values))
-    head = ("task", "cell", "n", "macro-F1", "95 % interval", "majority", "accuracy", "Matthews", "calibration error")
+    head = (
+        "task",
+        "cell",
+        "n",
+        "macro-F1",
+        "95 % interval",
+        "majority",
+        "accuracy",
+        "Matthews",
+        "calibration error",
+    )
     print_table(head, lines)

@@ -17,10 +17,18 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("evaluate", parents=[common], help="scores with intervals, by cell", allow_abbrev=False)
+    parser = commands.add_parser(
+        "evaluate", parents=[common], help="scores with intervals, by cell", allow_abbrev=False
+    )
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH")
-    parser.add_argument("--against", metavar="RUN", help="another model folder: is the difference on the same texts real?")
+    parser.add_argument(
+        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
+    )
+    parser.add_argument(
+        "--against",
+        metavar="RUN",
+        help="another model folder: is the difference on the same texts real?",
+    )
     add_where(parser, split="the test split")
     add_runtime(parser)
     parser.set_defaults(run=run)
@@ -33,7 +41,9 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.paired import paired
 
     where = parse_where(options.where)
-    models = load_predictors(options, [folder for folder in (options.model, options.against) if folder])
+    models = load_predictors(
+        options, [folder for folder in (options.model, options.against) if folder]
+    )
     corpus = chosen_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:
@@ -60,9 +70,15 @@ def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
     from litotes.report.figure import rendered
 
     write_json(out / "scores.json", content)
-    believed = {task: result.reliability() for task, result in judged.items() if not result.task.is_regression}
+    believed = {
+        task: result.reliability()
+        for task, result in judged.items()
+        if not result.task.is_regression
+    }
     if believed:
-        write_json(out / "reliability.json", {task: one.as_json() for task, one in believed.items()})
+        write_json(
+            out / "reliability.json", {task: one.as_json() for task, one in believed.items()}
+        )
         write_bytes(out / "reliability.svg", rendered(figure(believed), "svg"))
 
 
@@ -73,8 +89,16 @@ def _print(rows: Sequence[Paired], model: str, other: str) -> None:
     for row in rows:
         low, high = row.difference.interval
         verdict = "significant" if row.is_significant else "not significant"
-        numbers = (f"{row.difference.difference:+.3f}", f"{low:+.3f} to {high:+.3f}", f"{row.difference.p:.4f}", f"{row.adjusted_p:.4f}")
+        numbers = (
+            f"{row.difference.difference:+.3f}",
+            f"{low:+.3f} to {high:+.3f}",
+            f"{row.difference.p:.4f}",
+            f"{row.adjusted_p:.4f}",
+        )
         lines.append((row.task, row.cell, str(row.difference.n), *numbers, verdict))
     head = ("task", "cell", "n", "difference", "95 % interval", "p", "p corrected", "")
     print_table(head, lines, title=f"Macro-F1 of {model} less that of {other}, on the same texts")
-    print("One model each: p and interval are about other texts, not about other seeds. Holm's correction over all rows.")
+    print(
+        "One model each: p and interval are about other texts, not about other seeds. Holm's"
+        " correction over all rows."
+    )

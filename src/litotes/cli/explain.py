@@ -14,14 +14,31 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("explain", parents=[common], help="what an answer rests on, word by word", allow_abbrev=False)
+    parser = commands.add_parser(
+        "explain",
+        parents=[common],
+        help="what an answer rests on, word by word",
+        allow_abbrev=False,
+    )
     parser.add_argument(
-        "text", metavar="TEXT", help="--out why.html, .svg, .png or .json writes a file; without it, a view for the terminal"
+        "text",
+        metavar="TEXT",
+        help=(
+            "--out why.html, .svg, .png or .json writes a file; without it, a view for the terminal"
+        ),
     )
     add_model(parser)
     parser.add_argument("--pair", metavar="TEXT", help="the second text, for models of pairs")
-    parser.add_argument("--task", metavar="T", help="which answer to explain (default: that to the model's first task)")
-    parser.add_argument("--method", metavar="NAME", help="the one to show first, see `litotes list methods` (default: occlusion)")
+    parser.add_argument(
+        "--task",
+        metavar="T",
+        help="which answer to explain (default: that to the model's first task)",
+    )
+    parser.add_argument(
+        "--method",
+        metavar="NAME",
+        help="the one to show first, see `litotes list methods` (default: occlusion)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -31,13 +48,21 @@ def run(options: argparse.Namespace) -> None:
     from litotes.explain.explain import METHOD, chosen_methods
     from litotes.predict.predictor import Predictor
 
-    write = None if options.out is None else writer_of(Path(options.out))  # a wrong name is told before anything is computed
+    # a wrong name is told before anything is computed
+    write = None if options.out is None else writer_of(Path(options.out))
     chosen_methods(options.method or METHOD)
     predictor = Predictor.load(options.model, device=options.device, runtime="torch")
     with progress() as watch:
-        explanation = predictor.explain(options.text, pair=options.pair, task=options.task, method=options.method, watch=watch)
+        explanation = predictor.explain(
+            options.text, pair=options.pair, task=options.task, method=options.method, watch=watch
+        )
     if options.task is None and len(predictor.tasks) > 1:
-        say([f"The model answers {' and '.join(predictor.tasks)}; this is about {explanation.task}. --task chooses another."])
+        say(
+            [
+                f"The model answers {' and '.join(predictor.tasks)}; this is about"
+                f" {explanation.task}. --task chooses another."
+            ]
+        )
     if write is not None:
         write(explanation)
         say([f"Written to {options.out}."])
@@ -51,9 +76,17 @@ def writer_of(out: Path) -> Callable[[Explanation], None]:
     """What writes an explanation to `out`, by the way its name ends."""
     from litotes.core.errors import UserError
 
-    writers = {".html": _write_page, ".json": _write_json, ".svg": _write_picture, ".png": _write_picture}
+    writers = {
+        ".html": _write_page,
+        ".json": _write_json,
+        ".svg": _write_picture,
+        ".png": _write_picture,
+    }
     if out.suffix.lower() not in writers:
-        raise UserError(f"--out {out}: an explanation is written as {', '.join(writers)}. End the name in one of them, e.g. why.html.")
+        raise UserError(
+            f"--out {out}: an explanation is written as {', '.join(writers)}. End the name in one"
+            " of them, e.g. why.html."
+        )
     return lambda explanation: writers[out.suffix.lower()](explanation, out)
 
 

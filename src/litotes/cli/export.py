@@ -12,14 +12,36 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("export", parents=[common], help="an ONNX file with the pruning inside, fast on a CPU", allow_abbrev=False)
-    gains = "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
+    parser = commands.add_parser(
+        "export",
+        parents=[common],
+        help="an ONNX file with the pruning inside, fast on a CPU",
+        allow_abbrev=False,
+    )
+    gains = (
+        "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
+    )
     parser.add_argument("--model", required=True, metavar="M", help=gains)
-    parser.add_argument("--int8", action="store_true", help="a quarter of the size, and faster; how many labels change is measured")
+    parser.add_argument(
+        "--int8",
+        action="store_true",
+        help="a quarter of the size, and faster; how many labels change is measured",
+    )
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
-    parser.add_argument("--allow", type=percent, metavar="PERCENT", help="labels that may change (default: none, with --int8 1)")
-    parser.add_argument("--texts", type=count, default=500, metavar="N", help="texts to measure on, at most (default 500)")
+    parser.add_argument(
+        "--allow",
+        type=percent,
+        metavar="PERCENT",
+        help="labels that may change (default: none, with --int8 1)",
+    )
+    parser.add_argument(
+        "--texts",
+        type=count,
+        default=500,
+        metavar="N",
+        help="texts to measure on, at most (default 500)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -30,7 +52,10 @@ def run(options: argparse.Namespace) -> None:
     from litotes.model.builtin import BUILT_IN, located
 
     if options.model in BUILT_IN and options.out is None:
-        raise UserError(f"An export is written into the folder of its model, and {options.model} is not yours: copy it by --out FOLDER.")
+        raise UserError(
+            f"An export is written into the folder of its model, and {options.model} is not yours:"
+            " copy it by --out FOLDER."
+        )
     folder = located(options.model)
     with progress() as watch, in_copy(folder, options.out) as target:
         exported = export_models(
@@ -54,6 +79,21 @@ def _print(exported: Exported) -> None:
     rows = []
     for loss in exported.losses:
         f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
-        rows.append((loss.task, str(loss.n), f"{loss.n_changed} ({loss.changed:.1%})", f"{loss.largest_difference:.2g}", f1))
-    title = f"{exported.file}, {exported.precision}, {exported.n_bytes / 1e6:.1f} MB; against torch on {exported.measured_on}"
-    print_table(("task", "texts", "labels changed", "largest difference of a probability", "macro-F1"), rows, title=title)
+        rows.append(
+            (
+                loss.task,
+                str(loss.n),
+                f"{loss.n_changed} ({loss.changed:.1%})",
+                f"{loss.largest_difference:.2g}",
+                f1,
+            )
+        )
+    title = (
+        f"{exported.file}, {exported.precision}, {exported.n_bytes / 1e6:.1f} MB; against torch on"
+        f" {exported.measured_on}"
+    )
+    print_table(
+        ("task", "texts", "labels changed", "largest difference of a probability", "macro-F1"),
+        rows,
+        title=title,
+    )

@@ -1,8 +1,9 @@
 """A command that only answers starts in half the time without what torch's compiler needs.
 
-`import torch` also registers, in Python, what shape every operator's result would have: half of the import, and used only by
-`torch.compile`, `torch.export` and tensors without data. While the block below runs, an empty module stands in its place; afterwards it is
-gone again, so that whoever asks for the real one gets it. A torch that does not import it, or is there already, is left as it is.
+`import torch` also registers, in Python, what shape every operator's result would have: half of the
+import, and used only by `torch.compile`, `torch.export` and tensors without data. While the block
+below runs, an empty module stands in its place; afterwards it is gone again, so that whoever asks
+for the real one gets it. A torch that does not import it, or is there already, is left as it is.
 """
 
 from __future__ import annotations

@@ -8,8 +8,12 @@ from typing import Any
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("list", parents=[common], help="what there is, one line each", allow_abbrev=False)
-    parser.add_argument("kind", nargs="?", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS)))
+    parser = commands.add_parser(
+        "list", parents=[common], help="what there is, one line each", allow_abbrev=False
+    )
+    parser.add_argument(
+        "kind", nargs="?", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS))
+    )
     parser.set_defaults(run=run)
 
 
@@ -65,9 +69,15 @@ def _encoders() -> dict[str, str]:
     from litotes.encoders.bundled import BUNDLED
     from litotes.encoders.families import FAMILIES
 
-    others = {"FOLDER": f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"}
+    others = {
+        "FOLDER": (
+            f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"
+        )
+    }
     return (
-        {name: bundled.about for name, bundled in BUNDLED.items()} | others | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
+        {name: bundled.about for name, bundled in BUNDLED.items()}
+        | others
+        | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
     )
 
 

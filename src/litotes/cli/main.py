@@ -31,7 +31,24 @@ from litotes.cli.numbers import seed
 from litotes.core.errors import UserError
 from litotes.core.version import __version__
 
-COMMANDS = (predict, explain, train, evaluate, matrix, study, prune, export, analyze, audit, coverage, score, submit, serve, bench, listing)
+COMMANDS = (
+    predict,
+    explain,
+    train,
+    evaluate,
+    matrix,
+    study,
+    prune,
+    export,
+    analyze,
+    audit,
+    coverage,
+    score,
+    submit,
+    serve,
+    bench,
+    listing,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
         return 0
     except OSError as error:  # a full disk, a folder that may not be written, a file in the way
-        print(f"litotes: {error.filename or 'the system'}: {error.strerror or error}. Check the path given, e.g. --out.", file=sys.stderr)
+        print(
+            f"litotes: {error.filename or 'the system'}: {error.strerror or error}. Check the path"
+            " given, e.g. --out.",
+            file=sys.stderr,
+        )
         return 2
     except KeyboardInterrupt:
         print("litotes: interrupted.", file=sys.stderr)
@@ -57,7 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="litotes",
-        description="Sentiment and sarcasm across varieties of English: train, test, compare, prune, explain, predict.",
+        description=(
+            "Sentiment and sarcasm across varieties of English: train, test, compare, prune,"
+            " explain, predict."
+        ),
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"litotes {__version__}")
@@ -70,10 +94,16 @@ def make_parser() -> argparse.ArgumentParser:
 def common_options() -> argparse.ArgumentParser:
     """What every command takes."""
     common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--json", action="store_true", help="print one JSON document on stdout; progress goes to stderr")
+    common.add_argument(
+        "--json",
+        action="store_true",
+        help="print one JSON document on stdout; progress goes to stderr",
+    )
     common.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
     common.add_argument("--out", metavar="PATH", help="where to write")
-    common.add_argument("--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one")
+    common.add_argument(
+        "--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one"
+    )
     return common
 
 

@@ -13,11 +13,29 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("matrix", parents=[common], help="train on each part, test on every part", allow_abbrev=False)
+    parser = commands.add_parser(
+        "matrix",
+        parents=[common],
+        help="train on each part, test on every part",
+        allow_abbrev=False,
+    )
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. training.epochs=3")
-    parser.add_argument("--seeds", type=count, default=1, metavar="N", help="models per row (default 1)")
-    parser.add_argument("--by", choices=("variety", "source", "cell"), default="variety", help="what rows and columns are")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting, e.g. training.epochs=3",
+    )
+    parser.add_argument(
+        "--seeds", type=count, default=1, metavar="N", help="models per row (default 1)"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("variety", "source", "cell"),
+        default="variety",
+        help="what rows and columns are",
+    )
     parser.set_defaults(run=run)
 
 
@@ -35,13 +53,22 @@ def run(options: argparse.Namespace) -> None:
     first = recipe.seed if options.seed is None else options.seed
     out = Path(options.out) if options.out else Path("runs") / options.recipe.stem
     with progress() as watch:
-        study = cross(recipe, out, axis=options.by, seeds=range(first, first + options.seeds), device=options.device, watch=watch)
+        study = cross(
+            recipe,
+            out,
+            axis=options.by,
+            seeds=range(first, first + options.seeds),
+            device=options.device,
+            watch=watch,
+        )
     write_json(out / "matrix.json", study.as_json())
     picture = figure(study.matrices)
     svg = rendered(picture, "svg")
     write_bytes(out / "matrix.svg", svg)
     write_bytes(out / "matrix.png", rendered(picture, "png"))
-    write_text(out / "report.html", html_report(study, load(recipe.data.source), picture=svg.decode()))
+    write_text(
+        out / "report.html", html_report(study, load(recipe.data.source), picture=svg.decode())
+    )
     say(study.notes)
     if options.json:
         print_json(study.as_json())
@@ -49,7 +76,10 @@ def run(options: argparse.Namespace) -> None:
     for matrix in study.matrices:
         _print(matrix)
         print(in_words(matrix) + "\n")
-    print(f"Report: {out / 'report.html'}   heatmap: {out / 'matrix.svg'}, {out / 'matrix.png'}   numbers: {out / 'matrix.json'}")
+    print(
+        f"Report: {out / 'report.html'}   heatmap: {out / 'matrix.svg'}, {out / 'matrix.png'}  "
+        f" numbers: {out / 'matrix.json'}"
+    )
 
 
 def _print(matrix: CrossMatrix) -> None:
@@ -58,7 +88,19 @@ def _print(matrix: CrossMatrix) -> None:
     rows = []
     for trained_on in matrix.rows:
         cells = [matrix.cell(trained_on, tested_on) for tested_on in matrix.columns]
-        rows.append((trained_on, *(f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})" for cell in cells)))
+        rows.append(
+            (
+                trained_on,
+                *(
+                    f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})"
+                    for cell in cells
+                ),
+            )
+        )
     majority = [matrix.cell(matrix.rows[0], name).majority for name in matrix.columns]
     rows.append(("majority line", *(f"{value:.3f}" for value in majority)))
-    print_table(("trained on \\ tested on", *matrix.columns), rows, title=f"{matrix.task}: macro-F1 (95 % interval)")
+    print_table(
+        ("trained on \\ tested on", *matrix.columns),
+        rows,
+        title=f"{matrix.task}: macro-F1 (95 % interval)",
+    )

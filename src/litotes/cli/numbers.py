@@ -38,7 +38,10 @@ def points(text: str) -> float:
 
 def ratios(text: str) -> tuple[float, ...]:
     """Numbers above 1, with commas between them."""
-    return tuple(_number(part, "a number above 1", lambda number: 1 < number < 100) for part in text.split(","))
+    return tuple(
+        _number(part, "a number above 1", lambda number: 1 < number < 100)
+        for part in text.split(",")
+    )
 
 
 def _number(text: str, what: str, holds: Callable[[float], bool]) -> float:

@@ -21,11 +21,24 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("predict", parents=[common], help="labels and probabilities for texts", allow_abbrev=False)
-    parser.add_argument("texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin")
-    parser.add_argument("--file", type=Path, metavar="F", help="CSV, TSV, JSONL or Parquet; --column names the text's column")
-    parser.add_argument("--column", default="text", metavar="NAME", help="the column of the text (default: text)")
-    parser.add_argument("--pair", metavar="NAME", help="the column of a second text, for models of pairs")
+    parser = commands.add_parser(
+        "predict", parents=[common], help="labels and probabilities for texts", allow_abbrev=False
+    )
+    parser.add_argument(
+        "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
+    )
+    parser.add_argument(
+        "--file",
+        type=Path,
+        metavar="F",
+        help="CSV, TSV, JSONL or Parquet; --column names the text's column",
+    )
+    parser.add_argument(
+        "--column", default="text", metavar="NAME", help="the column of the text (default: text)"
+    )
+    parser.add_argument(
+        "--pair", metavar="NAME", help="the column of a second text, for models of pairs"
+    )
     add_model(parser)
     formats = "how to print or write (default: table; with --on: parquet)"
     parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
@@ -48,7 +61,12 @@ def run(options: argparse.Namespace) -> None:
     options.format = options.format or "table"
     with lean_torch():
         predictor = load_predictor(options, options.model)
-    if options.file is not None and options.out is not None and options.format != "table" and not options.json:
+    if (
+        options.file is not None
+        and options.out is not None
+        and options.format != "table"
+        and not options.json
+    ):
         _score(predictor, options)
         return
     predictions = predictor.stream(_texts(options))
@@ -68,7 +86,9 @@ def _score(predictor: Predictor, options: argparse.Namespace) -> None:
     from litotes.predict.tables.file import score_table
 
     with progress() as watch:
-        n_rows = score_table(predictor, _table(options), Path(options.out), format=options.format, watch=watch)
+        n_rows = score_table(
+            predictor, _table(options), Path(options.out), format=options.format, watch=watch
+        )
     say([f"{n_rows} texts answered: {options.out}"])
 
 
@@ -110,7 +130,12 @@ def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.
     from litotes.predict.tables.file import FORMATS, as_json
 
     if options.json:
-        json.dump([as_json(prediction) for prediction in predictions], target, ensure_ascii=False, indent=2)
+        json.dump(
+            [as_json(prediction) for prediction in predictions],
+            target,
+            ensure_ascii=False,
+            indent=2,
+        )
         target.write("\n")
     elif options.format == "table":
         _print_table(predictions, target)
@@ -123,13 +148,20 @@ def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
-    """A block per text: easy to read for a few, easy to follow for many. Whoever wrote a text does not steer the terminal."""
+    """A block per text: easy to read for a few, easy to follow for many.
+
+    Whoever wrote a text does not steer the terminal.
+    """
     from litotes.cli.display import visible
 
     for prediction in predictions:
         target.write(f"{visible(prediction.text)}\n")
         for task, answer in prediction.answers.items():
-            shown = f"{answer.label:.3f}" if isinstance(answer.label, float) else f"{answer.label:<10} {answer.probability or 0:6.1%}"
+            shown = (
+                f"{answer.label:.3f}"
+                if isinstance(answer.label, float)
+                else f"{answer.label:<10} {answer.probability or 0:6.1%}"
+            )
             target.write(f"  {task:<10} {shown}\n")
         if prediction.truncated:
             target.write("  (the text is longer than the model reads; its end was not seen)\n")

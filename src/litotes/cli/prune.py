@@ -13,17 +13,58 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("prune", parents=[common], help="the fastest pruning within a loss of macro-F1", allow_abbrev=False)
+    parser = commands.add_parser(
+        "prune",
+        parents=[common],
+        help="the fastest pruning within a loss of macro-F1",
+        allow_abbrev=False,
+    )
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
-    parser.add_argument("--data", required=True, metavar="SOURCE", help="texts to learn from, to choose by and to test on")
-    parser.add_argument("--loss", type=points, default=0.5, metavar="POINTS", help="macro-F1 points that may be lost (default 0.5)")
-    sure = "how often the loss must be within that in a bootstrap over the texts chosen by (default 0.8)"
+    parser.add_argument(
+        "--data",
+        required=True,
+        metavar="SOURCE",
+        help="texts to learn from, to choose by and to test on",
+    )
+    parser.add_argument(
+        "--loss",
+        type=points,
+        default=0.5,
+        metavar="POINTS",
+        help="macro-F1 points that may be lost (default 0.5)",
+    )
+    sure = (
+        "how often the loss must be within that in a bootstrap over the texts chosen by (default"
+        " 0.8)"
+    )
     parser.add_argument("--sure", type=chance, default=0.8, metavar="SHARE", help=sure)
-    targets = "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
-    parser.add_argument("--targets", type=ratios, default=(1.5, 2.0, 2.5, 3.0), metavar="LIST", help=targets)
-    parser.add_argument("--heads", type=share, default=0.67, metavar="SHARE", help="attention heads kept for good (default 0.67)")
-    parser.add_argument("--epochs", type=count, default=6, metavar="N", help="epochs with budgets drawn at every step (default 6)")
-    parser.add_argument("--settle", type=count, default=4, metavar="N", help="epochs with the budgets of each target (default 4)")
+    targets = (
+        "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
+    )
+    parser.add_argument(
+        "--targets", type=ratios, default=(1.5, 2.0, 2.5, 3.0), metavar="LIST", help=targets
+    )
+    parser.add_argument(
+        "--heads",
+        type=share,
+        default=0.67,
+        metavar="SHARE",
+        help="attention heads kept for good (default 0.67)",
+    )
+    parser.add_argument(
+        "--epochs",
+        type=count,
+        default=6,
+        metavar="N",
+        help="epochs with budgets drawn at every step (default 6)",
+    )
+    parser.add_argument(
+        "--settle",
+        type=count,
+        default=4,
+        metavar="N",
+        help="epochs with the budgets of each target (default 4)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -46,7 +87,14 @@ def run(options: argparse.Namespace) -> None:
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
     with progress() as watch:
-        pruned = prune(Path(options.model), options.data, out, settings=settings, device=options.device, watch=watch)
+        pruned = prune(
+            Path(options.model),
+            options.data,
+            out,
+            settings=settings,
+            device=options.device,
+            watch=watch,
+        )
     write_bytes(out / "frontier.svg", rendered(figure(pruned.points, budget=settings.loss), "svg"))
     say(pruned.notes)
     if options.json:
@@ -66,8 +114,37 @@ def _print(pruned: Pruned) -> None:
     for point in pruned.points:
         low, high = point.loss.interval
         test = f"{point.test_loss.points:+.2f}" if point.test_loss is not None else ""
-        numbers = (f"{point.flops_ratio:.2f}", f"{point.speed_ratio:.2f}", f"{point.loss.points:+.2f}", f"{low:+.2f} to {high:+.2f}")
+        numbers = (
+            f"{point.flops_ratio:.2f}",
+            f"{point.speed_ratio:.2f}",
+            f"{point.loss.points:+.2f}",
+            f"{low:+.2f} to {high:+.2f}",
+        )
         shares = " ".join(f"{share:.2f}" for share in point.shares)
-        rows.append((*numbers, f"{point.loss.chance_within:.2f}", test, shares, "chosen" if point.chosen else ""))
-    head = ("times fewer operations", "times as fast", "loss", "95 % interval", "chance within", "loss on test", "pieces that go on", "")
-    print_table(head, rows, title="Against our own dense model: times fewer operations, times as fast, macro-F1 points lost")
+        rows.append(
+            (
+                *numbers,
+                f"{point.loss.chance_within:.2f}",
+                test,
+                shares,
+                "chosen" if point.chosen else "",
+            )
+        )
+    head = (
+        "times fewer operations",
+        "times as fast",
+        "loss",
+        "95 % interval",
+        "chance within",
+        "loss on test",
+        "pieces that go on",
+        "",
+    )
+    print_table(
+        head,
+        rows,
+        title=(
+            "Against our own dense model: times fewer operations, times as fast, macro-F1 points"
+            " lost"
+        ),
+    )

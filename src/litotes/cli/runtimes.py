@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 def add_runtime(parser: argparse.ArgumentParser) -> None:
     chosen = "what computes (default: onnx on a CPU where the model has been exported, else torch)"
     parser.add_argument("--runtime", choices=("torch", "onnx"), help=chosen)
-    parser.add_argument("--verbose", action="store_true", help="say what computes, with what the processor can do")
+    parser.add_argument(
+        "--verbose", action="store_true", help="say what computes, with what the processor can do"
+    )
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
@@ -29,7 +31,9 @@ def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
 
 
 def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list[Predictor]:
-    """A predictor for each folder, all run alike, so that they can be compared; what the user should know is said."""
+    """A predictor for each folder, all run alike, so that they can be compared; what the user
+    should know is said.
+    """
     from litotes.cli.display import say
     from litotes.model.builtin import located
     from litotes.model.folder import folders_of
@@ -37,7 +41,9 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
 
     parts = [part for folder in folders for part in folders_of(located(folder))]
     runtime, notes = chosen_runtime(parts, options.device, options.runtime)
-    predictors = [Predictor.load(folder, device=options.device, runtime=runtime) for folder in folders]
+    predictors = [
+        Predictor.load(folder, device=options.device, runtime=runtime) for folder in folders
+    ]
     say(notes)
     if options.verbose:
         say(sentence for predictor in predictors for sentence in predictor.in_words())

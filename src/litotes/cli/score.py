@@ -8,9 +8,21 @@ from typing import Any
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("score", parents=[common], help="the ALTA 2026 shared task's metric", allow_abbrev=False)
-    parser.add_argument("predictions", type=Path, metavar="PREDICTIONS", help="source,variety,text,sentiment,sarcasm as .csv or .csv.gz")
-    parser.add_argument("gold", type=Path, metavar="GOLD", help="the same rows in the same order, with the true labels")
+    parser = commands.add_parser(
+        "score", parents=[common], help="the ALTA 2026 shared task's metric", allow_abbrev=False
+    )
+    parser.add_argument(
+        "predictions",
+        type=Path,
+        metavar="PREDICTIONS",
+        help="source,variety,text,sentiment,sarcasm as .csv or .csv.gz",
+    )
+    parser.add_argument(
+        "gold",
+        type=Path,
+        metavar="GOLD",
+        help="the same rows in the same order, with the true labels",
+    )
     parser.set_defaults(run=run)
 
 

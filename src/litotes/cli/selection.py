@@ -26,7 +26,9 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
     for part in parts:
         key, equals, words = part.partition("=")
         if not equals or not words:
-            raise UserError(f"--where {part}: write it as key=word, for example --where variety=en-AU.")
+            raise UserError(
+                f"--where {part}: write it as key=word, for example --where variety=en-AU."
+            )
         if key not in _KEYS:
             raise UserError(f"--where {part}: {unknown(key, _KEYS, 'key')}")
         chosen.setdefault(key, []).extend(words.split(","))

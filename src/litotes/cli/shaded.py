@@ -40,7 +40,8 @@ def print_explanation(explanation: Explanation) -> None:
     for line in (*_word_lines(explanation), *_left_lines(explanation)):
         console.print(line, soft_wrap=True)
     rows = [
-        (name, *(_faithfulness(shading)), ", ".join(_first_words(explanation, shading))) for name, shading in explanation.shadings.items()
+        (name, *(_faithfulness(shading)), ", ".join(_first_words(explanation, shading)))
+        for name, shading in explanation.shadings.items()
     ]
     print_table(("method", "comprehensiveness", "sufficiency loss", "first words"), rows)
 
@@ -50,7 +51,11 @@ def _answer_lines(explanation: Explanation) -> Iterator[str]:
     if isinstance(answer.label, float):
         yield f"{explanation.task}: {answer.label:.3f}"
     else:
-        others = ", ".join(f"{label} {p:.1%}" for label, p in explanation.probabilities.items() if label != answer.label)
+        others = ", ".join(
+            f"{label} {p:.1%}"
+            for label, p in explanation.probabilities.items()
+            if label != answer.label
+        )
         yield f"{explanation.task}: {answer.label}, {answer.probability or 0:.1%} sure ({others})"
     if explanation.read.pieces.truncated:
         yield "(the text is longer than the model reads; its end was not seen)"
@@ -65,7 +70,11 @@ def shaded_texts(explanation: Explanation) -> Iterator[Text]:
     for is_pair in [False, True] if read.pair is not None else [False]:
         shown = Text()
         for part, word in segments(read, is_pair=is_pair):
-            shown.append(visible(part)) if word is None else shown.append(*_marked(visible(part), shading.weights[word] / most, shading))
+            (
+                shown.append(visible(part))
+                if word is None
+                else shown.append(*_marked(visible(part), shading.weights[word] / most, shading))
+            )
         yield shown + Text(visible(unread(read, is_pair=is_pair)))
 
 
@@ -87,7 +96,10 @@ def _word_lines(explanation: Explanation) -> Iterator[str]:
         yield f"{shading.method}: [*word] counts, [**word] counts most"
         yield f"most: {_told(explanation, order[:N_TOLD])}"
         return
-    yield f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and [--word] most"
+    yield (
+        f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and"
+        " [--word] most"
+    )
     for what, side in (("for", [word for word in order if shading.weights[word] > 0]),
                        ("against", [word for word in order[::-1] if shading.weights[word] < 0])):  # fmt: skip
         yield f"{what}: {_told(explanation, side[:N_TOLD]) or 'no word'}"
@@ -96,7 +108,10 @@ def _word_lines(explanation: Explanation) -> Iterator[str]:
 def _told(explanation: Explanation, words: Sequence[int]) -> str:
     shading = explanation.shadings[explanation.method]
     form = "+.3f" if shading.is_signed else ".3f"
-    return ", ".join(f"{visible(explanation.read.words[word].written)} {shading.weights[word]:{form}}" for word in words)
+    return ", ".join(
+        f"{visible(explanation.read.words[word].written)} {shading.weights[word]:{form}}"
+        for word in words
+    )
 
 
 def _left_lines(explanation: Explanation) -> Iterator[str]:
@@ -108,14 +123,25 @@ def _left_lines(explanation: Explanation) -> Iterator[str]:
     for layer, words in sorted(by_layer.items()):
         yield f"left after layer {layer + 1}: {', '.join(words)}"
     if by_layer:
-        stayed = [visible(w.written) for w, left in zip(explanation.read.words, explanation.left_at_layer, strict=True) if left is None]
+        stayed = [
+            visible(w.written)
+            for w, left in zip(explanation.read.words, explanation.left_at_layer, strict=True)
+            if left is None
+        ]
         yield f"stayed to the end: {', '.join(stayed) or 'no word'}"
 
 
 def _faithfulness(shading: Shading) -> tuple[str, str]:
     found = shading.faithfulness
-    return ("", "") if found is None else (f"{found.comprehensiveness:+.3f}", f"{found.sufficiency_loss:+.3f}")
+    return (
+        ("", "")
+        if found is None
+        else (f"{found.comprehensiveness:+.3f}", f"{found.sufficiency_loss:+.3f}")
+    )
 
 
 def _first_words(explanation: Explanation, shading: Shading) -> list[str]:
-    return [visible(explanation.read.words[word].written) for word in by_weight(shading.weights)[:N_TOLD]]
+    return [
+        visible(explanation.read.words[word].written)
+        for word in by_weight(shading.weights)[:N_TOLD]
+    ]

@@ -24,11 +24,28 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("study", parents=[common], help="a whole grid of runs and one report", allow_abbrev=False)
-    parser.add_argument("file", type=Path, metavar="FILE", help="a TOML file; see recipes/study_quick.toml")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. recipe.training.epochs=3")
-    parser.add_argument("--workers", type=count, default=1, metavar="N", help="runs at the same time (default 1)")
-    parser.add_argument("--on", choices=("here", "ray"), default="here", help="on this machine or on a Ray cluster (default: here)")
+    parser = commands.add_parser(
+        "study", parents=[common], help="a whole grid of runs and one report", allow_abbrev=False
+    )
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="a TOML file; see recipes/study_quick.toml"
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting, e.g. recipe.training.epochs=3",
+    )
+    parser.add_argument(
+        "--workers", type=count, default=1, metavar="N", help="runs at the same time (default 1)"
+    )
+    parser.add_argument(
+        "--on",
+        choices=("here", "ray"),
+        default="here",
+        help="on this machine or on a Ray cluster (default: here)",
+    )
     parser.set_defaults(run=run)
 
 
@@ -40,13 +57,18 @@ def run(options: argparse.Namespace) -> None:
     from litotes.study.vocabulary import vocabularies
 
     if options.on == "ray" and options.workers != 1:
-        raise UserError("--workers is for this machine; on a Ray cluster as many runs work as it has places for. Leave it out.")
+        raise UserError(
+            "--workers is for this machine; on a Ray cluster as many runs work as it has places"
+            " for. Leave it out."
+        )
     first = [] if options.seed is None else [f"recipe.seed={options.seed}"]
     study = read_study(options.file, changes=[*options.set, *first])
     out = Path(options.out) if options.out else Path("runs") / options.file.stem
     counted = vocabularies(study)  # before the long work: a wrong path is told at once
     with progress() as watch:
-        executed = execute(study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch)
+        executed = execute(
+            study, out, n_workers=options.workers, on=options.on, device=options.device, watch=watch
+        )
         report = _written(study, executed, counted, out, watch)
     say(f"failed: {name}: {reason}" for name, reason in report.failures.items())
     if options.json:
@@ -54,10 +76,15 @@ def run(options: argparse.Namespace) -> None:
     else:
         _print(report, executed, out)
     if report.failures:
-        raise UserError(f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try them again.")
+        raise UserError(
+            f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try"
+            " them again."
+        )
 
 
-def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], out: Path, watch: Watch) -> Report:
+def _written(
+    study: Study, executed: Executed, counted: Sequence[Vocabulary], out: Path, watch: Watch
+) -> Report:
     """The report and all its files."""
     from litotes.core.storage import write_json, write_text
     from litotes.study.page import html
@@ -77,7 +104,9 @@ def _written(study: Study, executed: Executed, counted: Sequence[Vocabulary], ou
 
 
 def _pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
-    """Draws and writes all figures, each as SVG and PNG with its numbers as JSON, and hands them on for the page."""
+    """Draws and writes all figures, each as SVG and PNG with its numbers as JSON, and hands them on
+    for the page.
+    """
     from litotes.data import coverage_figure as coverage
     from litotes.evaluation import reliability_figure as reliability
     from litotes.study import figure as study
@@ -90,12 +119,18 @@ def _pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     tables, vocabularies, diagrams = {}, {}, {}
     for section in drawn:
         panels = section.findings.panels
-        picture = study.figure(panels, row_label=_row_label(section.findings.experiment.settings.rows))
+        picture = study.figure(
+            panels, row_label=_row_label(section.findings.experiment.settings.rows)
+        )
         tables[section.name] = save(section.name, picture, [panel_json(panel) for panel in panels])
     for one in report.vocabularies:
-        vocabularies[one.settings.name] = save(f"coverage {one.settings.name}", coverage.figure(one.coverage), one.as_json())
+        vocabularies[one.settings.name] = save(
+            f"coverage {one.settings.name}", coverage.figure(one.coverage), one.as_json()
+        )
     for confidence in confidences:
-        picture = reliability.figure({"before": confidence.before.reliability, "after": confidence.after.reliability})
+        picture = reliability.figure(
+            {"before": confidence.before.reliability, "after": confidence.after.reliability}
+        )
         key = confidence.experiment, confidence.task
         diagrams[key] = save(" ".join(("calibration", *key)), picture, confidence.as_json())
     return Pictures(tables, vocabularies, diagrams)
@@ -136,14 +171,20 @@ def _print(report: Report, executed: Executed, out: Path) -> None:
             _print_panel(panel)
     print("\n".join(report.abstract) + "\n")
     print(f"{executed.n_found} of {len(executed.jobs)} runs were found done.")
-    print(f"Report: {out / 'report.html'}   numbers: {out / 'report.json'}   times: {out / 'timing.json'}   figures: {out / 'figures'}")
+    print(
+        f"Report: {out / 'report.html'}   numbers: {out / 'report.json'}   times:"
+        f" {out / 'timing.json'}   figures: {out / 'figures'}"
+    )
 
 
 def _print_panel(panel: Panel) -> None:
     from litotes.cli.display import print_table
 
     columns = panel.table.columns
-    rows = [(row, *(_shown(panel.table.find(row, column)) for column in columns)) for row in panel.table.rows]
+    rows = [
+        (row, *(_shown(panel.table.find(row, column)) for column in columns))
+        for row in panel.table.rows
+    ]
     majority = {cell.tested_on: cell.majority for cell in panel.table.cells}
     rows.append(("majority line", *(f"{majority[column]:.3f}" for column in columns)))
     print_table(("", *columns), rows, title=f"{panel.title}: macro-F1 (95 % interval)")

@@ -10,10 +10,22 @@ from litotes.cli.runtimes import add_runtime, load_predictors
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("submit", parents=[common], help="a checked entry to the shared task", allow_abbrev=False)
-    parser.add_argument("--model", required=True, action="append", metavar="M", help="a model folder; twice for one model per task")
+    parser = commands.add_parser(
+        "submit", parents=[common], help="a checked entry to the shared task", allow_abbrev=False
+    )
     parser.add_argument(
-        "--data", required=True, type=Path, metavar="FILE.csv", help="source,variety,text (.csv, .csv.gz); labels are not read"
+        "--model",
+        required=True,
+        action="append",
+        metavar="M",
+        help="a model folder; twice for one model per task",
+    )
+    parser.add_argument(
+        "--data",
+        required=True,
+        type=Path,
+        metavar="FILE.csv",
+        help="source,variety,text (.csv, .csv.gz); labels are not read",
     )
     add_runtime(parser)
     parser.set_defaults(run=run)
@@ -30,9 +42,19 @@ def run(options: argparse.Namespace) -> None:
         submission = answer(options.data, predictors, watch=watch)
     write_submission(submission, out)
     say(submission.notes)
-    counts = {task.name: {label: submission.count(task.name, n) for n, label in enumerate(task.labels)} for task in TASKS}
+    counts = {
+        task.name: {label: submission.count(task.name, n) for n, label in enumerate(task.labels)}
+        for task in TASKS
+    }
     if options.json:
-        print_json({"file": str(out), "n": len(submission.rows), "answers": counts, "notes": list(submission.notes)})
+        print_json(
+            {
+                "file": str(out),
+                "n": len(submission.rows),
+                "answers": counts,
+                "notes": list(submission.notes),
+            }
+        )
         return
     for name, found in counts.items():
         print(f"{name}: " + ", ".join(f"{n} {label}" for label, n in found.items()))
@@ -47,5 +69,8 @@ def _target(options: argparse.Namespace) -> Path:
     if out.suffix.lower() != ".zip":
         raise UserError(f"--out {out}: name the archive to write, for example --out answer.zip.")
     if out.with_name(ANSWER).resolve() == options.data.resolve():
-        raise UserError(f"--out {out}: {ANSWER} is written beside it and would replace {options.data}. Write into another folder.")
+        raise UserError(
+            f"--out {out}: {ANSWER} is written beside it and would replace {options.data}. Write"
+            " into another folder."
+        )
     return out

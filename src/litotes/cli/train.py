@@ -8,9 +8,17 @@ from typing import Any
 
 
 def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser("train", parents=[common], help="train one classifier", allow_abbrev=False)
+    parser = commands.add_parser(
+        "train", parents=[common], help="train one classifier", allow_abbrev=False
+    )
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a setting, e.g. training.epochs=3")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change a setting, e.g. training.epochs=3",
+    )
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run was")
     parser.set_defaults(run=run)
 
@@ -28,7 +36,13 @@ def run(options: argparse.Namespace) -> None:
         result = train(recipe, out, device=options.device, resume=options.resume, watch=watch)
     say(result.notes)
     if options.json:
-        print_json({"model": str(result.folder), "scores": [row.as_json() for row in result.scores], "notes": list(result.notes)})
+        print_json(
+            {
+                "model": str(result.folder),
+                "scores": [row.as_json() for row in result.scores],
+                "notes": list(result.notes),
+            }
+        )
         return
     print_scores(result.scores)
     print(f'The model is in {result.folder}. Ask it: litotes predict --model {result.folder} "…"')

@@ -1,1 +1,3 @@
-"""What every other package rests on: errors, tables of names, progress, files, the machine, and the values that flow."""
+"""What every other package rests on: errors, tables of names, progress, files, the machine, and the
+values that flow.
+"""

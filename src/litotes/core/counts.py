@@ -1,8 +1,10 @@
 """Macro-F1 from confusion counts, and the correlation that takes its place for numbers.
 
-    macro-F1 = mean over classes of 2·tp / (2·tp + fp + fn), classes that neither occur nor are predicted left out
+    macro-F1 = mean over classes of 2·tp / (2·tp + fp + fn), classes that neither occur nor are
+    predicted left out
 
-Everything that is said about a classifier's answers follows from these counts, and counts are cheap to resample.
+Everything that is said about a classifier's answers follows from these counts, and counts are cheap
+to resample.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ Counts = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 
-def confusion(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n_classes: int) -> Counts:
+def confusion(
+    gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n_classes: int
+) -> Counts:
     """Counts of texts by (gold, predicted). (class, class)"""
     flat = np.asarray(gold, dtype=np.int64) * n_classes + np.asarray(predicted, dtype=np.int64)
     return np.bincount(flat, minlength=n_classes * n_classes).reshape(n_classes, n_classes)
@@ -26,8 +30,9 @@ def confusion(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, n
 def macro_f1(counts: NDArray[Any], among: NDArray[np.bool_] | None = None) -> Floats:
     """Macro-F1 of confusion counts (…, gold, predicted) → (…).
 
-    among: the classes to average over; without it those that occur or are predicted. A resample must be averaged over the
-    classes of the whole sample, or it would gain from losing a rare class.
+    among: the classes to average over; without it those that occur or are predicted. A resample
+    must be averaged over the classes of the whole sample, or it would gain from losing a rare
+    class.
     """
     hits = np.diagonal(counts, axis1=-2, axis2=-1).astype(float)  # (…, class)
     seen = counts.sum(-1) + counts.sum(-2)  # 2·tp + fp + fn
@@ -45,7 +50,9 @@ def pearson(a: Floats, b: Floats) -> Floats:
     """Correlation along the last axis; 0 where one side is constant."""
     a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
     spread = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
-    return np.asarray(np.divide((a * b).sum(-1), spread, out=np.zeros_like(spread), where=spread > 0))
+    return np.asarray(
+        np.divide((a * b).sum(-1), spread, out=np.zeros_like(spread), where=spread > 0)
+    )
 
 
 def ranks(values: Floats) -> Floats:

@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     import torch
 
 _GPUS = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
-"""What Linux calls whatever torch might call cuda: NVIDIA's cards and small boards, AMD's, those of Windows' own Linux."""
+"""What Linux calls whatever torch might call cuda: NVIDIA's cards and small boards, AMD's, those of
+Windows' own Linux.
+"""
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -23,21 +25,31 @@ def choose_device(name: str | None) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
-        # Naming the number of threads keeps it: left alone, MKL may take fewer, and sums come in another order.
+        # Naming the number of threads keeps it: left alone, MKL may take fewer, and sums come in
+        # another order.
         torch.set_num_threads(torch.get_num_threads())
     elif not re.fullmatch(r"cuda(:\d+)?", name):
         raise UserError(f"There is no device {name!r}. Use cpu or cuda.")
     elif not torch.cuda.is_available():
-        raise UserError("This machine has no CUDA device (or torch was installed without it). Use --device cpu.")
+        raise UserError(
+            "This machine has no CUDA device (or torch was installed without it). Use --device cpu."
+        )
     elif int(name.partition(":")[2] or 0) >= torch.cuda.device_count():
-        raise UserError(f"There is no device {name!r}: this machine has {torch.cuda.device_count()} CUDA devices, counted from 0.")
+        raise UserError(
+            f"There is no device {name!r}: this machine has {torch.cuda.device_count()} CUDA"
+            " devices, counted from 0."
+        )
     return torch.device(name)
 
 
 def is_cpu(name: str | None) -> bool:
-    """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked only where there might be another."""
+    """Whether `choose_device` would take the CPU; torch, which takes seconds to import, is asked
+    only where there might be another.
+    """
     if name is not None:
         return name == "cpu"
-    if sys.platform == "darwin" or (sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS)):
+    if sys.platform == "darwin" or (
+        sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS)
+    ):
         return True
     return choose_device(None).type == "cpu"

@@ -4,12 +4,15 @@
 class UserError(Exception):
     """Something the user can mend.
 
-    The command line prints it as one line and exits with code 2; every other exception is a bug and exits with 1.
+    The command line prints it as one line and exits with code 2; every other exception is a bug and
+    exits with 1.
     """
 
 
 class Stopped(UserError):
-    """The user asked to stop (Ctrl-C), which is no failure: what is done is kept, and the same command goes on from there."""
+    """The user asked to stop (Ctrl-C), which is no failure: what is done is kept, and the same
+    command goes on from there.
+    """
 
 
 def reason_of(error: Exception) -> str:

@@ -1,4 +1,6 @@
-"""Texts on a page: whatever stands in them stays text, and what cannot be seen is shown by its number."""
+"""Texts on a page: whatever stands in them stays text, and what cannot be seen is shown by its
+number.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,17 @@ _KEPT = "\n\r\t\u200c\u200d"
 
 
 def harmless(text: str) -> str:
-    """The text with characters that steer instead of being read as ‹U+202E›: controls, those that turn the direction, lone surrogates."""
-    return "".join(_named(char) if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in _KEPT else char for char in text)
+    """The text with characters that steer instead of being read as ‹U+202E›: controls, those that
+    turn the direction, lone surrogates.
+    """
+    return "".join(
+        (
+            _named(char)
+            if unicodedata.category(char) in ("Cc", "Cf", "Cs") and char not in _KEPT
+            else char
+        )
+        for char in text
+    )
 
 
 def markup(text: str) -> str:

@@ -1,4 +1,6 @@
-"""What figures belong to: the processor, the cores this process may use, memory, and the versions of everything that computes."""
+"""What figures belong to: the processor, the cores this process may use, memory, and the versions
+of everything that computes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ LIBRARIES = ("torch", "onnxruntime", "transformers", "tokenizers", "numpy", "ent
 
 
 def machine() -> dict[str, Any]:
-    """What does not change while a machine works; what is not known on it, or not installed, is left out."""
+    """What does not change while a machine works; what is not known on it, or not installed, is
+    left out.
+    """
     known = this_processor()
     found = {
         "processor": platform.machine(),
@@ -33,7 +37,9 @@ def machine() -> dict[str, Any]:
 
 
 def machine_now() -> dict[str, Any]:
-    """The same with how busy it is: the number of processes that wanted to run in the last 1, 5 and 15 minutes."""
+    """The same with how busy it is: the number of processes that wanted to run in the last 1, 5 and
+    15 minutes.
+    """
     if not hasattr(os, "getloadavg"):  # Windows
         return machine()
     return machine() | {"load_average": [round(load, 2) for load in os.getloadavg()]}

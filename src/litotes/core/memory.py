@@ -7,7 +7,8 @@ import sys
 
 
 def give_back() -> None:
-    """Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts they are half of what a process holds.
+    """Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts
+    they are half of what a process holds.
 
     Costs a few milliseconds. Elsewhere than with glibc there is nothing to do.
     """

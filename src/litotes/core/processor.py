@@ -1,13 +1,16 @@
-"""What this processor can do, what ONNX Runtime therefore multiplies with, and how many cores this process may use.
+"""What this processor can do, what ONNX Runtime therefore multiplies with, and how many cores this
+process may use.
 
-ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so nothing here changes an answer: it
-tells a person why a file is fast or slow. Our int8 files multiply unsigned activations by signed weights. The best that is there wins:
+ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so
+nothing here changes an answer: it tells a person why a file is fast or slow. Our int8 files
+multiply unsigned activations by signed weights. The best that is there wins:
 
     x86       AMX int8, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, SSE        float32: AVX-512, AVX2, SSE
     aarch64   i8mm (Linux), dot product, NEON                             float32: SME, NEON
 
-bf16 is never used: on aarch64 ONNX Runtime would round float32 products to it if asked (`mlas.enable_gemm_fastmath_arm64_bfloat16`, off
-by default), and eight bits of a number do not keep probabilities within 1e-4 of torch.
+bf16 is never used: on aarch64 ONNX Runtime would round float32 products to it if asked
+(`mlas.enable_gemm_fastmath_arm64_bfloat16`, off by default), and eight bits of a number do not keep
+probabilities within 1e-4 of torch.
 """
 
 from __future__ import annotations
@@ -40,10 +43,19 @@ ARM: Mapping[str, frozenset[str]] = {
 }
 """Each feature, and the words for it in /proc/cpuinfo, all of which must be there."""
 
-_SYSCTL_ARM = {"AdvSIMD": "asimd", "FEAT_DotProd": "asimddp", "FEAT_I8MM": "i8mm", "FEAT_BF16": "bf16", "FEAT_SME": "sme"}
+_SYSCTL_ARM = {
+    "AdvSIMD": "asimd",
+    "FEAT_DotProd": "asimddp",
+    "FEAT_I8MM": "i8mm",
+    "FEAT_BF16": "bf16",
+    "FEAT_SME": "sme",
+}
 _SYSCTL = "/usr/sbin/sysctl"
 
-_IN_PAIRS = "products are added in pairs in 16 bits, which exported weights are chosen to fit: three instructions for one of VNNI"
+_IN_PAIRS = (
+    "products are added in pairs in 16 bits, which exported weights are chosen to fit: three"
+    " instructions for one of VNNI"
+)
 _IN_32 = "products are added in 32 bits"
 _INT8 = {
     "x86": {
@@ -61,7 +73,11 @@ _INT8 = {
     },
 }
 _FLOAT32 = {
-    "x86": {"AVX-512": "sixteen numbers at a time", "AVX2": "eight numbers at a time", "SSE": "four numbers at a time"},
+    "x86": {
+        "AVX-512": "sixteen numbers at a time",
+        "AVX2": "eight numbers at a time",
+        "SSE": "four numbers at a time",
+    },
     "aarch64": {"SME": "matrices at a time", "NEON": "four numbers at a time"},
 }
 """By kind of processor, the best first."""
@@ -69,7 +85,9 @@ _FLOAT32 = {
 
 @dataclass(frozen=True)
 class Processor:
-    """name: as its maker calls it. kind: x86, aarch64 or unknown. features: those of X86 or ARM that every core has."""
+    """name: as its maker calls it. kind: x86, aarch64 or unknown. features: those of X86 or ARM
+    that every core has.
+    """
 
     name: str
     kind: str
@@ -82,7 +100,11 @@ class Processor:
             return f"{precision} with what ONNX Runtime finds: this processor is unknown."
         best = next((choice for choice in choices if choice in self.features), list(choices)[-1])
         without = " without VNNI" if best == "AVX-512" and precision == "int8" else ""
-        unused = "; bf16 is there but left alone, for it is not exact enough" if precision == "float32" and "bf16" in self.features else ""
+        unused = (
+            "; bf16 is there but left alone, for it is not exact enough"
+            if precision == "float32" and "bf16" in self.features
+            else ""
+        )
         return f"{precision} with {best}{without}: {choices[best]}{unused}."
 
 
@@ -92,7 +114,13 @@ def this_processor() -> Processor:
         if sys.platform == "linux":
             return from_cpuinfo(Path("/proc/cpuinfo").read_text("utf-8", errors="replace"))
         if sys.platform == "darwin":
-            asked = subprocess.run([_SYSCTL, "machdep.cpu", "hw.optional"], capture_output=True, text=True, timeout=5, check=False)  # noqa: S603
+            asked = subprocess.run(
+                [_SYSCTL, "machdep.cpu", "hw.optional"],
+                capture_output=True,
+                text=True,
+                timeout=5,
+                check=False,
+            )
             return from_sysctl(asked.stdout)
     except (OSError, subprocess.SubprocessError):
         pass  # no /proc in this container, no sysctl in this sandbox
@@ -100,7 +128,9 @@ def this_processor() -> Processor:
 
 
 def from_cpuinfo(text: str) -> Processor:
-    """From what Linux writes: a block of `name : value` lines for every core, x86 with `flags`, aarch64 with `Features`."""
+    """From what Linux writes: a block of `name : value` lines for every core, x86 with `flags`,
+    aarch64 with `Features`.
+    """
     blocks = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
     first = next(iter(blocks), {})
     name = first.get("model name") or _arm_name(first)
@@ -112,29 +142,45 @@ def from_cpuinfo(text: str) -> Processor:
 
 
 def from_sysctl(text: str) -> Processor:
-    """From what macOS writes, `name: value`: Apple's own processors have `hw.optional.arm.FEAT_…: 1`, Intel's a list of features."""
+    """From what macOS writes, `name: value`: Apple's own processors have `hw.optional.arm.FEAT_…:
+    1`, Intel's a list of features.
+    """
     values = dict(_pairs(text))
     name = values.get("machdep.cpu.brand_string") or "unknown"
-    arm = {word for feature, word in _SYSCTL_ARM.items() if values.get(f"hw.optional.arm.{feature}") == "1"}
+    arm = {
+        word
+        for feature, word in _SYSCTL_ARM.items()
+        if values.get(f"hw.optional.arm.{feature}") == "1"
+    }
     if arm:
-        return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})  # ONNX Runtime uses it on Linux only
+        # ONNX Runtime uses it on Linux only
+        return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})
     intel = f"{values.get('machdep.cpu.features', '')} {values.get('machdep.cpu.leaf7_features', '')}".lower().split()
     if intel:
-        return Processor(name, "x86", _features({"avx512_vnni" if word == "avx512vnni" else word for word in intel}, X86))
+        return Processor(
+            name,
+            "x86",
+            _features({"avx512_vnni" if word == "avx512vnni" else word for word in intel}, X86),
+        )
     return Processor(name, "unknown", frozenset())
 
 
 def n_cores(*, root: Path = Path("/")) -> int:
-    """How many cores this process may keep busy: those of its affinity mask, less what a control group allows (docker --cpus).
+    """How many cores this process may keep busy: those of its affinity mask, less what a control
+    group allows (docker --cpus).
 
     A quota of a core and a half is worth two threads. root: where /proc and /sys are found.
     """
-    mask = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    mask = (
+        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
+    )
     return max(1, min([len(mask), *(ceil(quota) for quota in _quotas(root))]))
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """In cores, of this process's group and of all above it: version 2 of control groups (`cpu.max`) and version 1."""
+    """In cores, of this process's group and of all above it: version 2 of control groups
+    (`cpu.max`) and version 1.
+    """
     base = root / "sys/fs/cgroup"
     for line in _read(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "?", "")
@@ -142,7 +188,10 @@ def _quotas(root: Path) -> Iterator[float]:
             continue
         for folder in _upwards(base / controllers, path):
             if controllers:
-                quota, period = _read(folder / "cpu.cfs_quota_us").strip(), _read(folder / "cpu.cfs_period_us").strip()
+                quota, period = (
+                    _read(folder / "cpu.cfs_quota_us").strip(),
+                    _read(folder / "cpu.cfs_period_us").strip(),
+                )
             else:
                 quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
             if quota.isdecimal() and period.isdecimal() and int(period):  # "max" and -1: no limit
@@ -150,7 +199,10 @@ def _quotas(root: Path) -> Iterator[float]:
 
 
 def _upwards(base: Path, path: str) -> Iterator[Path]:
-    """A group's folder and those above it. Inside a container the path is often one of the host's, of which only `base` is there."""
+    """A group's folder and those above it.
+
+    Inside a container the path is often one of the host's, of which only `base` is there.
+    """
     parts = [part for part in path.split("/") if part not in ("", "..")]
     for depth in range(len(parts), -1, -1):
         yield base.joinpath(*parts[:depth])

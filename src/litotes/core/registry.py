@@ -26,19 +26,33 @@ def unknown(name: str, known: Iterable[str], kind: str) -> str:
     return f"There is no {kind} {name!r}.{hint} Known: {', '.join(names)}."
 
 
-def build(table: Mapping[str, Callable[..., Entry]], name: str, kind: str, *fixed: object, options: Mapping[str, Any]) -> Entry:
+def build(
+    table: Mapping[str, Callable[..., Entry]],
+    name: str,
+    kind: str,
+    *fixed: object,
+    options: Mapping[str, Any],
+) -> Entry:
     """The entry called `name`, made with its options: the keyword-only arguments of its class."""
     check_options(table, name, kind, options)
     return table[name](*fixed, **options)
 
 
-def check_options(table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Mapping[str, Any]) -> None:
-    """Tells a wrong name, an option the entry does not have, or a value of another type than the option's."""
+def check_options(
+    table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Mapping[str, Any]
+) -> None:
+    """Tells a wrong name, an option the entry does not have, or a value of another type than the
+    option's.
+    """
     entry = pick(table, name, kind)
     known = options_of(entry)
     for option, value in options.items():
         if option not in known:
-            hint = unknown(option, known, f"option of the {kind} {name!r} called") if known else f"The {kind} {name!r} has no options."
+            hint = (
+                unknown(option, known, f"option of the {kind} {name!r} called")
+                if known
+                else f"The {kind} {name!r} has no options."
+            )
             raise UserError(hint)
         _check_type(entry, f"{option} of the {kind} {name!r}", option, value)
 
@@ -47,12 +61,15 @@ def _check_type(entry: Callable[..., object], what: str, option: str, value: obj
     hint = get_type_hints(getattr(entry, "__init__", entry)).get(option, Any)
     if _is_just(value, hint):
         return
-    from pydantic import TypeAdapter, ValidationError  # takes a moment; a good model and `litotes --help` do without
+    # takes a moment; a good model and `litotes --help` do without
+    from pydantic import TypeAdapter, ValidationError
 
     try:
         TypeAdapter(hint).validate_python(value, strict=True)
     except ValidationError as error:
-        raise UserError(f"{what} = {value!r}: {error.errors(include_url=False)[0]['msg']}.") from error
+        raise UserError(
+            f"{what} = {value!r}: {error.errors(include_url=False)[0]['msg']}."
+        ) from error
 
 
 def _is_just(value: object, hint: Any) -> bool:
@@ -70,4 +87,8 @@ def _is_just(value: object, hint: Any) -> bool:
 def options_of(entry: Callable[..., object]) -> dict[str, Any]:
     """The options an entry of a table can be made with, and their defaults."""
     parameters = signature(entry).parameters.values()
-    return {parameter.name: parameter.default for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }

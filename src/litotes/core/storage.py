@@ -1,7 +1,8 @@
 """Files that are whole or not there: staged beside their place, flushed to disk, then renamed.
 
-A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a whole folder from the rest of a crash.
-A folder that is written for hours is locked meanwhile, so that a second process cannot write into it as well.
+A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a whole
+folder from the rest of a crash. A folder that is written for hours is locked meanwhile, so that a
+second process cannot write into it as well.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def sha256_of(file: Path) -> str:
 
 
 def write_bytes(file: Path, content: bytes, *, writer: str = "") -> None:
-    """Replaces the file in one step. writer: a name of its own for each of several processes that may write it at the same time."""
+    """Replaces the file in one step. writer: a name of its own for each of several processes that
+    may write it at the same time.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
     staged = file.with_name(f"{_STAGED}{writer}{file.name}")
     try:
@@ -57,7 +60,9 @@ def write_json(file: Path, content: Any) -> None:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Makes a folder whose files `fill` writes; it appears under its name only when all of it is on disk."""
+    """Makes a folder whose files `fill` writes; it appears under its name only when all of it is on
+    disk.
+    """
     staged = folder.with_name(f"{_STAGED}{folder.name}")
     shutil.rmtree(staged, ignore_errors=True)
     staged.mkdir(parents=True)
@@ -75,7 +80,9 @@ def is_whole(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
         hashes = json.loads((folder / MANIFEST).read_text("utf-8"))
-        return bool(hashes) and all(sha256_of(folder / name) == sha256 for name, sha256 in hashes.items())
+        return bool(hashes) and all(
+            sha256_of(folder / name) == sha256 for name, sha256 in hashes.items()
+        )
     except (OSError, ValueError, AttributeError):
         return False
 
@@ -104,11 +111,13 @@ def is_staged(path: Path) -> bool:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keeps every other process that asks for the same lock out of a folder, which is made if need be.
+    """Keeps every other process that asks for the same lock out of a folder, which is made if need
+    be.
 
-    The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however that ends. The file is removed
-    while the lock is still held, and whoever gets a lock looks whether its file is still the one under that name: a removal and a
-    newcomer cannot cross. (Windows removes no open file; there it is removed afterwards.)
+    The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however
+    that ends. The file is removed while the lock is still held, and whoever gets a lock looks
+    whether its file is still the one under that name: a removal and a newcomer cannot cross.
+    (Windows removes no open file; there it is removed afterwards.)
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +143,9 @@ def _lock(file: Path) -> int:
         try:
             _ask_for_lock(descriptor, file.parent)
             is_in_place = os.path.samestat(os.fstat(descriptor), file.stat())
-        except FileNotFoundError:  # removed by the holder before, between our opening and our locking it
+        except (
+            FileNotFoundError
+        ):  # removed by the holder before, between our opening and our locking it
             is_in_place = False
         except BaseException:
             os.close(descriptor)
@@ -157,16 +168,22 @@ def _ask_for_lock(descriptor: int, folder: Path) -> None:
     except (BlockingIOError, PermissionError) as error:
         os.lseek(descriptor, 0, os.SEEK_SET)
         holder = os.read(descriptor, 200).decode(errors="replace") or "just started"
-        raise UserError(f"{folder} is being written by another process ({holder}). Wait for it, or choose another --out.") from error
+        raise UserError(
+            f"{folder} is being written by another process ({holder}). Wait for it, or choose"
+            " another --out."
+        ) from error
     except OSError as error:
-        raise UserError(f"{folder} cannot be locked ({error.strerror}). Choose an --out on another file system.") from error
+        raise UserError(
+            f"{folder} cannot be locked ({error.strerror}). Choose an --out on another file system."
+        ) from error
 
 
 def _flush(path: Path) -> None:
     """Asks the system to put a file (or a folder's list of names) onto the disk."""
     if path.is_dir() and os.name == "nt":
         return  # Windows cannot flush folders
-    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)  # Windows flushes only what may be written
+    # Windows flushes only what may be written
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

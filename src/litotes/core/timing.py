@@ -1,7 +1,9 @@
-"""Side by side in one run: every speed is a ratio against a named line measured in the same minutes.
+"""Side by side in one run: every speed is a ratio against a named line measured in the same
+minutes.
 
-All lines of a group take turns, round after round, so that a busy moment of the machine hits them alike. Milliseconds are the median
-round's; a ratio is the median of the rounds' ratios, each of two ways in the same round. Spreads are the quartiles of the rounds.
+All lines of a group take turns, round after round, so that a busy moment of the machine hits them
+alike. Milliseconds are the median round's; a ratio is the median of the rounds' ratios, each of two
+ways in the same round. Spreads are the quartiles of the rounds.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Spread:
 
 @dataclass(frozen=True)
 class Line:
-    """One way of doing the work: milliseconds (median of the rounds) for what the bench says, and texts per second.
+    """One way of doing the work: milliseconds (median of the rounds) for what the bench says, and
+    texts per second.
 
     against: the lines it is compared with; None: the baseline of all.
     flops: the encoder's operations in that time (prune/cost.py), where they are known.
@@ -81,7 +84,8 @@ class Line:
 class Bench:
     """The lines of a group; `left_out` says for a line whose library is absent which one that is.
 
-    ms_of: what the milliseconds and operations of a line are for. notes: what a reader of the lines has to know.
+    ms_of: what the milliseconds and operations of a line are for. notes: what a reader of the lines
+    has to know.
     """
 
     baseline: str
@@ -99,16 +103,25 @@ class Bench:
         return (self.baseline,) if line.against is None else line.against
 
     def ratios(self, line: Line) -> dict[str, Spread]:
-        """How many times as fast as each line it is compared with, as far as those were not left out."""
+        """How many times as fast as each line it is compared with, as far as those were not left
+        out.
+        """
         rounds = {other.name: other.ms_all_rounds for other in self.lines}
         return {
-            name: Spread.of([theirs / ours for theirs, ours in zip(rounds[name], line.ms_all_rounds, strict=True)])
+            name: Spread.of(
+                [
+                    theirs / ours
+                    for theirs, ours in zip(rounds[name], line.ms_all_rounds, strict=True)
+                ]
+            )
             for name in self.against(line)
             if name in rounds
         }
 
     def share_of_limit(self, line: Line) -> float | None:
-        """Its operations a second as a share of those the machine reaches in one large product, in that one's best round."""
+        """Its operations a second as a share of those the machine reaches in one large product, in
+        that one's best round.
+        """
         limits = [other for other in self.lines if other.name == line.limit]
         if not limits or not line.flops or not limits[0].flops:
             return None
@@ -126,7 +139,9 @@ def nothing() -> None:
 
 @dataclass(frozen=True)
 class Way:
-    """One way of doing the work: `act` is timed, what `prepare` makes for it is not; `against`, `flops` and `limit` as in Line."""
+    """One way of doing the work: `act` is timed, what `prepare` makes for it is not; `against`,
+    `flops` and `limit` as in Line.
+    """
 
     act: Callable[[Any], object]
     prepare: Callable[[], Any] = nothing
@@ -150,11 +165,13 @@ def take_turns(
     n_runs: int = 1,
     first: Callable[[str, Any], None] = unheard,
 ) -> tuple[Line, ...]:
-    """A line per way; the first round warms up and is not counted, but `first` is given what it made, by the way's name.
+    """A line per way; the first round warms up and is not counted, but `first` is given what it
+    made, by the way's name.
 
-    n_batches: a round's, where milliseconds are those of one batch. n_runs: how often a way acts in a row before it is the next one's
-    turn; each time counts as a round of its own, but for the first two, when caches are still the other's. Every other round goes
-    backwards, so that nobody always follows the same neighbour.
+    n_batches: a round's, where milliseconds are those of one batch. n_runs: how often a way acts in
+    a row before it is the next one's turn; each time counts as a round of its own, but for the
+    first two, when caches are still the other's. Every other round goes backwards, so that nobody
+    always follows the same neighbour.
     """
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(n_rounds + 1):
@@ -165,7 +182,9 @@ def take_turns(
             else:
                 first(name, made)
             watch(f"{group}: rounds", number, n_rounds, name)
-    return tuple(_line(group, name, ways[name], times, n_texts, n_batches) for name, times in seconds.items())
+    return tuple(
+        _line(group, name, ways[name], times, n_texts, n_batches) for name, times in seconds.items()
+    )
 
 
 def _in_a_row(way: Way, n_runs: int) -> tuple[list[float], object]:
@@ -179,11 +198,15 @@ def _in_a_row(way: Way, n_runs: int) -> tuple[list[float], object]:
     return times[N_COLD:] or times, made
 
 
-def _line(group: str, name: str, way: Way, seconds: Sequence[float], n_texts: int, n_batches: int) -> Line:
+def _line(
+    group: str, name: str, way: Way, seconds: Sequence[float], n_texts: int, n_batches: int
+) -> Line:
     ms = tuple(_rounded(second * 1000 / n_batches) for second in seconds)
     middle = statistics.median(ms)
     per_second = n_texts / (middle * n_batches) * 1000
-    return Line(group, name, _rounded(middle), round(per_second, 2), ms, way.against, way.flops, way.limit)
+    return Line(
+        group, name, _rounded(middle), round(per_second, 2), ms, way.against, way.flops, way.limit
+    )
 
 
 def _rounded(number: float) -> float:

@@ -16,7 +16,9 @@ MISSING = -100
 
 @dataclass(frozen=True)
 class Task:
-    """A question asked of a text: the words it may be answered with, or none of them when the answer is a number."""
+    """A question asked of a text: the words it may be answered with, or none of them when the
+    answer is a number.
+    """
 
     name: str
     labels: tuple[str, ...]
@@ -34,7 +36,8 @@ class Task:
 class Example:
     """One text (or a pair of texts) with the labels somebody gave it.
 
-    `group` names what must not be torn apart by a split beside the text itself (paraphrases of one tweet, say).
+    `group` names what must not be torn apart by a split beside the text itself (paraphrases of one
+    tweet, say).
     """
 
     text: str
@@ -48,7 +51,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Answer:
-    """A task's answer for one text: the label and its probability; for a regression the number and None."""
+    """A task's answer for one text: the label and its probability; for a regression the number and
+    None.
+    """
 
     label: Label
     probability: float | None

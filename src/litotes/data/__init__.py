@@ -1,4 +1,6 @@
-"""Data: sources are read into a `Corpus`, which is selected from, divided, and audited for what would spoil a score."""
+"""Data: sources are read into a `Corpus`, which is selected from, divided, and audited for what
+would spoil a score.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,13 +13,19 @@ if TYPE_CHECKING:
 
 __all__ = ["SOURCES", "Audit", "Cell", "Corpus", "Count", "Finding", "audit", "load"]
 
-_PLACES = {"SOURCES": "sources", "load": "sources", "Audit": "auditing", "audit": "auditing", "Finding": "finding"} | dict.fromkeys(
-    ("Cell", "Corpus", "Count"), "corpus"
-)
+_PLACES = {
+    "SOURCES": "sources",
+    "load": "sources",
+    "Audit": "auditing",
+    "audit": "auditing",
+    "Finding": "finding",
+} | dict.fromkeys(("Cell", "Corpus", "Count"), "corpus")
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when it is asked for: to answer a text, which needs this package's tokenizer alone, takes a tenth of a second less."""
+    """Imported when it is asked for: to answer a text, which needs this package's tokenizer alone,
+    takes a tenth of a second less.
+    """
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

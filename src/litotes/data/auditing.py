@@ -1,4 +1,6 @@
-"""The audit: what in a corpus would spoil a score, worst first, each finding with what to do about it."""
+"""The audit: what in a corpus would spoil a score, worst first, each finding with what to do about
+it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,13 @@ from litotes.core.progress import Watch
 from litotes.data.balance import Length, empty_cells, imbalance, lengths, long_texts
 from litotes.data.corpus import Corpus, Count
 from litotes.data.finding import Finding, Keyed, keyed
-from litotes.data.repetition import exact_duplicates, group_leaks, label_conflicts, leaks, near_duplicate_pairs
+from litotes.data.repetition import (
+    exact_duplicates,
+    group_leaks,
+    label_conflicts,
+    leaks,
+    near_duplicate_pairs,
+)
 
 CHECKS: tuple[Callable[[Keyed], Iterable[Finding]], ...] = (
     leaks,

@@ -19,7 +19,11 @@ LONG = 384
 """Words: about what fits into the 512 pieces that most encoders read."""
 
 _TROUBLES: dict[str, tuple[Severity, str, str]] = {
-    "absent": ("warning", "Cells in which a class does not occur", "Do not score these cells on that task."),
+    "absent": (
+        "warning",
+        "Cells in which a class does not occur",
+        "Do not score these cells on that task.",
+    ),
     "rare": (
         "warning",
         f"Cells in which a class has under {RARE:.0%} of the labels",
@@ -48,28 +52,59 @@ def imbalance(keyed: Keyed) -> Iterator[Finding]:
         lines[trouble].append(f"{cell}, {split}, {task}: {line}")
     for trouble, (severity, sentence, advice) in _TROUBLES.items():
         if found := lines[trouble]:
-            yield Finding("imbalance", severity, len(found), f"{sentence}: {len(found)}.", shown(found), advice)
+            yield Finding(
+                "imbalance",
+                severity,
+                len(found),
+                f"{sentence}: {len(found)}.",
+                shown(found),
+                advice,
+            )
 
 
 def empty_cells(keyed: Keyed) -> Iterator[Finding]:
     """Combinations of a variety and a source that have no label where others of their split do."""
     counts = keyed.corpus.counts()
-    cells = [Cell(*parts) for parts in product(_sorted({c.cell.variety for c in counts}), _sorted({c.cell.source for c in counts}))]
+    cells = [
+        Cell(*parts)
+        for parts in product(
+            _sorted({c.cell.variety for c in counts}), _sorted({c.cell.source for c in counts})
+        )
+    ]
     asked = dict.fromkeys((count.split, count.task) for count in counts)
     present = {(count.cell, count.split, count.task) for count in counts}
-    missing = [f"{cell}, {split}, {task}" for cell in cells for split, task in asked if (cell, split, task) not in present]
+    missing = [
+        f"{cell}, {split}, {task}"
+        for cell in cells
+        for split, task in asked
+        if (cell, split, task) not in present
+    ]
     if missing:
         sentence = f"Cells without any label, by split and task: {len(missing)}."
-        yield Finding("empty_cell", "note", len(missing), sentence, shown(missing), "A matrix over these cells will have holes.")
+        yield Finding(
+            "empty_cell",
+            "note",
+            len(missing),
+            sentence,
+            shown(missing),
+            "A matrix over these cells will have holes.",
+        )
 
 
 def long_texts(keyed: Keyed) -> Iterator[Finding]:
     """Texts that most encoders will cut."""
     long = [key for key, example in keyed.examples() if n_words(example) > LONG]
     if long:
-        sentence = f"Texts of more than {LONG} words, which encoders of 512 pieces cut: {len(long)}."
+        sentence = (
+            f"Texts of more than {LONG} words, which encoders of 512 pieces cut: {len(long)}."
+        )
         yield Finding(
-            "length", "note", len(long), sentence, keyed.shown(long), "Use an encoder that reads more, or expect their ends to be lost."
+            "length",
+            "note",
+            len(long),
+            sentence,
+            keyed.shown(long),
+            "Use an encoder that reads more, or expect their ends to be lost.",
         )
 
 
@@ -87,7 +122,9 @@ def n_words(example: Example) -> int:
 
 
 def _length(cell: Cell, words: Sequence[int]) -> Length:
-    return Length(cell, len(words), float(median(words)), words[ceil(0.9 * len(words)) - 1], words[-1])
+    return Length(
+        cell, len(words), float(median(words)), words[ceil(0.9 * len(words)) - 1], words[-1]
+    )
 
 
 def _by_place(counts: Iterable[Count]) -> dict[tuple[Cell, str, str], Counter[str | None]]:

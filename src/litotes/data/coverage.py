@@ -1,11 +1,14 @@
-"""Coverage: how much of what is frequent in one part of a corpus is frequent in another part as well.
+"""Coverage: how much of what is frequent in one part of a corpus is frequent in another part as
+well.
 
     coverage(A, B) = |A ∩ B| / |A|,   A and B: the `top` most frequent pieces (or words) of either part
 
-It is figure 1 of the paper the project grew from, "Percentage of top 1000 most frequent words shared across datasets". What the paper
-calls words are the word pieces of bert-base-uncased that the encoder reads of the *training* texts: at most 512 of a text, without [CLS]
-and [SEP], punctuation counted like the rest. Counted so, BESSTIE's Reddit cells come out within 0.003 of figures 1b and 1c. Real words,
-or the pieces a long text loses to the encoder's limit, take the numbers further away (docs/results/coverage.md).
+It is figure 1 of the paper the project grew from, "Percentage of top 1000 most frequent words
+shared across datasets". What the paper calls words are the word pieces of bert-base-uncased that
+the encoder reads of the *training* texts: at most 512 of a text, without [CLS] and [SEP],
+punctuation counted like the rest. Counted so, BESSTIE's Reddit cells come out within 0.003 of
+figures 1b and 1c. Real words, or the pieces a long text loses to the encoder's limit, take the
+numbers further away (docs/results/coverage.md).
 """
 
 from __future__ import annotations
@@ -22,13 +25,16 @@ from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 
 TOP = 1000
-_CHUNK = 512  # texts tokenized at once: a corpus of pieces would fill the memory, their counts do not
+# texts tokenized at once: a corpus of pieces would fill the memory, their counts do not
+_CHUNK = 512
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 
 @dataclass(frozen=True)
 class Part:
-    """The texts of one variety as one source writes them, labelled for one task; a group is the parts that differ in variety alone."""
+    """The texts of one variety as one source writes them, labelled for one task; a group is the
+    parts that differ in variety alone.
+    """
 
     name: str
     group: str
@@ -45,9 +51,11 @@ class Counted:
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of the most frequent pieces of each part (row) that are among the most frequent of each part (column).
+    """The share of the most frequent pieces of each part (row) that are among the most frequent of
+    each part (column).
 
-    n_different: how many different pieces each part has; where these are fewer than `top`, all of them count.
+    n_different: how many different pieces each part has; where these are fewer than `top`, all of
+    them count.
     """
 
     by: str
@@ -64,17 +72,26 @@ class Coverage:
 
     def notes(self) -> list[str]:
         """A word on the parts that have too few different pieces to choose from."""
-        small = [f"{name} ({n:,})" for name, n in zip(self.names, self.n_different, strict=True) if n < self.top]
+        small = [
+            f"{name} ({n:,})"
+            for name, n in zip(self.names, self.n_different, strict=True)
+            if n < self.top
+        ]
         if not small:
             return []
-        return [f"Fewer than {self.top:,} different {self.by}, so that rare ones count as frequent: {', '.join(small)}. Lower --top."]
+        return [
+            f"Fewer than {self.top:,} different {self.by}, so that rare ones count as frequent:"
+            f" {', '.join(small)}. Lower --top."
+        ]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text: runs of letters and digits, apostrophes between them included, upper and lower case the same."""
+    """The words of each text: runs of letters and digits, apostrophes between them included, upper
+    and lower case the same.
+    """
     return [_WORD.findall(text.casefold().replace("’", "'")) for text in texts]
 
 
@@ -90,7 +107,9 @@ def pieces(written: Callable[[Sequence[str]], Iterable[Sequence[str]]]) -> Count
 
 
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:
-    """The corpus by task, source and variety, in this order; texts without any label make parts without a task."""
+    """The corpus by task, source and variety, in this order; texts without any label make parts
+    without a task.
+    """
     tasks = tuple(corpus.tasks) if any(example.labels for example in corpus) else (None,)
     parts = []
     for task in tasks:
@@ -100,17 +119,24 @@ def parts_of(corpus: Corpus) -> tuple[Part, ...]:
                 texts[example.source or "", example.variety or ""] += _texts(example)
         for (source, variety), found in sorted(texts.items()):
             name = _joined(variety, source) or corpus.name
-            parts.append(Part(_joined(name, task), _joined(source or corpus.name, task), tuple(found)))
+            parts.append(
+                Part(_joined(name, task), _joined(source or corpus.name, task), tuple(found))
+            )
     return tuple(parts)
 
 
 def coverage(parts: Sequence[Part], *, by: Counted, top: int = TOP) -> Coverage:
-    """The coverage of every part by every part. Of pieces equally frequent at the last rank, the alphabet decides which are in."""
+    """The coverage of every part by every part.
+
+    Of pieces equally frequent at the last rank, the alphabet decides which are in.
+    """
     names = [part.name for part in parts]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise UserError(f"Two parts are called {twice[0]!r}: give each corpus once.")
     if top < 1:
-        raise UserError(f"The {top} most frequent {by.name} cannot be compared: give a number from 1.")
+        raise UserError(
+            f"The {top} most frequent {by.name} cannot be compared: give a number from 1."
+        )
     counts = [_counts(part, by) for part in parts]
     frequent = [_most_frequent(count, top) for count in counts]
     return Coverage(
@@ -139,7 +165,10 @@ def _counts(part: Part, by: Counted) -> Counter[str]:
         for found in by.taken_apart(chunk):
             counts.update(found)
     if not counts:
-        raise UserError(f"{part.name} has no {by.name} to count: leave it out with --where, or count something else.")
+        raise UserError(
+            f"{part.name} has no {by.name} to count: leave it out with --where, or count something"
+            " else."
+        )
     return counts
 
 

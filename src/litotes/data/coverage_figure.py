@@ -1,4 +1,6 @@
-"""A heatmap of coverage: every part against every part, the share in each cell, lines between the groups."""
+"""A heatmap of coverage: every part against every part, the share in each cell, lines between the
+groups.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,15 @@ def draw(coverage: Coverage, ax: Axes) -> Any:
     lowest = min(0.9, floor(10 * min(min(row) for row in coverage.matrix)) / 10)
     image = ax.imshow(coverage.matrix, cmap="YlGnBu", vmin=lowest, vmax=1)
     places = range(len(coverage.names))
-    ax.set_xticks(places, coverage.names, rotation=45, ha="right", rotation_mode="anchor", fontsize=9, parse_math=False)
+    ax.set_xticks(
+        places,
+        coverage.names,
+        rotation=45,
+        ha="right",
+        rotation_mode="anchor",
+        fontsize=9,
+        parse_math=False,
+    )
     ax.set_yticks(places, coverage.names, fontsize=9, parse_math=False)
     ax.tick_params(length=0)
     for spine in ax.spines.values():
@@ -42,7 +52,11 @@ def figure(coverage: Coverage) -> Figure:
     picture = Figure(figsize=(side + 0.6, side), layout="constrained")
     ax = picture.subplots()
     image = draw(coverage, ax)
-    ax.set_title(f"Share of a row's {coverage.top:,} most frequent {coverage.by}\namong those of a column", fontsize=10, pad=10)
+    ax.set_title(
+        f"Share of a row's {coverage.top:,} most frequent {coverage.by}\namong those of a column",
+        fontsize=10,
+        pad=10,
+    )
     bar = picture.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
     bar.outline.set_visible(False)
     return picture

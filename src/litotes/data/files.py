@@ -1,4 +1,6 @@
-"""Finding files and reading text line by line, with one sentence for everything that can be wrong with them."""
+"""Finding files and reading text line by line, with one sentence for everything that can be wrong
+with them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,8 @@ from typing import BinaryIO, cast
 from litotes.core.errors import UserError
 
 MAX_CHARS = 1_000_000
-"""The longest line and the longest text read: nobody wrote more by hand, so more is a damaged file."""
+"""The longest line and the longest text read: nobody wrote more by hand, so more is a damaged file.
+"""
 
 _MAX_BYTES = 4 * MAX_CHARS  # the most that many characters take in UTF-8
 _BOM = "\ufeff"
@@ -20,7 +23,8 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True)
 class Start:
-    """Where reading begins: so many rows lie before it, and in a file of lines this line, whose first byte is at `offset`.
+    """Where reading begins: so many rows lie before it, and in a file of lines this line, whose
+    first byte is at `offset`.
 
     In a .gz file bytes are counted as they were before they were compressed.
     """
@@ -36,16 +40,27 @@ BEGINNING = Start()
 def require_file(path: Path) -> None:
     """Refuse a path at which there is no file."""
     if not path.exists():
-        raise UserError(f"{path} does not exist: check the path (it is looked up from {Path.cwd()}).")
+        raise UserError(
+            f"{path} does not exist: check the path (it is looked up from {Path.cwd()})."
+        )
     if path.is_dir():
         raise UserError(f"{path} is a folder where a file is needed: name the file in it.")
 
 
 def files_in(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
-    """Of the files `names` lists by key, those the folder holds, plain or with .gz (the plain one where there are both)."""
-    found = {key: path for key, name in names.items() if (path := _plain_or_gz(folder / name)) is not None}
+    """Of the files `names` lists by key, those the folder holds, plain or with .gz (the plain one
+    where there are both).
+    """
+    found = {
+        key: path
+        for key, name in names.items()
+        if (path := _plain_or_gz(folder / name)) is not None
+    }
     if not found:
-        raise UserError(f"{folder} holds none of the files expected there: {', '.join(names.values())} (each may end in .gz).")
+        raise UserError(
+            f"{folder} holds none of the files expected there: {', '.join(names.values())} (each"
+            " may end in .gz)."
+        )
     return found
 
 
@@ -58,7 +73,9 @@ def file_or_only(path: Path, name: str) -> Path:
 
 
 def read_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, gzipped or not, with their numbers and line ends; holds one line in memory at a time."""
+    """The lines of a UTF-8 file, gzipped or not, with their numbers and line ends; holds one line
+    in memory at a time.
+    """
     for number, offset, raw in raw_lines(path, start=start):
         yield number, _decoded(raw, f"{path}, line {number}", offset)
 
@@ -76,8 +93,14 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
                 offset += len(raw)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         if str(error).startswith("Not a gzipped file") and not number:
-            raise UserError(f"{path} is not a gzip file in spite of its name: compress it, or take .gz off the name.") from error
-        raise UserError(f"{path} breaks off after line {number}: the gzip file is damaged or incomplete, fetch it again.") from error
+            raise UserError(
+                f"{path} is not a gzip file in spite of its name: compress it, or take .gz off the"
+                " name."
+            ) from error
+        raise UserError(
+            f"{path} breaks off after line {number}: the gzip file is damaged or incomplete, fetch"
+            " it again."
+        ) from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
@@ -97,16 +120,24 @@ def _decoded(raw: bytes, place: str, offset: int) -> str:
     try:
         line = raw.decode()
     except UnicodeDecodeError as error:
-        raise UserError(f"{place}: byte {offset + error.start} of the file is not UTF-8 text. Save it as UTF-8.") from error
+        raise UserError(
+            f"{place}: byte {offset + error.start} of the file is not UTF-8 text. Save it as UTF-8."
+        ) from error
     if offset == 0:
         line = line.removeprefix(_BOM)
     if len(line) > MAX_CHARS:
         raise UserError(too_long(place))
     if "\0" in line:
-        raise UserError(f"{place} holds a NUL byte: the file is damaged, or no plain text. Save it as UTF-8 text.")
+        raise UserError(
+            f"{place} holds a NUL byte: the file is damaged, or no plain text. Save it as UTF-8"
+            " text."
+        )
     return line
 
 
 def too_long(place: str) -> str:
     """The sentence for a line or text beyond `MAX_CHARS`."""
-    return f"{place} is longer than {MAX_CHARS:,} characters: cut it, or check that the file has line ends."
+    return (
+        f"{place} is longer than {MAX_CHARS:,} characters: cut it, or check that the file has line"
+        " ends."
+    )

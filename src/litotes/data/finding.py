@@ -17,7 +17,9 @@ _N_SHOWN, _N_CHARS = 3, 120
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of trouble: how bad, how much of it, in a sentence, with up to three examples and the way out."""
+    """One kind of trouble: how bad, how much of it, in a sentence, with up to three examples and
+    the way out.
+    """
 
     kind: str
     severity: Severity
@@ -39,7 +41,9 @@ class Keyed:
         return zip(self.keys, self.corpus, strict=True)
 
     def shown(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """A few of the texts with these keys as they are written, the same few in whatever order the examples come."""
+        """A few of the texts with these keys as they are written, the same few in whatever order
+        the examples come.
+        """
         wanted = sorted(set(keys))[:_N_SHOWN]
         written: dict[str, list[str]] = {key: [] for key in wanted}
         for key, example in self.examples():
@@ -49,7 +53,11 @@ class Keyed:
 
     def labels(self) -> Iterator[tuple[str, Example, str, Label]]:
         """Key, example, task and label of every label given."""
-        return ((key, example, task, label) for key, example in self.examples() for task, label in example.labels.items())
+        return (
+            (key, example, task, label)
+            for key, example in self.examples()
+            for task, label in example.labels.items()
+        )
 
 
 def keyed(corpus: Corpus) -> Keyed:
@@ -59,4 +67,7 @@ def keyed(corpus: Corpus) -> Keyed:
 
 def shown(lines: Iterable[str]) -> tuple[str, ...]:
     """The first few lines, cut short."""
-    return tuple(line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…" for line in islice(lines, _N_SHOWN))
+    return tuple(
+        line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…"
+        for line in islice(lines, _N_SHOWN)
+    )

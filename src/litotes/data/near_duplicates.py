@@ -1,7 +1,8 @@
 """Near-duplicates: pairs of texts that share most of their word 3-grams.
 
-Candidates come from MinHash signatures and locality-sensitive hashing (Broder 1997; Leskovec et al., "Mining of Massive
-Datasets", chapter 3); every candidate is then verified on the 3-grams themselves.
+Candidates come from MinHash signatures and locality-sensitive hashing (Broder 1997; Leskovec et
+al., "Mining of Massive Datasets", chapter 3); every candidate is then verified on the 3-grams
+themselves.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ THRESHOLD = 0.8
 """The share of common 3-grams (Jaccard) from which two texts count as near-duplicates."""
 
 MAX_CANDIDATES = 200_000
-"""Where thousands of texts follow one pattern their pairs grow with the square; the search stops here and says so."""
+"""Where thousands of texts follow one pattern their pairs grow with the square; the search stops
+here and says so.
+"""
 
-# 25 bands of 5 hashes make two texts of similarity s candidates with probability 1 - (1 - s⁵)²⁵: 0.99995 at 0.8, 0.06 at 0.3
+# 25 bands of 5 hashes make two texts of similarity s candidates with probability 1 - (1 - s⁵)²⁵:
+# 0.99995 at 0.8, 0.06 at 0.3
 _N_BANDS, _BAND_WIDTH = 25, 5
 _N_HASHES = _N_BANDS * _BAND_WIDTH
 _POLYNOMIAL = 0x9E3779B97F4A7C15  # odd, so that multiplying by it loses nothing modulo 2⁶⁴
@@ -38,11 +42,17 @@ class NearDuplicates:
 
 
 def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
-    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more; texts of fewer than three words take no part.
+    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more; texts of fewer than
+    three words take no part.
 
-    first: only pairs whose later text stands there or behind it; what earlier ones have in common is not looked at.
+    first: only pairs whose later text stands there or behind it; what earlier ones have in common
+    is not looked at.
     """
-    words = {place: found for place, text in enumerate(texts) if len(found := re.findall(r"\w+", text)) >= 3}
+    words = {
+        place: found
+        for place, text in enumerate(texts)
+        if len(found := re.findall(r"\w+", text)) >= 3
+    }
     places = list(words)
     n_before = sum(place < first for place in places)
     candidates = _candidates(_signatures(list(words.values())), n_before) if words else iter(())
@@ -71,7 +81,8 @@ def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple
     index = MinHashLSH(num_perm=_N_HASHES, params=(_N_BANDS, _BAND_WIDTH))
     blank = MinHash(num_perm=_N_HASHES)
     for later, signature in enumerate(signatures):
-        minhash = blank.copy()  # making one anew draws the permutations again, at 100 times the cost
+        # making one anew draws the permutations again, at 100 times the cost
+        minhash = blank.copy()
         minhash.hashvalues = signature
         for earlier in sorted(index.query(minhash)) if later >= n_before else ():
             yield earlier, later
@@ -79,16 +90,21 @@ def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple
 
 
 def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
-    """The smallest of each hash over a text's 3-grams, (text, hash): what datasketch would compute text by text, at once."""
+    """The smallest of each hash over a text's 3-grams, (text, hash): what datasketch would compute
+    text by text, at once.
+    """
     import numpy as np
 
     trigrams = _hashed_trigrams(words)  # (trigram of all texts,)
     n_trigrams = np.array([len(text) - 2 for text in words])  # (text,)
     starts = np.cumsum(n_trigrams) - n_trigrams  # (text,)
-    factors = np.random.default_rng(0).integers(0, 2**64, size=_N_HASHES, dtype=np.uint64) | np.uint64(1)
+    factors = np.random.default_rng(0).integers(
+        0, 2**64, size=_N_HASHES, dtype=np.uint64
+    ) | np.uint64(1)
     signatures = np.empty((len(words), _N_HASHES), dtype=np.uint32)
     for place, factor in enumerate(factors):
-        hashed = (trigrams * factor) >> np.uint64(32)  # multiply-shift hashing: the upper half is the well-mixed one
+        # multiply-shift hashing: the upper half is the well-mixed one
+        hashed = (trigrams * factor) >> np.uint64(32)
         signatures[:, place] = np.minimum.reduceat(hashed, starts)
     return signatures
 
@@ -98,10 +114,14 @@ def _hashed_trigrams(words: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
 
     vocabulary: dict[str, int] = {}
     number = [vocabulary.setdefault(word, len(vocabulary)) for text in words for word in text]
-    hashes = np.array([int.from_bytes(blake2b(word.encode(), digest_size=8).digest()) for word in vocabulary], dtype=np.uint64)
+    hashes = np.array(
+        [int.from_bytes(blake2b(word.encode(), digest_size=8).digest()) for word in vocabulary],
+        dtype=np.uint64,
+    )
     word = hashes[number]  # (word of all texts,)
     polynomial = np.uint64(_POLYNOMIAL)
     trigrams = (word[:-2] * polynomial + word[1:-1]) * polynomial + word[2:]
     ends = np.cumsum([len(text) for text in words])[:-1]
-    across = np.concatenate([ends - 2, ends - 1])  # 3-grams that begin in one text and end in the next
+    # 3-grams that begin in one text and end in the next
+    across = np.concatenate([ends - 2, ends - 1])
     return np.delete(trigrams, across)

@@ -51,7 +51,10 @@ class Row:
         if len(text) > MAX_CHARS:
             raise UserError(too_long(self.at(column)))
         if not _is_sound(text):
-            raise UserError(f"{self.at(column)} holds a NUL or half a surrogate pair, which is no text: take it out.")
+            raise UserError(
+                f"{self.at(column)} holds a NUL or half a surrogate pair, which is no text: take it"
+                " out."
+            )
         return text
 
     def word(self, column: str) -> str | None:
@@ -74,7 +77,9 @@ class Row:
         except ValueError:
             number = inf
         if not isfinite(number):
-            raise UserError(f"{self.at(column)}: {word!r} is no number. Mend it, or take the row out.")
+            raise UserError(
+                f"{self.at(column)}: {word!r} is no number. Mend it, or take the row out."
+            )
         return number
 
     def translated(self, column: str, words: Mapping[str, str], kind: str = "label") -> str:
@@ -82,7 +87,9 @@ class Row:
         word = self.word(column)
         if word is not None and word.casefold() in words:
             return words[word.casefold()]
-        known = sorted(meant if meant.casefold() == spelling else spelling for spelling, meant in words.items())
+        known = sorted(
+            meant if meant.casefold() == spelling else spelling for spelling, meant in words.items()
+        )
         raise UserError(f"{self.at(column)}: {unknown(self.required(column, known), known, kind)}")
 
 
@@ -95,10 +102,15 @@ def kind_of(path: Path) -> str:
         return ".jsonl"
     if path.suffix.lower() == ".parquet":
         return ".parquet"
-    raise UserError(f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with .gz), or as .parquet.")
+    raise UserError(
+        f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with"
+        " .gz), or as .parquet."
+    )
 
 
-def read_rows(path: Path, *, needs: Collection[str], quotes: bool = True, start: Start = BEGINNING) -> Iterator[Row]:
+def read_rows(
+    path: Path, *, needs: Collection[str], quotes: bool = True, start: Start = BEGINNING
+) -> Iterator[Row]:
     """The rows of a table, its kind told by the file's name; the columns in `needs` must be there."""
     require_file(path)
     kind = kind_of(path)
@@ -114,7 +126,9 @@ def read_rows(path: Path, *, needs: Collection[str], quotes: bool = True, start:
     yield from rows
 
 
-def read_records(path: Path, *, delimiter: str = ",", quotes: bool = True, start: Start = BEGINNING) -> Iterator[Record]:
+def read_records(
+    path: Path, *, delimiter: str = ",", quotes: bool = True, start: Start = BEGINNING
+) -> Iterator[Record]:
     """The records of a delimited file; an empty file is refused, blank lines are passed over."""
     all_records = _quoted(path, delimiter, start) if quotes else _unquoted(path, delimiter, start)
     records = (record for record in all_records if record[1])
@@ -157,7 +171,9 @@ def _is_sound(text: str) -> bool:
         return False
 
 
-def _with_header(path: Path, delimiter: str, needs: Collection[str], *, quotes: bool, start: Start) -> Iterator[Row]:
+def _with_header(
+    path: Path, delimiter: str, needs: Collection[str], *, quotes: bool, start: Start
+) -> Iterator[Row]:
     records = read_records(path, delimiter=delimiter, quotes=quotes)
     line, fields = next(records)
     header = [field.strip() for field in fields]
@@ -165,7 +181,10 @@ def _with_header(path: Path, delimiter: str, needs: Collection[str], *, quotes: 
     require_columns(place, header, needs)
     for column in needs:
         if header.count(column) > 1:
-            raise UserError(f"{place}: the column {column!r} is there {header.count(column)} times. Rename all but one.")
+            raise UserError(
+                f"{place}: the column {column!r} is there {header.count(column)} times. Rename all"
+                " but one."
+            )
     if start.row:
         records = read_records(path, delimiter=delimiter, quotes=quotes, start=start)
     yield from tabulated(path, header, records)
@@ -175,7 +194,10 @@ def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
     there = "1 field" if n_fields == 1 else f"{n_fields} fields"
     start = f"{place} has {there} where there should be {len(header)} ({', '.join(header)})."
     if n_fields < len(header):
-        return f"{start} The first one missing is {header[n_fields]!r}: fill it in, or take the row out."
+        return (
+            f"{start} The first one missing is {header[n_fields]!r}: fill it in, or take the row"
+            " out."
+        )
     return f"{start} Put quotes around a text that holds the delimiter."
 
 
@@ -186,7 +208,8 @@ def _unquoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
 
 
 def _quoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
-    # A limit of the whole process, and by default too low for the texts we allow; it is only ever raised.
+    # A limit of the whole process, and by default too low for the texts we allow; it is only ever
+    # raised.
     csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
     lines: list[str] = []  # of the record being read
     reader = csv.reader(_fed(path, lines, start), delimiter=delimiter, strict=True)
@@ -198,19 +221,22 @@ def _quoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
         except StopIteration:
             return
         except csv.Error as error:
-            raise UserError(_bad_quotes(f"{path}, line {first}", lines, delimiter, str(error))) from error
+            raise UserError(
+                _bad_quotes(f"{path}, line {first}", lines, delimiter, str(error))
+            ) from error
         yield first, fields
 
 
 def _fed(path: Path, lines: list[str], start: Start) -> Iterator[str]:
-    # An unclosed quote would swallow the rest of the file, so the record being read has a limit as well.
+    # An unclosed quote would swallow the rest of the file, so the record being read has a limit as
+    # well.
     n_chars = 0
     for number, line in read_lines(path, start=start):
         n_chars = n_chars + len(line) if lines else len(line)
         if n_chars > MAX_CHARS:
             raise UserError(
-                f"{path}, line {number - len(lines)}: the record that begins here is longer than {MAX_CHARS:,} characters. "
-                "Look for a quote that is opened and never closed."
+                f"{path}, line {number - len(lines)}: the record that begins here is longer than"
+                f" {MAX_CHARS:,} characters. Look for a quote that is opened and never closed."
             )
         lines.append(line)
         yield line
@@ -218,11 +244,21 @@ def _fed(path: Path, lines: list[str], start: Start) -> Iterator[str]:
 
 def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -> str:
     if reason == "unexpected end of data":
-        column = len(next(csv.reader(lines, delimiter=delimiter)))  # a lenient second look ends in the field left open
-        return f"{place}, column {column}: a quote is opened and never closed. Close it, or double the quotes that belong to the text."
+        # a lenient second look ends in the field left open
+        column = len(next(csv.reader(lines, delimiter=delimiter)))
+        return (
+            f"{place}, column {column}: a quote is opened and never closed. Close it, or double the"
+            " quotes that belong to the text."
+        )
     if reason.startswith("new-line character"):
-        return f"{place}: a bare carriage return stands outside quotes. Save the file with ordinary line ends."
-    return f"{place}: {reason}. Put the text in quotes and double the quotes that belong to it (or read the table with quotes=no)."
+        return (
+            f"{place}: a bare carriage return stands outside quotes. Save the file with ordinary"
+            " line ends."
+        )
+    return (
+        f"{place}: {reason}. Put the text in quotes and double the quotes that belong to it (or"
+        " read the table with quotes=no)."
+    )
 
 
 def _json_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
@@ -233,10 +269,19 @@ def _json_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row
         try:
             record = json.loads(line.rstrip())
         except (ValueError, RecursionError) as error:
-            reason = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-            raise UserError(f"{place} is not JSON ({reason}). Each line must be one JSON object.") from error
+            reason = (
+                f"{error.msg}, character {error.colno}"
+                if isinstance(error, json.JSONDecodeError)
+                else str(error)
+            )
+            raise UserError(
+                f"{place} is not JSON ({reason}). Each line must be one JSON object."
+            ) from error
         if not isinstance(record, dict):
-            raise UserError(f'{place} is no JSON object: write each row as {{"text": …, …}} on a line of its own.')
+            raise UserError(
+                f'{place} is no JSON object: write each row as {{"text": …, …}} on a line of its'
+                " own."
+            )
         require_columns(place, record, needs)
         values = {key: as_text(record[key], f"{place}, column {key!r}") for key in needs}
         yield Row(str(path), number, values, found={key: record[key] for key in needs})
@@ -245,8 +290,13 @@ def _json_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row
 def _parquet_rows(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
     with opened_parquet(path) as file:
         require_columns(str(path), file.schema_arrow.names, needs)
-        for number, record in enumerate(_parquet_records(file, list(dict.fromkeys(needs)), start.row), start=start.row + 1):
-            values = {key: as_text(value, f"{path}, row {number}, column {key!r}") for key, value in record.items()}
+        for number, record in enumerate(
+            _parquet_records(file, list(dict.fromkeys(needs)), start.row), start=start.row + 1
+        ):
+            values = {
+                key: as_text(value, f"{path}, row {number}, column {key!r}")
+                for key, value in record.items()
+            }
             yield Row(str(path), number, values, unit="row", found=record)
 
 
@@ -257,21 +307,31 @@ def opened_parquet(path: Path) -> Iterator[Any]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise UserError(f"{path} is a Parquet file, which needs the package pyarrow: pip install 'litotes[parquet]'.") from error
+        raise UserError(
+            f"{path} is a Parquet file, which needs the package pyarrow: pip install"
+            " 'litotes[parquet]'."
+        ) from error
     try:
         with pq.ParquetFile(path) as file:
             yield file
     except (pa.ArrowException, OSError) as error:
-        raise UserError(f"{path} is not a Parquet file, or a damaged one: write it again ({error}).") from error
+        raise UserError(
+            f"{path} is not a Parquet file, or a damaged one: write it again ({error})."
+        ) from error
 
 
 def _parquet_records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str, Any]]:
-    """Records after the first n_before. Row groups that lie before are not read; in the one cut through, rows are passed over."""
+    """Records after the first n_before.
+
+    Row groups that lie before are not read; in the one cut through, rows are passed over.
+    """
     sizes = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     first = 0
     while first < len(sizes) and n_before >= sizes[first]:
         n_before -= sizes[first]
         first += 1
-    for batch in file.iter_batches(batch_size=256, row_groups=list(range(first, len(sizes))), columns=columns):
+    for batch in file.iter_batches(
+        batch_size=256, row_groups=list(range(first, len(sizes))), columns=columns
+    ):
         yield from batch.slice(n_before).to_pylist()
         n_before = max(n_before - batch.num_rows, 0)

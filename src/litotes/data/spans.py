@@ -1,9 +1,11 @@
-"""Tables cut into spans of rows that can be read one without the other, by other processes or another day.
+"""Tables cut into spans of rows that can be read one without the other, by other processes or
+another day.
 
     Parquet            the rows are counted in the file's own list of row groups
     JSONL, CSV, TSV    one look through the file finds the line, another its first byte; a span begins by jumping there
 
-A .gz file has no such place to jump to: it is unpacked up to the span (and not parsed), which costs little beside scoring.
+A .gz file has no such place to jump to: it is unpacked up to the span (and not parsed), which costs
+little beside scoring.
 """
 
 from __future__ import annotations
@@ -33,25 +35,39 @@ class Span:
             n_read += 1
             yield row
         if n_read < self.n_rows:
-            raise UserError(f"{self.file} has become shorter since its rows were counted: begin anew, with another --out.")
+            raise UserError(
+                f"{self.file} has become shorter since its rows were counted: begin anew, with"
+                " another --out."
+            )
 
 
 def tables_in(source: Path) -> list[Path]:
-    """The file itself, or all tables of a folder and the folders in it, by name; names that begin with . or _ are passed over."""
+    """The file itself, or all tables of a folder and the folders in it, by name; names that begin
+    with . or _ are passed over.
+    """
     if not source.is_dir():
         require_file(source)
         kind_of(source)
         return [source]
-    found = [path for path in sorted(source.rglob("*")) if path.is_file() and not _is_hidden(path.relative_to(source))]
+    found = [
+        path
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and not _is_hidden(path.relative_to(source))
+    ]
     if not found:
-        raise UserError(f"{source} holds no tables: name a folder of .parquet, .jsonl, .csv or .tsv files.")
+        raise UserError(
+            f"{source} holds no tables: name a folder of .parquet, .jsonl, .csv or .tsv files."
+        )
     for path in found:
         kind_of(path)  # a file that is no table is told before anything is read
     return found
 
 
 def spans_of(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
-    """The whole table in spans of up to n_rows; none where it has no rows. The columns in `needs` must be there."""
+    """The whole table in spans of up to n_rows; none where it has no rows.
+
+    The columns in `needs` must be there.
+    """
     kind = kind_of(path)
     if kind == ".parquet":
         with opened_parquet(path) as file:
@@ -74,7 +90,10 @@ def _is_hidden(path: Path) -> bool:
 def _row_lines(path: Path, kind: str) -> Iterator[int]:
     """The line every row begins in."""
     if kind in DELIMITERS:
-        yield from (line for line, _ in islice(read_records(path, delimiter=DELIMITERS[kind]), 1, None))  # after the header
+        # after the header
+        yield from (
+            line for line, _ in islice(read_records(path, delimiter=DELIMITERS[kind]), 1, None)
+        )
     else:
         yield from (number for number, line in read_lines(path) if line.strip())
 

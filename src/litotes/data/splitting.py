@@ -20,7 +20,9 @@ SPLIT_WORDS = {
 
 @dataclass(frozen=True)
 class Block:
-    """Examples that must stay together: their places in the corpus, their stratum and their place in the shuffle."""
+    """Examples that must stay together: their places in the corpus, their stratum and their place
+    in the shuffle.
+    """
 
     stratum: str
     order: float
@@ -38,7 +40,9 @@ def hashed_split(key: str, *, test_share: float) -> str:
 
 
 def components(keys: Iterable[Iterable[Hashable]]) -> list[int]:
-    """For each item the place of the first item it hangs together with; items that share a key do, directly or through others."""
+    """For each item the place of the first item it hangs together with; items that share a key do,
+    directly or through others.
+    """
     parent: list[int] = []
     first: dict[Hashable, int] = {}
     for place, own in enumerate(keys):
@@ -61,12 +65,15 @@ def _root(parent: list[int], place: int) -> int:
 
 
 def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block]:
-    """About `share` of the examples in whole blocks: never none of the blocks, never all (systematic sampling over the strata).
+    """About `share` of the examples in whole blocks: never none of the blocks, never all
+    (systematic sampling over the strata).
 
-    `start` in [0, 1) is where the counting begins, so that small strata take turns over different starts.
+    `start` in [0, 1) is where the counting begins, so that small strata take turns over different
+    starts.
     """
     owed, chosen = start - 0.5, []
-    # equal sizes stand side by side: otherwise small blocks would always pay what is owed and large ones never be chosen
+    # equal sizes stand side by side: otherwise small blocks would always pay what is owed and large
+    # ones never be chosen
     for block in sorted(blocks, key=lambda block: (block.stratum, len(block.members), block.order)):
         owed += share * len(block.members)
         if owed >= len(block.members) / 2:
@@ -75,4 +82,8 @@ def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block
     smallest = min(blocks, key=lambda block: (len(block.members), block.order))
     if not chosen:
         return [smallest]
-    return chosen if len(chosen) < len(blocks) else [block for block in chosen if block is not smallest]
+    return (
+        chosen
+        if len(chosen) < len(blocks)
+        else [block for block in chosen if block is not smallest]
+    )

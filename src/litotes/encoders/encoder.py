@@ -4,8 +4,9 @@
     a_l     = norm(h_l + Attention(h_l))
     h_{l+1} = norm(a_l + W₂ act(W₁ a_l))
 
-Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et al. 2019 (arXiv 1810.04805). Every linear layer sees
-`(piece, width)` and never padding; only attention looks at texts as rows (attention/rows.py).
+Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et al. 2019 (arXiv
+1810.04805). Every linear layer sees `(piece, width)` and never padding; only attention looks at
+texts as rows (attention/rows.py).
 """
 
 from __future__ import annotations
@@ -61,16 +62,23 @@ class Embeddings(nn.Module):
         self.projection = nn.Linear(width, spec.width) if spec.has_projection else None
 
     def forward(self, batch: Batch) -> Tensor:
-        hidden = self.piece(batch.pieces) + self.position(batch.layout.positions + self.first_position)  # (piece, embedding_width)
+        # (piece, embedding_width)
+        hidden = self.piece(batch.pieces) + self.position(
+            batch.layout.positions + self.first_position
+        )
         if self.segment is not None:
             # RoBERTa has a single segment, whatever the tokenizer says of a pair.
-            hidden = hidden + self.segment(batch.segments.clamp(max=self.segment.num_embeddings - 1))
+            hidden = hidden + self.segment(
+                batch.segments.clamp(max=self.segment.num_embeddings - 1)
+            )
         hidden = self.dropout(self.norm(hidden))
         return hidden if self.projection is None else self.projection(hidden)  # (piece, width)
 
 
 class RelativeBias(nn.Module):
-    """MPNet's bias by distance: exact for near pieces, logarithmic buckets up to 128 (Raffel et al. 2020, arXiv 1910.10683, §2.1)."""
+    """MPNet's bias by distance: exact for near pieces, logarithmic buckets up to 128 (Raffel et al.
+    2020, arXiv 1910.10683, §2.1).
+    """
 
     FARTHEST = 128
 
@@ -81,22 +89,29 @@ class RelativeBias(nn.Module):
     def forward(self, places: Tensor) -> Tensor:
         """places: where the pieces of each row stood in their text, (text, piece)."""
         ahead = places[:, None, :] - places[:, :, None]  # (text, query, key)
-        return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)  # (text, attention_head, query, key)
+        # (text, attention_head, query, key)
+        return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)
 
     def _bucket(self, ahead: Tensor) -> Tensor:
         half = self.by_bucket.num_embeddings // 2  # one half looks back, the other ahead
         exact = half // 2
         distance = ahead.abs()
         # clamp keeps log(0) out; distances under `exact` do not use the value.
-        stretch = torch.log(distance.clamp(min=1) / exact) / math.log(self.FARTHEST / exact) * (half - exact)
+        stretch = (
+            torch.log(distance.clamp(min=1) / exact)
+            / math.log(self.FARTHEST / exact)
+            * (half - exact)
+        )
         far = (exact + stretch.long()).clamp(max=half - 1)
         return torch.where(distance < exact, distance, far) + half * (ahead > 0)
 
 
 class Attention(nn.Module):
-    """Multi-head attention with one fused projection for query, key and value, up to the output projection.
+    """Multi-head attention with one fused projection for query, key and value, up to the output
+    projection.
 
-    heads: the attention heads this block has, by the numbers they had before some were taken away for good.
+    heads: the attention heads this block has, by the numbers they had before some were taken away
+    for good.
     """
 
     def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
@@ -106,32 +121,58 @@ class Attention(nn.Module):
         self.inner = self.n_heads * spec.head_width
         self.qkv = nn.Linear(spec.width, 3 * self.inner)
         self.output = nn.Linear(self.inner, spec.width)
-        self.weighting = build(WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options)
+        self.weighting = build(
+            WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
+        )
 
     def forward(
-        self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None, *, observed: bool, shown: bool = False
+        self,
+        hidden: Tensor,
+        rows: Rows,
+        bias: Blocks,
+        heads: Tensor | None,
+        *,
+        observed: bool,
+        shown: bool = False,
     ) -> tuple[Tensor, Seen | None]:
-        """What each piece gathers, (piece, attention_head × head_width), and, when observed, what the attention showed.
+        """What each piece gathers, (piece, attention_head × head_width), and, when observed, what
+        the attention showed.
 
-        heads: the attention heads each text still uses, (text, attention_head); None: all. shown: keep the weights themselves as well.
+        heads: the attention heads each text still uses, (text, attention_head); None: all. shown:
+        keep the weights themselves as well.
         """
-        packed = self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))  # (piece, 3, attention_head, head_width)
+        # (piece, 3, attention_head, head_width)
+        packed = self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))
         query, key, value = of_heads(packed, heads, rows.layout).unbind(1)
-        mixed, received, weights = self._attend(query, key, value, rows, rows, bias, heads, observed=observed, shown=shown)
+        mixed, received, weights = self._attend(
+            query, key, value, rows, rows, bias, heads, observed=observed, shown=shown
+        )
         if received is None:
             return mixed.flatten(1), None
         return mixed.flatten(1), Seen(received.squeeze(-1), packed[:, 2], mixed, weights)
 
     def of_firsts(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None) -> Tensor:
-        """The same for each text's first piece alone, exact: keys and values of all pieces, queries of the first ones. (text, inner)"""
+        """The same for each text's first piece alone, exact: keys and values of all pieces, queries
+        of the first ones. (text, inner)
+        """
         weight, offset = self.qkv.weight, self.qkv.bias
         first_rows = Rows(rows.layout.firsts, rows.apart)
-        asking = functional.linear(hidden[rows.layout.starts], weight[: self.inner], offset[: self.inner])  # (text, inner)
-        asked = functional.linear(hidden, weight[self.inner :], offset[self.inner :])  # (piece, 2 × inner)
-        query = of_heads(asking.unflatten(-1, (1, self.n_heads, -1)), heads, first_rows.layout).squeeze(1)
-        key, value = of_heads(asked.unflatten(-1, (2, self.n_heads, -1)), heads, rows.layout).unbind(1)
+        # (text, inner)
+        asking = functional.linear(
+            hidden[rows.layout.starts], weight[: self.inner], offset[: self.inner]
+        )
+        # (piece, 2 × inner)
+        asked = functional.linear(hidden, weight[self.inner :], offset[self.inner :])
+        query = of_heads(
+            asking.unflatten(-1, (1, self.n_heads, -1)), heads, first_rows.layout
+        ).squeeze(1)
+        key, value = of_heads(
+            asked.unflatten(-1, (2, self.n_heads, -1)), heads, rows.layout
+        ).unbind(1)
         first_bias = [None if block is None else block[:, :, :1] for block in bias]
-        mixed, _, _ = self._attend(query, key, value, first_rows, rows, first_bias, heads, observed=False, shown=False)
+        mixed, _, _ = self._attend(
+            query, key, value, first_rows, rows, first_bias, heads, observed=False, shown=False
+        )
         return mixed.flatten(1)
 
     def _attend(
@@ -147,11 +188,20 @@ class Attention(nn.Module):
         observed: bool,
         shown: bool,
     ) -> tuple[Tensor, Tensor | None, tuple[Tensor, ...]]:
-        """Packed queries, keys and values of the attention heads still used → what all heads gathered, those gone nothing,
-        (query piece, attention_head, head_width), the weight each key received (piece, attention_head, 1), and each block's weights.
+        """Packed queries, keys and values of the attention heads still used → what all heads
+        gathered, those gone nothing, (query piece, attention_head, head_width), the weight each key
+        received (piece, attention_head, 1), and each block's weights.
         """
         dropout = self.dropout if self.training else 0.0
-        blocks = zip(query_rows.split(query), rows.split(key), rows.split(value), rows.live, bias, rows.by_text(heads), strict=True)
+        blocks = zip(
+            query_rows.split(query),
+            rows.split(key),
+            rows.split(value),
+            rows.live,
+            bias,
+            rows.by_text(heads),
+            strict=True,
+        )
         all_mixed, all_received, all_weights = [], [], []
         for q, k, v, live, b, used in blocks:
             b = b if b is None or self.has_all_heads else b[:, self.heads]
@@ -162,12 +212,26 @@ class Attention(nn.Module):
                 continue
             mixed, weights = self.weighting.observe(q, k, v, **options)
             all_mixed.append(mixed)
-            weights = weights.detach() if live is None else weights.detach().masked_fill(~live.transpose(-1, -2), 0.0)  # padding asks too
-            all_received.append(weights.sum(-2, dtype=torch.float32).unsqueeze(-1))  # (text, attention_head, key, 1)
+            # padding asks too
+            weights = (
+                weights.detach()
+                if live is None
+                else weights.detach().masked_fill(~live.transpose(-1, -2), 0.0)
+            )
+            # (text, attention_head, key, 1)
+            all_received.append(weights.sum(-2, dtype=torch.float32).unsqueeze(-1))
             if shown:
                 all_weights.append(weights)
-        received = back_in_place(rows.join(all_received), heads, rows.layout, self.n_heads) if observed else None
-        return back_in_place(query_rows.join(all_mixed), heads, query_rows.layout, self.n_heads), received, tuple(all_weights)
+        received = (
+            back_in_place(rows.join(all_received), heads, rows.layout, self.n_heads)
+            if observed
+            else None
+        )
+        return (
+            back_in_place(query_rows.join(all_mixed), heads, query_rows.layout, self.n_heads),
+            received,
+            tuple(all_weights),
+        )
 
 
 def _of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
@@ -176,21 +240,27 @@ def _of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
 
 
 def of_heads(packed: Tensor, heads: Tensor | None, layout: Layout) -> Tensor:
-    """What belongs to the attention heads each text still uses. (piece, part, attention_head, head_width), by heads (text, shown)
+    """What belongs to the attention heads each text still uses.
 
-    For all texts in one go, the cheapest way we found: on a CPU, where one head of twelve is gone and texts are short, even this copy
-    costs more than the attention it saves.
+    (piece, part, attention_head, head_width), by heads (text, shown)
+
+    For all texts in one go, the cheapest way we found: on a CPU, where one head of twelve is gone
+    and texts are short, even this copy costs more than the attention it saves.
     """
     if heads is None:
         return packed
     n_pieces, n_parts, n_heads, _ = packed.shape
-    part_starts = torch.arange(0, n_pieces * n_parts * n_heads, n_heads, device=packed.device).view(n_pieces, n_parts, 1)
+    part_starts = torch.arange(0, n_pieces * n_parts * n_heads, n_heads, device=packed.device).view(
+        n_pieces, n_parts, 1
+    )
     places = part_starts + heads[layout.texts].unsqueeze(1)  # (piece, part, shown)
     return packed.flatten(0, 2).index_select(0, places.flatten()).unflatten(0, places.shape)
 
 
 def back_in_place(packed: Tensor, heads: Tensor | None, layout: Layout, n_heads: int) -> Tensor:
-    """The inverse of `of_heads` for one part, (piece, shown, …) → (piece, attention_head, …); attention heads that are gone give zeros."""
+    """The inverse of `of_heads` for one part, (piece, shown, …) → (piece, attention_head, …);
+    attention heads that are gone give zeros.
+    """
     if heads is None:
         return packed
     starts = torch.arange(0, len(packed) * n_heads, n_heads, device=packed.device)
@@ -206,7 +276,10 @@ def _bias_of_heads(bias: Tensor, heads: Tensor) -> Tensor:
 
 
 class Block(nn.Module):
-    """One layer: attention, then feed-forward, each added to its input and normed. Between the two halves pieces may leave."""
+    """One layer: attention, then feed-forward, each added to its input and normed.
+
+    Between the two halves pieces may leave.
+    """
 
     def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
         super().__init__()
@@ -219,9 +292,14 @@ class Block(nn.Module):
         self.dropout = nn.Dropout(spec.dropout)
 
     def forward(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """From what each piece was and what its attention gathered to what it is next. (piece, width)"""
+        """From what each piece was and what its attention gathered to what it is next.
+
+        (piece, width)
+        """
         hidden = self.attention_norm(hidden + self.dropout(self.attention.output(mixed)))
-        return self.outer_norm(hidden + self.dropout(self.outer(self.activation(self.inner(hidden)))))
+        return self.outer_norm(
+            hidden + self.dropout(self.outer(self.activation(self.inner(hidden))))
+        )
 
 
 class Encoder(nn.Module):
@@ -232,14 +310,25 @@ class Encoder(nn.Module):
         self.spec = spec
         self.embeddings = Embeddings(spec)
         self.relative_bias = RelativeBias(spec) if spec.n_relative_buckets else None
-        self.blocks = nn.ModuleList(Block(spec, spec.heads_of(block)) for block in range(spec.n_blocks))
+        self.blocks = nn.ModuleList(
+            Block(spec, spec.heads_of(block)) for block in range(spec.n_blocks)
+        )
         sizes = (len(spec.walk), spec.n_attention_heads, spec.width)
-        self.pruning = build(PRUNINGS, spec.pruning, "pruning", *sizes, options=spec.pruning_options)
+        self.pruning = build(
+            PRUNINGS, spec.pruning, "pruning", *sizes, options=spec.pruning_options
+        )
         if spec.heads_kept and self.pruning.plan().heads[-1] < 1:
-            raise UserError("Attention heads were taken away from this encoder for good: a pruning cannot take others away by text.")
+            raise UserError(
+                "Attention heads were taken away from this encoder for good: a pruning cannot take"
+                " others away by text."
+            )
 
-    def forward(self, batch: Batch, *, firsts_only: bool = False, look: Look | None = None) -> Encoding:
-        """Hidden states of every piece that goes on, or of each text's first piece when nobody reads the others."""
+    def forward(
+        self, batch: Batch, *, firsts_only: bool = False, look: Look | None = None
+    ) -> Encoding:
+        """Hidden states of every piece that goes on, or of each text's first piece when nobody
+        reads the others.
+        """
         return self.walk(self.embeddings(batch), batch.layout, firsts_only=firsts_only, look=look)
 
     def walk(
@@ -254,8 +343,9 @@ class Encoder(nn.Module):
     ) -> Encoding:
         """Layers `start` to `stop` over `hidden` (piece, width).
 
-        firsts_only: the last layer computes only each text's first piece. This is exact, for nothing after the last layer
-        looks at the others, and saves most of a layer. look: is shown the attention of every layer, of all pieces also in the last one.
+        firsts_only: the last layer computes only each text's first piece. This is exact, for
+        nothing after the last layer looks at the others, and saves most of a layer. look: is shown
+        the attention of every layer, of all pieces also in the last one.
         """
         layers = self.spec.walk[start:stop]
         plan = self.pruning.plan().to_firsts() if firsts_only else self.pruning.plan()
@@ -268,7 +358,14 @@ class Encoder(nn.Module):
                 mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
                 return _of_firsts(block(hidden[rows.layout.starts], mixed), layout)
             prunes = plan.looks_at(layer, self.spec.n_attention_heads)
-            mixed, seen = block.attention(hidden, rows, bias, there.heads, observed=prunes or look is not None, shown=look is not None)
+            mixed, seen = block.attention(
+                hidden,
+                rows,
+                bias,
+                there.heads,
+                observed=prunes or look is not None,
+                shown=look is not None,
+            )
             before, came_in = there, hidden
             if seen is not None and prunes:
                 hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
@@ -308,4 +405,6 @@ class Encoder(nn.Module):
         rows = Rows.of(there.layout)
         if self.relative_bias is None:
             return rows, [None] * len(rows.live)
-        return rows, [self.relative_bias(places) for places in rows.places_in_text(there.origin.clamp(min=0))]
+        return rows, [
+            self.relative_bias(places) for places in rows.places_in_text(there.origin.clamp(min=0))
+        ]

@@ -13,7 +13,8 @@ from litotes.text.layout import Layout
 class Encoding:
     """What the encoder hands to the heads: hidden states (piece, width) of texts laid end to end.
 
-    origin: the place each piece had in its text before a pruning took others away, (piece,); -1 for a piece that stands for those gone.
+    origin: the place each piece had in its text before a pruning took others away, (piece,); -1 for
+    a piece that stands for those gone.
     """
 
     hidden: Tensor

@@ -1,7 +1,8 @@
 """Encoder families as data: how each spells its settings and its weights.
 
-Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT and MPNet stands in this table; the encoder itself
-(encoder.py) knows none of them. In weight names `{block}` counts blocks; ALBERT counts groups and places within a group.
+Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT and MPNet stands in this
+table; the encoder itself (encoder.py) knows none of them. In weight names `{block}` counts blocks;
+ALBERT counts groups and places within a group.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ _DISTILBERT_KEYS = {
 }
 
 # What a family assumes where its config.json is silent.
-_BASE_DEFAULTS = {"activation": "gelu", "norm_epsilon": 1e-12, "dropout": 0.1, "attention_dropout": 0.1, "padding_piece": 0}
+_BASE_DEFAULTS = {
+    "activation": "gelu",
+    "norm_epsilon": 1e-12,
+    "dropout": 0.1,
+    "attention_dropout": 0.1,
+    "padding_piece": 0,
+}
 _ROBERTA_DEFAULTS = _BASE_DEFAULTS | {"padding_piece": 1}
 
 _EMBEDDINGS = {
@@ -85,7 +92,11 @@ _BERT_WEIGHTS = (
         "blocks.{block}.outer_norm": _BERT_BLOCK + "output.LayerNorm",
     }
 )
-_BERT_QKV = (_BERT_BLOCK + "attention.self.query", _BERT_BLOCK + "attention.self.key", _BERT_BLOCK + "attention.self.value")
+_BERT_QKV = (
+    _BERT_BLOCK + "attention.self.query",
+    _BERT_BLOCK + "attention.self.key",
+    _BERT_BLOCK + "attention.self.value",
+)
 
 _DISTILBERT_BLOCK = "transformer.layer.{block}."
 _DISTILBERT_WEIGHTS = _EMBEDDINGS | {
@@ -95,7 +106,11 @@ _DISTILBERT_WEIGHTS = _EMBEDDINGS | {
     "blocks.{block}.outer": _DISTILBERT_BLOCK + "ffn.lin2",
     "blocks.{block}.outer_norm": _DISTILBERT_BLOCK + "output_layer_norm",
 }
-_DISTILBERT_QKV = (_DISTILBERT_BLOCK + "attention.q_lin", _DISTILBERT_BLOCK + "attention.k_lin", _DISTILBERT_BLOCK + "attention.v_lin")
+_DISTILBERT_QKV = (
+    _DISTILBERT_BLOCK + "attention.q_lin",
+    _DISTILBERT_BLOCK + "attention.k_lin",
+    _DISTILBERT_BLOCK + "attention.v_lin",
+)
 
 _ALBERT_BLOCK = "encoder.albert_layer_groups.{group}.albert_layers.{inner}."
 _ALBERT_WEIGHTS = (
@@ -110,7 +125,11 @@ _ALBERT_WEIGHTS = (
         "blocks.{block}.outer_norm": _ALBERT_BLOCK + "full_layer_layer_norm",
     }
 )
-_ALBERT_QKV = (_ALBERT_BLOCK + "attention.query", _ALBERT_BLOCK + "attention.key", _ALBERT_BLOCK + "attention.value")
+_ALBERT_QKV = (
+    _ALBERT_BLOCK + "attention.query",
+    _ALBERT_BLOCK + "attention.key",
+    _ALBERT_BLOCK + "attention.value",
+)
 
 _MPNET_WEIGHTS = _EMBEDDINGS | {
     "relative_bias.by_bucket": "encoder.relative_attention_bias",
@@ -120,17 +139,45 @@ _MPNET_WEIGHTS = _EMBEDDINGS | {
     "blocks.{block}.outer": _BERT_BLOCK + "output.dense",
     "blocks.{block}.outer_norm": _BERT_BLOCK + "output.LayerNorm",
 }
-_MPNET_QKV = (_BERT_BLOCK + "attention.attn.q", _BERT_BLOCK + "attention.attn.k", _BERT_BLOCK + "attention.attn.v")
+_MPNET_QKV = (
+    _BERT_BLOCK + "attention.attn.q",
+    _BERT_BLOCK + "attention.attn.k",
+    _BERT_BLOCK + "attention.attn.v",
+)
 
 FAMILIES: dict[str, Family] = {
-    "bert": Family("BertModel", "bert.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _BASE_DEFAULTS | {"n_segments": 2}),
+    "bert": Family(
+        "BertModel",
+        "bert.",
+        _COMMON_KEYS | _SEGMENTS,
+        _BERT_WEIGHTS,
+        _BERT_QKV,
+        _BASE_DEFAULTS | {"n_segments": 2},
+    ),
     "roberta": Family(
-        "RobertaModel", "roberta.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _ROBERTA_DEFAULTS | {"n_segments": 2}
+        "RobertaModel",
+        "roberta.",
+        _COMMON_KEYS | _SEGMENTS,
+        _BERT_WEIGHTS,
+        _BERT_QKV,
+        _ROBERTA_DEFAULTS | {"n_segments": 2},
     ),
     "xlm-roberta": Family(
-        "XLMRobertaModel", "roberta.", _COMMON_KEYS | _SEGMENTS, _BERT_WEIGHTS, _BERT_QKV, _ROBERTA_DEFAULTS | {"n_segments": 2}
+        "XLMRobertaModel",
+        "roberta.",
+        _COMMON_KEYS | _SEGMENTS,
+        _BERT_WEIGHTS,
+        _BERT_QKV,
+        _ROBERTA_DEFAULTS | {"n_segments": 2},
     ),
-    "distilbert": Family("DistilBertModel", "distilbert.", _DISTILBERT_KEYS, _DISTILBERT_WEIGHTS, _DISTILBERT_QKV, _BASE_DEFAULTS),
+    "distilbert": Family(
+        "DistilBertModel",
+        "distilbert.",
+        _DISTILBERT_KEYS,
+        _DISTILBERT_WEIGHTS,
+        _DISTILBERT_QKV,
+        _BASE_DEFAULTS,
+    ),
     "electra": Family(
         "ElectraModel",
         "electra.",
@@ -187,10 +234,18 @@ _LIMITS = {
 _REFUSED = {
     "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
     "custom_pipelines": "names Python code to be run, and litotes runs no code from a model folder",
-    "_attn_implementation": "asks for an attention implementation to be fetched, and litotes runs no code from a model folder",
-    "_attn_implementation_internal": "asks for an attention implementation to be fetched, and litotes runs no code from a model folder",
+    "_attn_implementation": (
+        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
+        " folder"
+    ),
+    "_attn_implementation_internal": (
+        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
+        " folder"
+    ),
     "is_decoder": "describes a decoder, and litotes reads encoders",
-    "quantization_config": "describes quantised weights; save the model in float32 or float16 first",
+    "quantization_config": (
+        "describes quantised weights; save the model in float32 or float16 first"
+    ),
 }
 
 
@@ -200,14 +255,20 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
         if config.get(key):
             raise UserError(f"{where}: {key!r} {reason}. Use a plain encoder folder instead.")
     if config.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(f"{where}: position_embedding_type {config['position_embedding_type']!r} is not supported, only 'absolute'.")
+        raise UserError(
+            f"{where}: position_embedding_type {config['position_embedding_type']!r} is not"
+            " supported, only 'absolute'."
+        )
     name = config.get("model_type", "")
     family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
     values = {"family": name} | dict(family.fixed)
     for ours, theirs in family.keys.items():
         value = config.get(theirs, family.defaults.get(ours))
         if value is None:
-            raise UserError(f"{where}: the key {theirs!r} is missing; a {name} encoder cannot be built without it.")
+            raise UserError(
+                f"{where}: the key {theirs!r} is missing; a {name} encoder cannot be built"
+                " without it."
+            )
         values[ours] = value
     _check_ranges(values, family, where)
     if name in ("roberta", "xlm-roberta"):
@@ -215,7 +276,10 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
     if name == "electra":
         values["has_projection"] = values["embedding_width"] != values["width"]
     if values["width"] % values["n_attention_heads"]:
-        raise UserError(f"{where}: width {values['width']} is not a multiple of {values['n_attention_heads']} attention heads.")
+        raise UserError(
+            f"{where}: width {values['width']} is not a multiple of {values['n_attention_heads']}"
+            " attention heads."
+        )
     return EncoderSpec(**values)
 
 
@@ -224,33 +288,61 @@ def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None
     for ours, theirs in family.keys.items():
         value, limits = values[ours], _LIMITS.get(ours)
         if limits is None:
-            fits = isinstance(value, str) if ours == "activation" else isinstance(value, int | float) and 0 <= value < 1
+            fits = (
+                isinstance(value, str)
+                if ours == "activation"
+                else isinstance(value, int | float) and 0 <= value < 1
+            )
         else:
-            fits = isinstance(value, int) and not isinstance(value, bool) and limits[0] <= value <= limits[1]
+            fits = (
+                isinstance(value, int)
+                and not isinstance(value, bool)
+                and limits[0] <= value <= limits[1]
+            )
         if not fits:
-            raise UserError(f"{where}: {theirs} = {value!r} is not something an encoder can be built with.")
+            raise UserError(
+                f"{where}: {theirs} = {value!r} is not something an encoder can be built with."
+            )
 
 
 def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
     """The `config.json` from which `transformers` builds the same encoder."""
     family = FAMILIES[spec.family]
     settings = {theirs: getattr(spec, ours) for ours, theirs in family.keys.items()}
-    return {"architectures": [family.architecture], "model_type": spec.family, "torch_dtype": "float32"} | settings
+    return {
+        "architectures": [family.architecture],
+        "model_type": spec.family,
+        "torch_dtype": "float32",
+    } | settings
 
 
 def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Pairs of our weight name and the family's; three of the family's for the fused projection."""
     family = FAMILIES[spec.family]
-    table = {ours: (theirs,) for ours, theirs in family.weights.items()} | {"blocks.{block}.attention.qkv": family.qkv}
+    table = {ours: (theirs,) for ours, theirs in family.weights.items()} | {
+        "blocks.{block}.attention.qkv": family.qkv
+    }
     for ours, names in table.items():
         if ours == "embeddings.projection" and not spec.has_projection:
             continue
         suffixes = ("weight",) if _is_table(ours) else ("weight", "bias")
         for block in range(spec.n_blocks) if "{block}" in ours else (0,):
-            place = {"block": block, "group": block // spec.group_size, "inner": block % spec.group_size}
+            place = {
+                "block": block,
+                "group": block // spec.group_size,
+                "inner": block % spec.group_size,
+            }
             for suffix in suffixes:
-                yield f"{ours.format(**place)}.{suffix}", tuple(f"{name.format(**place)}.{suffix}" for name in names)
+                yield (
+                    f"{ours.format(**place)}.{suffix}",
+                    tuple(f"{name.format(**place)}.{suffix}" for name in names),
+                )
 
 
 def _is_table(name: str) -> bool:
-    return name in ("embeddings.piece", "embeddings.position", "embeddings.segment", "relative_bias.by_bucket")
+    return name in (
+        "embeddings.piece",
+        "embeddings.position",
+        "embeddings.segment",
+        "relative_bias.by_bucket",
+    )

@@ -25,14 +25,21 @@ from litotes.encoders.weights import check_fits, fill, read_tensors, taken_apart
 from litotes.text.tokenizer import PieceTokenizer
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
-_HUB_FILES = ["config.json", "tokenizer.json", "model.safetensors", "model.safetensors.index.json", "model-*-of-*.safetensors"]
+_HUB_FILES = [
+    "config.json",
+    "tokenizer.json",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "model-*-of-*.safetensors",
+]
 
 
 @dataclass(frozen=True)
 class Pretrained:
     """An encoder with the tokenizer that belongs to it, and where both came from.
 
-    sha256: the hash of the weights when the encoder is bundled, so that a model may be kept as its difference from it.
+    sha256: the hash of the weights when the encoder is bundled, so that a model may be kept as its
+    difference from it.
     """
 
     encoder: Encoder
@@ -42,7 +49,9 @@ class Pretrained:
 
 
 def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrained:
-    """The encoder called `name`, in evaluation mode. choices: of the seams of attention, as `EncoderSpec` names them."""
+    """The encoder called `name`, in evaluation mode. choices: of the seams of attention, as
+    `EncoderSpec` names them.
+    """
     folder, label, sha256 = locate(name)
     spec = replace(_spec(folder), **choices)
     files = weight_files(folder)
@@ -52,28 +61,38 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
     encoder = Encoder(spec)
     fill(encoder, tensors, str(folder))
-    return Pretrained(encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256)
+    return Pretrained(
+        encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256
+    )
 
 
 def bundled_tensors(name: str, *, sha256: str, found: str | None = None) -> dict[str, Tensor]:
     """The weights of a bundled encoder, which make a model whole that is kept as a difference.
 
-    sha256: of those it was taken from. found: of those that are installed, where it has been computed before.
+    sha256: of those it was taken from. found: of those that are installed, where it has been
+    computed before.
     """
     if sha256 != BUNDLED[name].sha256:
-        raise UserError(f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one this litotes uses.")
+        raise UserError(
+            f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one"
+            " this litotes uses."
+        )
     _check(bundled_weights(name), sha256, found)
     return read_tensors(bundled_weights(name))
 
 
 def load_tokenizer(name: str) -> PieceTokenizer:
-    """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are not read."""
+    """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are
+    not read.
+    """
     folder, _, _ = locate(name)
     return tokenizer_of(folder, _spec(folder), max_pieces=None)
 
 
 def locate(name: str) -> tuple[Path, str, str | None]:
-    """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash its weights must have."""
+    """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash
+    its weights must have.
+    """
     if name in BUNDLED:
         return bundled_folder(name), name, BUNDLED[name].sha256
     if Path(name).is_dir():
@@ -82,15 +101,24 @@ def locate(name: str) -> tuple[Path, str, str | None]:
         folder = _from_hub(name)
         return folder, f"{name.split('@')[0]}@{folder.name}", None
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
-        raise UserError(f"There is no folder {name!r}. For an encoder of the Hugging Face Hub say which revision: {name}@REVISION.")
-    raise UserError(unknown(name, BUNDLED, "encoder") + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well.")
+        raise UserError(
+            f"There is no folder {name!r}. For an encoder of the Hugging Face Hub say which"
+            f" revision: {name}@REVISION."
+        )
+    raise UserError(
+        unknown(name, BUNDLED, "encoder")
+        + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well."
+    )
 
 
 def save(pretrained: Pretrained, folder: Path) -> None:
     """Writes a folder that `transformers` (AutoModel) and `load` read."""
     write_json(folder / "config.json", config_from_spec(pretrained.encoder.spec))
     write_text(folder / "tokenizer.json", pretrained.tokenizer.to_json())
-    write_bytes(folder / "model.safetensors", to_bytes(taken_apart(pretrained.encoder), metadata={"format": "pt"}))
+    write_bytes(
+        folder / "model.safetensors",
+        to_bytes(taken_apart(pretrained.encoder), metadata={"format": "pt"}),
+    )
 
 
 def length_limit(wanted: int | None, possible: int) -> int:
@@ -98,7 +126,9 @@ def length_limit(wanted: int | None, possible: int) -> int:
     if wanted is None:
         return min(512, possible)
     if not 3 <= wanted <= possible:
-        raise UserError(f"max_pieces = {wanted} is out of range: this encoder reads 3 to {possible} pieces.")
+        raise UserError(
+            f"max_pieces = {wanted} is out of range: this encoder reads 3 to {possible} pieces."
+        )
     return wanted
 
 
@@ -109,10 +139,13 @@ def _spec(folder: Path) -> EncoderSpec:
 
 def tokenizer_of(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
     """The tokenizer in a folder, if it is one for such an encoder."""
-    tokenizer = PieceTokenizer(_needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces))
+    tokenizer = PieceTokenizer(
+        _needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces)
+    )
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(
-            f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder {spec.n_vocabulary}; they do not belong together."
+            f"{folder}: tokenizer.json knows {tokenizer.n_vocabulary} pieces, the encoder"
+            f" {spec.n_vocabulary}; they do not belong together."
         )
     return tokenizer
 
@@ -120,10 +153,15 @@ def tokenizer_of(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> 
 def _from_hub(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+        from huggingface_hub.errors import (
+            HfHubHTTPError,
+            HFValidationError,
+            LocalEntryNotFoundError,
+        )
     except ImportError as error:
         raise UserError(
-            f"{name!r} is a Hub id, and the Hub client is not installed: `pip install litotes[hub]`, or give a folder."
+            f"{name!r} is a Hub id, and the Hub client is not installed: `pip install"
+            " litotes[hub]`, or give a folder."
         ) from error
     owner_name, _, revision = name.partition("@")
     try:
@@ -131,20 +169,26 @@ def _from_hub(name: str) -> Path:
     except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
         reason = reason_of(error)
         raise UserError(
-            f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} "
-            "Check the name, the revision and the network, or give a folder; `minilm` needs no network."
+            f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} Check"
+            " the name, the revision and the network, or give a folder; `minilm` needs no network."
         ) from error
 
 
 def _check(file: Path, sha256: str, found: str | None = None) -> None:
     found = found or sha256_of(file)
     if found != sha256:
-        raise UserError(f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is damaged or was exchanged.")
+        raise UserError(
+            f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is"
+            " damaged or was exchanged."
+        )
 
 
 def _needed(file: Path) -> Path:
     if not file.is_file():
-        raise UserError(f"{file.parent}: there is no {file.name}. Give a folder with config.json, model.safetensors and tokenizer.json.")
+        raise UserError(
+            f"{file.parent}: there is no {file.name}. Give a folder with config.json,"
+            " model.safetensors and tokenizer.json."
+        )
     return file
 
 

@@ -9,14 +9,19 @@ from typing import Any
 
 @dataclass(frozen=True)
 class EncoderSpec:
-    """All that is needed to build an encoder of any family; the family's table (families.py) fills it from a `config.json`.
+    """All that is needed to build an encoder of any family; the family's table (families.py) fills
+    it from a `config.json`.
 
-    first_position: the position number of a text's first piece (2 for RoBERTa and MPNet, whose first rows are reserved).
+    first_position: the position number of a text's first piece (2 for RoBERTa and MPNet, whose
+    first rows are reserved).
     n_segments: 0 for families that do not tell the two texts of a pair apart.
-    n_layer_groups, group_size: ALBERT walks few blocks many times; 0 groups mean a block of its own for every layer.
+    n_layer_groups, group_size: ALBERT walks few blocks many times; 0 groups mean a block of its own
+    for every layer.
     n_relative_buckets: MPNet's relative positions; 0 elsewhere.
-    weighting, pruning and their options: the two seams of attention, see `litotes list weightings` and `litotes list prunings`.
-    heads_kept: the attention heads each block still has, by their first numbers; empty where no block has lost any.
+    weighting, pruning and their options: the two seams of attention, see `litotes list weightings`
+    and `litotes list prunings`.
+    heads_kept: the attention heads each block still has, by their first numbers; empty where no
+    block has lost any.
     """
 
     family: str
@@ -60,7 +65,11 @@ class EncoderSpec:
         if not self.n_layer_groups:
             return tuple(range(self.n_layers))
         per_group = self.n_layers / self.n_layer_groups
-        return tuple(int(layer / per_group) * self.group_size + inner for layer in range(self.n_layers) for inner in range(self.group_size))
+        return tuple(
+            int(layer / per_group) * self.group_size + inner
+            for layer in range(self.n_layers)
+            for inner in range(self.group_size)
+        )
 
     @property
     def head_width(self) -> int:

@@ -30,17 +30,26 @@ def weight_files(folder: Path) -> list[Path]:
         try:
             names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UserError(f"{index}: not a list of shards ({error}). Download or save the model again.") from error
+            raise UserError(
+                f"{index}: not a list of shards ({error}). Download or save the model again."
+            ) from error
         if any(not isinstance(name, str) or Path(name).name != name for name in names):
-            raise UserError(f"{index}: a shard lies outside the folder; litotes reads only files of the folder itself.")
+            raise UserError(
+                f"{index}: a shard lies outside the folder; litotes reads only files of the folder"
+                " itself."
+            )
         return [folder / name for name in names]
     pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
     if pickled:
         raise UserError(
-            f"{folder}: {pickled[0]} is a pickle (or the like), which can run code when it is opened; litotes reads safetensors only. "
-            "Convert it on a machine you trust with `save_pretrained(…, safe_serialization=True)`."
+            f"{folder}: {pickled[0]} is a pickle (or the like), which can run code when it is"
+            " opened; litotes reads safetensors only. Convert it on a machine you trust with"
+            " `save_pretrained(…, safe_serialization=True)`."
         )
-    raise UserError(f"{folder}: there is no model.safetensors. Give a folder with config.json, model.safetensors and tokenizer.json.")
+    raise UserError(
+        f"{folder}: there is no model.safetensors. Give a folder with config.json,"
+        " model.safetensors and tokenizer.json."
+    )
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
@@ -49,7 +58,9 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         with safe_open(file, framework="pt") as tensors:
             return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
     except (SafetensorError, OSError) as error:
-        raise UserError(f"{file}: not a whole safetensors file ({error}). Download or save it again.") from error
+        raise UserError(
+            f"{file}: not a whole safetensors file ({error}). Download or save it again."
+        ) from error
 
 
 class _Undrawn(TorchFunctionMode):
@@ -62,32 +73,48 @@ class _Undrawn(TorchFunctionMode):
 
 
 def to_be_filled(spec: EncoderSpec) -> Encoder:
-    """An encoder whose weights are all about to be read: to draw random ones for it would take longer than the reading."""
+    """An encoder whose weights are all about to be read: to draw random ones for it would take
+    longer than the reading.
+    """
     with _Undrawn():
         return Encoder(spec)
 
 
 def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
-    """Before an encoder is made: files of `n_bytes` cannot fill one of more weights, and must not make us take the memory for it."""
+    """Before an encoder is made: files of `n_bytes` cannot fill one of more weights, and must not
+    make us take the memory for it.
+    """
     layer = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
-    n_weights = (spec.n_vocabulary + spec.n_positions) * (spec.embedding_width or spec.width) + spec.n_blocks * layer
+    n_weights = (spec.n_vocabulary + spec.n_positions) * (
+        spec.embedding_width or spec.width
+    ) + spec.n_blocks * layer
     if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
-        described = f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights"
+        described = (
+            f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights"
+        )
         raise UserError(f"{described}, more than its files hold. Copy the folder again.")
 
 
 def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
-    """Copies a family's tensors into the encoder, fusing query, key and value; other tensors (poolers, task heads) are not ours."""
+    """Copies a family's tensors into the encoder, fusing query, key and value; other tensors
+    (poolers, task heads) are not ours.
+    """
     state = encoder.state_dict()
     tensors = _plain_names(tensors, FAMILIES[encoder.spec.family].prefix)
     with torch.no_grad():
         for ours, theirs in weight_names(encoder.spec):
             missing = [name for name in theirs if name not in tensors]
             if missing:
-                raise UserError(f"{where}: the weight {missing[0]!r} is missing; this is not a whole {encoder.spec.family} encoder.")
+                raise UserError(
+                    f"{where}: the weight {missing[0]!r} is missing; this is not a whole"
+                    f" {encoder.spec.family} encoder."
+                )
             value = torch.cat([tensors[name] for name in theirs])
             if value.shape != state[ours].shape:
-                raise UserError(f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, config.json says {tuple(state[ours].shape)}.")
+                raise UserError(
+                    f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, config.json says"
+                    f" {tuple(state[ours].shape)}."
+                )
             state[ours].copy_(value)
 
 
@@ -104,14 +131,21 @@ def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
 def own_tensors(encoder: Encoder) -> dict[str, Tensor]:
     """What the family has no name for: parameters of a weighting or a pruning, under `encoder.…`."""
     named = {ours for ours, _ in weight_names(encoder.spec)}
-    return {f"encoder.{name}": tensor.detach().cpu().clone() for name, tensor in encoder.state_dict().items() if name not in named}
+    return {
+        f"encoder.{name}": tensor.detach().cpu().clone()
+        for name, tensor in encoder.state_dict().items()
+        if name not in named
+    }
 
 
 def fill_own(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
     """Puts them back; one that is missing is an error."""
     for name in own_tensors(encoder):
         if name not in tensors:
-            raise UserError(f"The weight {name!r} is missing from model.safetensors. Copy the model folder again, or train anew.")
+            raise UserError(
+                f"The weight {name!r} is missing from model.safetensors. Copy the model folder"
+                " again, or train anew."
+            )
         with torch.no_grad():
             encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
 
@@ -121,7 +155,10 @@ def _plain_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor
     plain = {}
     for name, tensor in tensors.items():
         name = name.removeprefix(prefix)
-        for old, new in (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")):
+        for old, new in (
+            ("LayerNorm.gamma", "LayerNorm.weight"),
+            ("LayerNorm.beta", "LayerNorm.bias"),
+        ):
             name = name.replace(old, new)
         plain[name] = tensor
     return plain

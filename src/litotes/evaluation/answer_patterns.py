@@ -1,7 +1,7 @@
 """Texts that no count can tell apart: the same gold class and the same answer from every model.
 
-Resampling or swapping texts only asks how often each such pattern comes, and there are few of them: at most 2^(1 + models) with two
-classes. Thousands of resamples then cost milliseconds.
+Resampling or swapping texts only asks how often each such pattern comes, and there are few of them:
+at most 2^(1 + models) with two classes. Thousands of resamples then cost milliseconds.
 """
 
 from __future__ import annotations
@@ -28,12 +28,18 @@ class Patterns:
     n_classes: int
 
     def confusions(self, n: NDArray[np.int64 | np.float64]) -> Floats:
-        """Confusion counts of every model when pattern p comes n[…, p] times. (…, pattern) → (…, model, gold, predicted)"""
+        """Confusion counts of every model when pattern p comes n[…, p] times.
+
+        (…, pattern) → (…, model, gold, predicted)
+        """
         n_models, n_patterns = self.predicted.shape
-        place = self.gold * self.n_classes + self.predicted  # (model, pattern): the confusion cell it falls into
+        # (model, pattern): the confusion cell it falls into
+        place = self.gold * self.n_classes + self.predicted
         one_hot = np.eye(self.n_classes**2)[place]  # (model, pattern, class²)
         by_pattern = one_hot.swapaxes(0, 1).reshape(n_patterns, -1)
-        return np.asarray((n @ by_pattern).reshape(*n.shape[:-1], n_models, self.n_classes, self.n_classes))
+        return np.asarray(
+            (n @ by_pattern).reshape(*n.shape[:-1], n_models, self.n_classes, self.n_classes)
+        )
 
 
 def patterns(gold: Counts, predicted: Counts, n_classes: int) -> Patterns:

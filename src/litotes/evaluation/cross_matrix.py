@@ -1,7 +1,9 @@
-"""Tables of scores: a row is what models were trained on (or how), a column what they were tested on.
+"""Tables of scores: a row is what models were trained on (or how), a column what they were tested
+on.
 
-With several seeds a cell is the mean over the seeds, and its interval covers both the choice of texts (bootstrap) and the choice of
-seeds (Student's t, which is wide for few of them; `intervals.py`). With one seed it covers the choice of texts alone.
+With several seeds a cell is the mean over the seeds, and its interval covers both the choice of
+texts (bootstrap) and the choice of seeds (Student's t, which is wide for few of them;
+`intervals.py`). With one seed it covers the choice of texts alone.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from litotes.evaluation.scores import constant
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval and the majority line of the tested texts."""
+    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval and the
+    majority line of the tested texts.
+    """
 
     trained_on: str
     tested_on: str
@@ -33,7 +37,10 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class CrossMatrix:
-    """One task's table, cells row by row; a cell whose run failed is not there. `axis` says what the columns are."""
+    """One task's table, cells row by row; a cell whose run failed is not there.
+
+    `axis` says what the columns are.
+    """
 
     task: str
     axis: str
@@ -42,7 +49,10 @@ class CrossMatrix:
     cells: tuple[MatrixCell, ...]
 
     def find(self, row: str, column: str) -> MatrixCell | None:
-        return next((cell for cell in self.cells if (cell.trained_on, cell.tested_on) == (row, column)), None)
+        return next(
+            (cell for cell in self.cells if (cell.trained_on, cell.tested_on) == (row, column)),
+            None,
+        )
 
     def cell(self, row: str, column: str) -> MatrixCell:
         """The cell that is known to be there."""
@@ -57,7 +67,9 @@ class CrossMatrix:
 
     @property
     def at_home(self) -> float | None:
-        """Mean of the cells tested where they were trained; None where rows are something else than columns."""
+        """Mean of the cells tested where they were trained; None where rows are something else than
+        columns.
+        """
         return self._mean_where(home=True)
 
     @property
@@ -66,16 +78,30 @@ class CrossMatrix:
         return self._mean_where(home=False)
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"mean": self.mean, "at_home": self.at_home, "elsewhere": self.elsewhere}
+        return asdict(self) | {
+            "mean": self.mean,
+            "at_home": self.at_home,
+            "elsewhere": self.elsewhere,
+        }
 
     def _mean_where(self, *, home: bool) -> float | None:
         if not set(self.rows) & set(self.columns):
             return None
-        values = [cell.macro_f1 for cell in self.cells if (cell.trained_on == cell.tested_on) == home]
+        values = [
+            cell.macro_f1 for cell in self.cells if (cell.trained_on == cell.tested_on) == home
+        ]
         return _mean(values) if values else None
 
 
-def make_cell(trained_on: str, tested_on: str, gold: Counts, predicted: Counts, n_classes: int, *, seed: int = 0) -> MatrixCell:
+def make_cell(
+    trained_on: str,
+    tested_on: str,
+    gold: Counts,
+    predicted: Counts,
+    n_classes: int,
+    *,
+    seed: int = 0,
+) -> MatrixCell:
     """The cell of one or several models' answers. gold (text,), predicted (seed, text)"""
     counts = np.stack([confusion(gold, row, n_classes) for row in predicted])
     by_seed = macro_f1(counts)
@@ -95,8 +121,9 @@ def make_cell(trained_on: str, tested_on: str, gold: Counts, predicted: Counts, 
 def collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
     """A loud word for every cell with models that give one answer to everything."""
     return [
-        f"COLLAPSED: {'' if matrix.at_home is None else 'trained on '}{cell.trained_on}, tested on {cell.tested_on}, {matrix.task}: "
-        f"{cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their score is that of a constant."
+        f"COLLAPSED: {'' if matrix.at_home is None else 'trained on '}{cell.trained_on}, tested on"
+        f" {cell.tested_on}, {matrix.task}: {cell.n_collapsed} of {len(cell.by_seed)} models give"
+        " one answer to every text. Their score is that of a constant."
         for matrix in matrices
         for cell in matrix.cells
         if cell.n_collapsed

@@ -65,7 +65,9 @@ class Judged:
 
     def reliability(self) -> Reliability:
         """How far the probabilities of the labels given can be believed."""
-        return reliability([answer.probability or 0.0 for answer in self.answers], self.gold() == self.predicted())
+        return reliability(
+            [answer.probability or 0.0 for answer in self.answers], self.gold() == self.predicted()
+        )
 
     def only(self, keep: Sequence[bool]) -> Judged:
         kept = [place for place, wanted in enumerate(keep) if wanted]
@@ -90,7 +92,8 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
     tasks = [task for name, task in predictor.tasks.items() if name in corpus.tasks]
     if not tasks:
         raise UserError(
-            f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for {', '.join(corpus.tasks)}. Nothing to score."
+            f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for"
+            f" {', '.join(corpus.tasks)}. Nothing to score."
         )
     for task in tasks:
         check_labels(task, corpus)
@@ -98,19 +101,32 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
     answers: list[Prediction] = []
     for start in range(0, len(examples), _CHUNK):
         chunk = examples[start : start + _CHUNK]
-        answers.extend(predictor.predict([example.text for example in chunk], pairs=[example.pair for example in chunk]))
+        answers.extend(
+            predictor.predict(
+                [example.text for example in chunk], pairs=[example.pair for example in chunk]
+            )
+        )
         watch("testing", len(answers), len(examples), "")
     judged = {task.name: _judged(task, examples, answers) for task in tasks}
-    return {name: result for name, result in judged.items() if result.examples}  # an unlabelled task has no score
+    # an unlabelled task has no score
+    return {name: result for name, result in judged.items() if result.examples}
 
 
-def evaluate(predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = unwatched) -> tuple[CellScores, ...]:
+def evaluate(
+    predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = unwatched
+) -> tuple[CellScores, ...]:
     """Scores per task: over the whole corpus first, then by cell when there are several."""
     return cell_scores(judge(predictor, corpus, watch=watch), corpus, seed=seed)
 
 
-def cell_scores(judged: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[CellScores, ...]:
-    return tuple(part.row(cell, seed=seed) for result in judged.values() for cell, part in by_cell(result, corpus))
+def cell_scores(
+    judged: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0
+) -> tuple[CellScores, ...]:
+    return tuple(
+        part.row(cell, seed=seed)
+        for result in judged.values()
+        for cell, part in by_cell(result, corpus)
+    )
 
 
 def by_cell(judged: Judged, corpus: Corpus) -> Iterator[tuple[str, Judged]]:
@@ -118,21 +134,30 @@ def by_cell(judged: Judged, corpus: Corpus) -> Iterator[tuple[str, Judged]]:
     yield "all", judged
     cells = corpus.cells()
     for cell in cells if len(cells) > 1 else ():
-        part = judged.only([(example.variety, example.source) == (cell.variety, cell.source) for example in judged.examples])
+        part = judged.only(
+            [
+                (example.variety, example.source) == (cell.variety, cell.source)
+                for example in judged.examples
+            ]
+        )
         if part.examples:
             yield str(cell), part
 
 
 def warnings_of(rows: Sequence[CellScores]) -> list[str]:
-    """A loud word for every cell in which the model gives one answer to everything, and one for texts that were cut."""
+    """A loud word for every cell in which the model gives one answer to everything, and one for
+    texts that were cut.
+    """
     cut = [
-        f"{row.n_truncated} of {row.scores.n} {row.scores.task} texts tested on are longer than the model reads; their ends were not seen."
+        f"{row.n_truncated} of {row.scores.n} {row.scores.task} texts tested on are longer than the"
+        " model reads; their ends were not seen."
         for row in rows
         if row.cell == "all" and row.n_truncated
     ]
     return cut + [
-        f"COLLAPSED: on {row.cell} the {row.scores.task} model answers {row.scores.collapsed_to!r} to every one of {row.scores.n} texts. "
-        "Its score is that of a constant; train longer, with another seed or learning rate, or with class weights."
+        f"COLLAPSED: on {row.cell} the {row.scores.task} model answers {row.scores.collapsed_to!r}"
+        f" to every one of {row.scores.n} texts. Its score is that of a constant; train longer,"
+        " with another seed or learning rate, or with class weights."
         for row in rows
         if isinstance(row.scores, Scores) and row.scores.collapsed_to is not None
     ]
@@ -152,12 +177,14 @@ def check_labels(task: Task, corpus: Corpus) -> None:
     """The corpus's labels must be among those the model knows."""
     if task.is_regression != corpus.tasks[task.name].is_regression:
         raise UserError(
-            f"{task.name} is answered with a number on one side and with words on the other; model and {corpus.name} do not fit."
+            f"{task.name} is answered with a number on one side and with words on the other; model"
+            f" and {corpus.name} do not fit."
         )
     strange = sorted(set(corpus.tasks[task.name].labels) - set(task.labels))
     used = {str(example.labels.get(task.name)) for example in corpus}
     if any(label in used for label in strange):
         raise UserError(
-            f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know (it knows {', '.join(task.labels)}). "
-            "Select or map the labels first (bicodemix: classes=2)."
+            f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know"
+            f" (it knows {', '.join(task.labels)}). Select or map the labels first (bicodemix:"
+            " classes=2)."
         )

@@ -1,12 +1,14 @@
-"""Intervals of a mean over a few seeds: other texts and other seeds would have given another number.
+"""Intervals of a mean over a few seeds: other texts and other seeds would have given another
+number.
 
     low  = mean − √(d² + m²)        d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds as given
     high = mean + √(u² + m²)        m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same texts,
                                     t the 97.5 % quantile with S − 1 degrees of freedom
 
-Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three seeds varies too little by a factor
-√((S − 1) / S), and it has no idea how badly s itself is known. Student's t knows (12.7 for two seeds, 4.3 for three). Texts and seeds
-vary independently, so their variances add. Both parts hold the luck of one model on one text, so the interval is a little wide.
+Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three
+seeds varies too little by a factor √((S − 1) / S), and it has no idea how badly s itself is known.
+Student's t knows (12.7 for two seeds, 4.3 for three). Texts and seeds vary independently, so their
+variances add. Both parts hold the luck of one model on one text, so the interval is a little wide.
 """
 
 from __future__ import annotations
@@ -19,8 +21,12 @@ from litotes.evaluation.answer_patterns import Patterns, in_parts, patterns
 from litotes.evaluation.scores import N_RESAMPLES, interval
 
 
-def mean_interval(gold: Counts, predicted: Counts, n_classes: int, *, seed: int) -> tuple[float, float]:
-    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone. gold (text,), predicted (seed, text)"""
+def mean_interval(
+    gold: Counts, predicted: Counts, n_classes: int, *, seed: int
+) -> tuple[float, float]:
+    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone. gold
+    (text,), predicted (seed, text)
+    """
     found = patterns(gold, predicted, n_classes)
     by_seed = scores_of(found)
     low, high = interval(text_bootstrap(found, seed=seed).mean(1))
@@ -37,15 +43,19 @@ def text_bootstrap(found: Patterns, *, seed: int) -> Floats:
     generator = np.random.default_rng(seed)
     among = np.array([classes_of(counts) for counts in found.confusions(found.n)])  # (model, class)
     n = int(found.n.sum())
-    draws = (generator.multinomial(n, found.n / n, size=size) for size in in_parts(N_RESAMPLES, len(found.n)))
+    draws = (
+        generator.multinomial(n, found.n / n, size=size)
+        for size in in_parts(N_RESAMPLES, len(found.n))
+    )
     return np.concatenate([macro_f1(found.confusions(draw), among) for draw in draws])
 
 
 def seed_margin(*systems: Floats) -> float:
-    """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means, each system with its own (seed,) scores.
+    """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means, each
+    system with its own (seed,) scores.
 
-    Degrees of freedom after Welch (1947): (Σ v)² / Σ (v² / (S − 1)) with v = s² / S; for one system this is S − 1. One seed alone does
-    not show how much seeds differ and adds nothing.
+    Degrees of freedom after Welch (1947): (Σ v)² / Σ (v² / (S − 1)) with v = s² / S; for one system
+    this is S − 1. One seed alone does not show how much seeds differ and adds nothing.
     """
     several = [scores for scores in systems if len(scores) > 1]
     variances = np.array([scores.var(ddof=1) / len(scores) for scores in several])
@@ -56,7 +66,9 @@ def seed_margin(*systems: Floats) -> float:
     return float(stdtrit(freedom, 0.975) * np.sqrt(variances.sum()))
 
 
-def widened(value: float, over_texts: tuple[float, float], margin: float, *, within: tuple[float, float]) -> tuple[float, float]:
+def widened(
+    value: float, over_texts: tuple[float, float], margin: float, *, within: tuple[float, float]
+) -> tuple[float, float]:
     """The interval over texts, its sides lengthened by the seeds' margin, cut to what is possible."""
     low = value - np.hypot(max(value - over_texts[0], 0.0), margin)
     high = value + np.hypot(max(over_texts[1] - value, 0.0), margin)

@@ -20,7 +20,10 @@ def of_matrix(matrix: CrossMatrix) -> Heatmap:
         matrix.rows,
         matrix.columns,
         {(cell.trained_on, cell.tested_on): cell.macro_f1 for cell in matrix.cells},
-        {(cell.trained_on, cell.tested_on): f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}" for cell in matrix.cells},
+        {
+            (cell.trained_on, cell.tested_on): f"{cell.interval[0]:.2f}–{cell.interval[1]:.2f}"
+            for cell in matrix.cells
+        },
     )
 
 

@@ -17,7 +17,9 @@ from litotes.evaluation.significance import SIGNIFICANT, Difference, difference,
 
 @dataclass(frozen=True)
 class Paired:
-    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows that were asked for together."""
+    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows that were
+    asked for together.
+    """
 
     task: str
     cell: str
@@ -33,22 +35,33 @@ class Paired:
         return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
 
 
-def paired(own: Mapping[str, Judged], other: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0) -> tuple[Paired, ...]:
+def paired(
+    own: Mapping[str, Judged], other: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0
+) -> tuple[Paired, ...]:
     """Rows as those of `cell_scores`, for the classification tasks that both models answer."""
-    tasks = [task for task, result in own.items() if task in other and not result.task.is_regression]
+    tasks = [
+        task for task, result in own.items() if task in other and not result.task.is_regression
+    ]
     if not tasks:
         raise UserError(
-            f"The models have no classification task in common here: one answers {', '.join(own)}, the other {', '.join(other)}."
+            f"The models have no classification task in common here: one answers {', '.join(own)},"
+            f" the other {', '.join(other)}."
         )
     places, found = [], []
     for task in tasks:
         first, second = _in_one_order(own[task], other[task])
-        for (cell, part), (_, theirs) in zip(by_cell(first, corpus), by_cell(second, corpus), strict=True):
+        for (cell, part), (_, theirs) in zip(
+            by_cell(first, corpus), by_cell(second, corpus), strict=True
+        ):
             places.append((task, cell))
-            answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])  # (seed, text) each
+            # (seed, text) each
+            answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])
             found.append(difference(part.gold(), *answers, len(first.task.labels), seed=seed))
     adjusted = holm([one.p for one in found])
-    return tuple(Paired(task, cell, one, p) for (task, cell), one, p in zip(places, found, adjusted, strict=True))
+    return tuple(
+        Paired(task, cell, one, p)
+        for (task, cell), one, p in zip(places, found, adjusted, strict=True)
+    )
 
 
 def _in_one_order(own: Judged, other: Judged) -> tuple[Judged, Judged]:

@@ -2,9 +2,10 @@
 
     ECE = Σ over bins of n_bin / n · |share right in the bin − mean confidence in the bin|        (Guo et al. 2017, arXiv 1706.04599, §2)
 
-Confidence is the probability of the label that was given. ECE depends on the bins, so it is given for 10 equally wide ones and for 10
-that hold equally many texts each; and chance alone makes it larger than 0 when a bin holds few texts, hence every bin's interval. The Brier
-score, mean of (confidence − right)², needs no bins.
+Confidence is the probability of the label that was given. ECE depends on the bins, so it is given
+for 10 equally wide ones and for 10 that hold equally many texts each; and chance alone makes it
+larger than 0 when a bin holds few texts, hence every bin's interval. The Brier score, mean of
+(confidence − right)², needs no bins.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ _Z = 1.959964  # 97.5 % of the normal distribution lie below
 
 @dataclass(frozen=True)
 class Bin:
-    """Texts of about the same confidence: how sure on average, which share right, and its 95 % interval (Wilson 1927)."""
+    """Texts of about the same confidence: how sure on average, which share right, and its 95 %
+    interval (Wilson 1927).
+    """
 
     low: float
     high: float
@@ -51,15 +54,22 @@ class Reliability:
         return asdict(self)
 
 
-def reliability(confidence: Sequence[float] | Floats, right: Sequence[bool] | NDArray[np.bool_]) -> Reliability:
-    """From the probability of the label given to each text, and whether it was right. confidence (text,), right (text,)"""
+def reliability(
+    confidence: Sequence[float] | Floats, right: Sequence[bool] | NDArray[np.bool_]
+) -> Reliability:
+    """From the probability of the label given to each text, and whether it was right. confidence
+    (text,), right (text,)
+    """
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if not len(sure):
-        raise UserError("There are no texts to compare confidence with. Choose a split or a cell that has some.")
+        raise UserError(
+            "There are no texts to compare confidence with. Choose a split or a cell that has some."
+        )
     if sure.shape != hit.shape or not ((sure >= 0) & (sure <= 1)).all():
         raise ValueError(f"confidence must be probabilities, one for each of {len(hit)} answers")
     by_width = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)  # (text,): its bin
-    # What many texts share (a probability of 1, say) is not torn apart, so the order of the texts does not matter.
+    # What many texts share (a probability of 1, say) is not torn apart, so the order of the texts
+    # does not matter.
     by_mass = np.searchsorted(np.quantile(sure, np.arange(1, N_BINS) / N_BINS), sure, side="right")
     return Reliability(
         n=len(sure),
@@ -68,7 +78,10 @@ def reliability(confidence: Sequence[float] | Floats, right: Sequence[bool] | ND
         ece=_error(sure, hit, by_width),
         ece_equal_mass=_error(sure, hit, by_mass),
         brier=float(((sure - hit) ** 2).mean()),
-        bins=tuple(_bin(sure[by_width == number], hit[by_width == number], number) for number in np.unique(by_width).tolist()),
+        bins=tuple(
+            _bin(sure[by_width == number], hit[by_width == number], number)
+            for number in np.unique(by_width).tolist()
+        ),
     )
 
 

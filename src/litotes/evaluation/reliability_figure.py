@@ -1,4 +1,6 @@
-"""Reliability diagrams: how often a model is right against how sure it says it is, with the number of texts below."""
+"""Reliability diagrams: how often a model is right against how sure it says it is, with the number
+of texts below.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +16,33 @@ if TYPE_CHECKING:
 
 
 def draw(result: Reliability, ax: Axes, *, title: str) -> None:
-    """Draws the diagram into given axes: bars for the share right, hatched up (too sure) or down (too unsure) to the mean confidence."""
+    """Draws the diagram into given axes: bars for the share right, hatched up (too sure) or down
+    (too unsure) to the mean confidence.
+    """
     for one in result.bins:
         x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
         ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
-        ax.bar(x, gap, width, one.right, fill=False, edgecolor=GAP, hatch="////", linewidth=0.6, label="gap to confidence")
+        ax.bar(
+            x,
+            gap,
+            width,
+            one.right,
+            fill=False,
+            edgecolor=GAP,
+            hatch="////",
+            linewidth=0.6,
+            label="gap to confidence",
+        )
         ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
     ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_ylabel("share right")
-    ax.set_title(f"{title}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})", fontsize=11, parse_math=False)
+    ax.set_title(
+        f"{title}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})",
+        fontsize=11,
+        parse_math=False,
+    )
     _plain(ax)
 
 
@@ -53,7 +71,14 @@ def figure(results: Mapping[str, Reliability]) -> Figure:
         draw_counts(result, counts_ax)
     handles, labels = axes[0][0].get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
-    picture.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=len(entries), frameon=False, fontsize=8)
+    picture.legend(
+        entries.values(),
+        entries.keys(),
+        loc="outside lower center",
+        ncols=len(entries),
+        frameon=False,
+        fontsize=8,
+    )
     return picture
 
 

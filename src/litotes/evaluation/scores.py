@@ -1,7 +1,8 @@
-"""Scores that can be trusted: each with its interval, its majority line and a word when the model has collapsed.
+"""Scores that can be trusted: each with its interval, its majority line and a word when the model
+has collapsed.
 
-Everything follows from the confusion counts. The bootstrap draws texts with replacement, which for counts is a multinomial draw:
-2,000 resamples cost milliseconds.
+Everything follows from the confusion counts. The bootstrap draws texts with replacement, which for
+counts is a multinomial draw: 2,000 resamples cost milliseconds.
 """
 
 from __future__ import annotations
@@ -33,9 +34,11 @@ class ClassScores:
 class Scores:
     """A classification task on one set of texts.
 
-    interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the commonest label here;
-    collapsed_to: the label, when the model gave the same one to every text although several occur; calibration_error: ECE
-    (`reliability.py`) of the probabilities of the labels given, None where only labels are known.
+    interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the
+    commonest label here;
+    collapsed_to: the label, when the model gave the same one to every text although several occur;
+    calibration_error: ECE (`reliability.py`) of the probabilities of the labels given, None where
+    only labels are known.
     """
 
     task: str
@@ -68,7 +71,9 @@ class RegressionScores:
         return asdict(self)
 
 
-def score(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, task: Task, *, seed: int = 0) -> Scores:
+def score(
+    gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, task: Task, *, seed: int = 0
+) -> Scores:
     """Scores of class numbers against the gold ones."""
     counts = confusion(gold, predicted, len(task.labels))
     n = int(counts.sum())
@@ -83,7 +88,9 @@ def score(gold: Sequence[int] | Counts, predicted: Sequence[int] | Counts, task:
         majority=float(macro_f1(constant(per_gold))),
         accuracy=float(np.trace(counts) / n),
         matthews=matthews(counts),
-        classes=tuple(_class_scores(counts, number, label) for number, label in enumerate(task.labels)),
+        classes=tuple(
+            _class_scores(counts, number, label) for number, label in enumerate(task.labels)
+        ),
         collapsed_to=task.labels[int(only[0])] if collapsed else None,
     )
 
@@ -116,7 +123,9 @@ def matthews(counts: Counts) -> float:
     return float((hits * n - gold @ predicted) / spread) if spread else 0.0
 
 
-def score_regression(gold: Floats, predicted: Floats, task: Task, *, seed: int = 0) -> RegressionScores:
+def score_regression(
+    gold: Floats, predicted: Floats, task: Task, *, seed: int = 0
+) -> RegressionScores:
     """Pearson's r with its interval, Spearman's rank correlation, root mean squared error."""
     gold, predicted = np.asarray(gold, float), np.asarray(predicted, float)
     places = np.random.default_rng(seed).integers(0, len(gold), size=(N_RESAMPLES, len(gold)))
@@ -131,7 +140,11 @@ def score_regression(gold: Floats, predicted: Floats, task: Task, *, seed: int =
 
 
 def _class_scores(counts: Counts, number: int, label: str) -> ClassScores:
-    hits, n_gold, n_predicted = counts[number, number], counts[number].sum(), counts[:, number].sum()
+    hits, n_gold, n_predicted = (
+        counts[number, number],
+        counts[number].sum(),
+        counts[:, number].sum(),
+    )
     return ClassScores(
         label=label,
         n=int(n_gold),

@@ -1,11 +1,14 @@
-"""The ALTA 2026 shared task on BESSTIE: its score to the last digit, and a refusal of files it would score wrongly in silence.
+"""The ALTA 2026 shared task on BESSTIE: its score to the last digit, and a refusal of files it
+would score wrongly in silence.
 
     score = ½ · Σ over tasks of min over varieties of macro-F1,   tasks: sentiment, sarcasm;   varieties: en-AU, en-UK
 
-All sources of a variety count together; rows of other varieties are not scored. The organisers' script takes the rows of a variety out of
-both files and pairs them by position: a shuffled file is scored without a word, a missing row or an empty label ends in a traceback, a
-label 2 becomes a third class. `score_files` compares the files row by row first. Labels are 0 and 1; 0.0 and 1.0 mean the same here, as
-they do to that script (a table with an empty cell somewhere stores the others so), and nothing else does.
+All sources of a variety count together; rows of other varieties are not scored. The organisers'
+script takes the rows of a variety out of
+both files and pairs them by position: a shuffled file is scored without a word, a missing row or an
+empty label ends in a traceback, a label 2 becomes a third class. `score_files` compares the files
+row by row first. Labels are 0 and 1; 0.0 and 1.0 mean the same here, as they do to that script (a
+table with an empty cell somewhere stores the others so), and nothing else does.
 """
 
 from __future__ import annotations
@@ -39,11 +42,12 @@ _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1}
 
 @dataclass(frozen=True)
 class SharedTaskScore:
-    """The four cells, by the names the organisers give them (`sentiment-en-AU`), and what comes of them.
+    """The four cells, by the names the organisers give them (`sentiment-en-AU`), and what comes of
+    them.
 
-    interval: 95 % bootstrap interval of the score. A text is drawn with both of its labels, within its variety. The minimum of two
-    noisy scores is lower than either, so the interval reaches further down than up. majority: the score of always answering the
-    commonest label of a cell.
+    interval: 95 % bootstrap interval of the score. A text is drawn with both of its labels, within
+    its variety. The minimum of two noisy scores is lower than either, so the interval reaches
+    further down than up. majority: the score of always answering the commonest label of a cell.
     """
 
     cells: Mapping[str, Scores]
@@ -54,14 +58,22 @@ class SharedTaskScore:
 
     def lines(self) -> list[str]:
         """What the organisers' script writes into scores.txt."""
-        return [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()] + [f"score: {self.score:.4f}"]
+        return [f"f1-{name}: {cell.macro_f1:.4f}" for name, cell in self.cells.items()] + [
+            f"score: {self.score:.4f}"
+        ]
 
     def notes(self) -> list[str]:
         """What a reader of the score must know beside it."""
         low, high = self.interval
-        notes = [f"95 % interval of the score over texts: {low:.4f} to {high:.4f}; majority line: {self.majority:.4f}."]
+        notes = [
+            f"95 % interval of the score over texts: {low:.4f} to {high:.4f}; majority line:"
+            f" {self.majority:.4f}."
+        ]
         if self.n_elsewhere:
-            notes.append(f"Rows of other varieties than {' and '.join(VARIETIES)}, which are not scored: {self.n_elsewhere}.")
+            notes.append(
+                f"Rows of other varieties than {' and '.join(VARIETIES)}, which are not scored:"
+                f" {self.n_elsewhere}."
+            )
         return notes + [
             f"COLLAPSED: {name} is answered {cell.collapsed_to!r} for every one of {cell.n} texts."
             for name, cell in self.cells.items()
@@ -79,15 +91,25 @@ class SharedTaskScore:
         }
 
 
-def shared_task_score(gold: Answers, predicted: Answers, varieties: Sequence[str], *, seed: int = 0) -> SharedTaskScore:
-    """The score of answers to texts of these varieties, all in one order. gold, predicted: {task: (text,)}"""
-    answers = np.stack([_checked(side, task.name, len(varieties)) for side in (gold, predicted) for task in TASKS])
+def shared_task_score(
+    gold: Answers, predicted: Answers, varieties: Sequence[str], *, seed: int = 0
+) -> SharedTaskScore:
+    """The score of answers to texts of these varieties, all in one order. gold, predicted: {task:
+    (text,)}
+    """
+    answers = np.stack(
+        [_checked(side, task.name, len(varieties)) for side in (gold, predicted) for task in TASKS]
+    )
     chosen = {}
     for variety in VARIETIES:
         places = [place for place, found in enumerate(varieties) if found == variety]
         if not places:
-            raise UserError(f"None of the {len(varieties)} texts to score is of {variety}, and the score needs both varieties. Add some.")
-        chosen[variety] = answers[:, places].reshape(2, len(TASKS), len(places))  # (side, task, text)
+            raise UserError(
+                f"None of the {len(varieties)} texts to score is of {variety}, and the score needs"
+                " both varieties. Add some."
+            )
+        # (side, task, text)
+        chosen[variety] = answers[:, places].reshape(2, len(TASKS), len(places))
     cells = {
         f"{task.name}-{variety}": score(part[0, place], part[1, place], task, seed=seed)
         for place, task in enumerate(TASKS)
@@ -103,23 +125,35 @@ def shared_task_score(gold: Answers, predicted: Answers, varieties: Sequence[str
 
 
 def score_files(predictions: Path, gold: Path, *, seed: int = 0) -> SharedTaskScore:
-    """The score of one wide CSV file (`source,variety,text,sentiment,sarcasm`, also .gz) against another."""
+    """The score of one wide CSV file (`source,variety,text,sentiment,sarcasm`, also .gz) against
+    another.
+    """
     wanted = list(read_wide(gold, needs=COLUMNS))
     given = list(read_wide(predictions, needs=COLUMNS))
     require_same_rows(given, wanted)
-    return shared_task_score(_answers(wanted), _answers(given), [row.values["variety"] for row in wanted], seed=seed)
+    return shared_task_score(
+        _answers(wanted), _answers(given), [row.values["variety"] for row in wanted], seed=seed
+    )
 
 
 def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
-    """The rows of a wide CSV file; its header is taken as it stands, since the organisers' script does not forgive a blank in it either."""
+    """The rows of a wide CSV file; its header is taken as it stands, since the organisers' script
+    does not forgive a blank in it either.
+    """
     if not path.name.lower().endswith((".csv", ".csv.gz")):
-        raise UserError(f"{path} is no CSV file: the shared task reads .csv (and .csv.gz) with the columns {','.join(COLUMNS)}.")
+        raise UserError(
+            f"{path} is no CSV file: the shared task reads .csv (and .csv.gz) with the columns"
+            f" {','.join(COLUMNS)}."
+        )
     records = read_records(path)
     line, header = next(records)
     require_columns(f"{path}, line {line}", header, needs)
     for column in COLUMNS:
         if header.count(column) > 1:
-            raise UserError(f"{path}, line {line}: the column {column!r} is there {header.count(column)} times. Rename all but one.")
+            raise UserError(
+                f"{path}, line {line}: the column {column!r} is there {header.count(column)} times."
+                " Rename all but one."
+            )
     n_rows = 0
     for row in tabulated(path, header, records):
         n_rows += 1
@@ -136,10 +170,14 @@ def require_same_rows(given: Sequence[Row], wanted: Sequence[Row]) -> None:
     if len(given) < len(wanted):
         missing = wanted[len(given)]
         raise UserError(
-            f"{given[-1].file} ends at line {given[-1].number}: the row of {_at(missing)} and all after it are missing. Add them."
+            f"{given[-1].file} ends at line {given[-1].number}: the row of {_at(missing)} and all"
+            " after it are missing. Add them."
         )
     if len(given) > len(wanted):
-        raise UserError(f"{_at(given[len(wanted)])}: this row comes after the last one of {wanted[-1].file}. Take it out.")
+        raise UserError(
+            f"{_at(given[len(wanted)])}: this row comes after the last one of {wanted[-1].file}."
+            " Take it out."
+        )
 
 
 def _difference(own: Row, other: Row, given: Sequence[Row], wanted: Sequence[Row]) -> str:
@@ -148,13 +186,19 @@ def _difference(own: Row, other: Row, given: Sequence[Row], wanted: Sequence[Row
     is_extra = here[_key(own)] > there[_key(own)]
     if is_missing and is_extra:
         columns = [column for column in PLACES if own.values[column] != other.values[column]]
-        return f"{_at(own)}: other {' and '.join(columns)} than in {_at(other)}. Copy the row as it stands there, labels apart."
+        return (
+            f"{_at(own)}: other {' and '.join(columns)} than in {_at(other)}. Copy the row as it"
+            " stands there, labels apart."
+        )
     if is_missing:
         return f"{_at(own)}: before this row, that of {_at(other)} is missing. Add it."
     if is_extra:
         return f"{_at(own)}: {other.file} has no such row, or not as often. Take it out."
     place = next(row for row in wanted if _key(row) == _key(own))
-    return f"{_at(own)}: this is the row of {_at(place)}, out of order. Rows are paired by position: put them in the order of {place.file}."
+    return (
+        f"{_at(own)}: this is the row of {_at(place)}, out of order. Rows are paired by position:"
+        f" put them in the order of {place.file}."
+    )
 
 
 def _key(row: Row) -> tuple[str, ...]:
@@ -180,10 +224,15 @@ def _label(row: Row, column: str) -> int:
 
 def _checked(answers: Answers, task: str, n_texts: int) -> NDArray[np.int64]:
     if task not in answers:
-        raise UserError(f"There are no answers to {task}: the score needs {' and '.join(t.name for t in TASKS)}.")
+        raise UserError(
+            f"There are no answers to {task}: the score needs"
+            f" {' and '.join(t.name for t in TASKS)}."
+        )
     numbers = np.asarray(answers[task])
     if numbers.shape != (n_texts,):
-        raise UserError(f"There are {numbers.size} {task} answers for {n_texts} texts: give one per text.")
+        raise UserError(
+            f"There are {numbers.size} {task} answers for {n_texts} texts: give one per text."
+        )
     if not np.isin(numbers, (0, 1)).all():
         raise UserError(f"A {task} answer is neither 0 nor 1: give 0 or 1 for every text.")
     return numbers.astype(np.int64)
@@ -191,7 +240,9 @@ def _checked(answers: Answers, task: str, n_texts: int) -> NDArray[np.int64]:
 
 def _by_place(cells: Mapping[str, Scores], what: str) -> Floats:
     """One number of every cell. (task, variety)"""
-    return np.array([getattr(cell, what) for cell in cells.values()]).reshape(len(TASKS), len(VARIETIES))
+    return np.array([getattr(cell, what) for cell in cells.values()]).reshape(
+        len(TASKS), len(VARIETIES)
+    )
 
 
 def _combined(cells: Floats) -> Floats:
@@ -206,14 +257,21 @@ def _resampled(parts: Sequence[NDArray[np.int64]], *, seed: int) -> Floats:
 
 
 def _resampled_cells(part: NDArray[np.int64], generator: np.random.Generator) -> Floats:
-    """Macro-F1 of both tasks over the same drawn texts of one variety. (side, task, text) → (resample, task)"""
+    """Macro-F1 of both tasks over the same drawn texts of one variety.
+
+    (side, task, text) → (resample, task)
+    """
     n = part.shape[-1]
-    cells = 2 * part[0] + part[1]  # (task, text): the place in a task's confusion counts a text falls into
-    # A text is of one of 16 kinds, a place for either task; drawing texts is drawing how many there are of each kind.
+    # (task, text): the place in a task's confusion counts a text falls into
+    cells = 2 * part[0] + part[1]
+    # A text is of one of 16 kinds, a place for either task; drawing texts is drawing how many there
+    # are of each kind.
     n_of_kind = np.bincount(4 * cells[0] + cells[1], minlength=16)
     draws = generator.multinomial(n, n_of_kind / n, size=N_RESAMPLES)  # (resample, kind)
     places = np.stack(np.divmod(np.arange(16), 4))  # (task, kind)
     counted = np.eye(4, dtype=np.int64)[places]  # (task, kind, place)
-    among = np.stack([classes_of((n_of_kind @ one).reshape(2, 2)) for one in counted])  # (task, class)
-    counts = np.stack([draws @ one for one in counted], axis=1).reshape(-1, 2, 2, 2)  # (resample, task, gold, predicted)
+    # (task, class)
+    among = np.stack([classes_of((n_of_kind @ one).reshape(2, 2)) for one in counted])
+    # (resample, task, gold, predicted)
+    counts = np.stack([draws @ one for one in counted], axis=1).reshape(-1, 2, 2, 2)
     return macro_f1(counts, among)

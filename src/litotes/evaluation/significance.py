@@ -1,4 +1,6 @@
-"""Is the difference between two systems real? Both have answered the same texts, each with one or several seeds.
+"""Is the difference between two systems real?
+
+Both have answered the same texts, each with one or several seeds.
 
 T = mean over seeds of macro-F1 of a − mean over seeds of macro-F1 of b
 """
@@ -28,10 +30,12 @@ _ROUNDING = 1e-12  # two ways to the same sum may end in other last bits
 
 @dataclass(frozen=True)
 class Difference:
-    """System a less system b in macro-F1: mean over seeds, 95 % interval over texts and seeds, p of the paired permutation test.
+    """System a less system b in macro-F1: mean over seeds, 95 % interval over texts and seeds, p of
+    the paired permutation test.
 
-    The interval asks about other texts and other seeds, p about these seeds alone: with seeds that differ much, p may be small while
-    the interval holds 0. Then more seeds are needed, not more texts.
+    The interval asks about other texts and other seeds, p about these seeds alone: with seeds that
+    differ much, p may be small while the interval holds 0. Then more seeds are needed, not more
+    texts.
     """
 
     difference: float
@@ -44,15 +48,28 @@ class Difference:
         return asdict(self)
 
 
-def difference(gold: Counts, a: Counts, b: Counts, n_classes: int, *, n_permutations: int = N_PERMUTATIONS, seed: int = 0) -> Difference:
-    """A less b. Texts are resampled jointly, so what is hard for both cancels. gold (text,), a and b (seed, text)
+def difference(
+    gold: Counts,
+    a: Counts,
+    b: Counts,
+    n_classes: int,
+    *,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
+) -> Difference:
+    """A less b.
 
-    The seeds' margin is Welch's for two independent groups of seeds: seed 0 of a has no more to do with seed 0 of b than with seed 1.
+    Texts are resampled jointly, so what is hard for both cancels. gold (text,), a and b (seed,
+    text)
+
+    The seeds' margin is Welch's for two independent groups of seeds: seed 0 of a has no more to do
+    with seed 0 of b than with seed 1.
     """
     _check(gold, a, b)
     both = patterns(gold, np.vstack([a, b]), n_classes)
     of_a, of_b = np.split(scores_of(both), [len(a)])
-    resampled_a, resampled_b = np.split(text_bootstrap(both, seed=seed), [len(a)], axis=1)  # (resample, seed) each
+    # (resample, seed) each
+    resampled_a, resampled_b = np.split(text_bootstrap(both, seed=seed), [len(a)], axis=1)
     value = float(of_a.mean() - of_b.mean())
     over_texts = interval(resampled_a.mean(1) - resampled_b.mean(1))
     return Difference(
@@ -64,21 +81,33 @@ def difference(gold: Counts, a: Counts, b: Counts, n_classes: int, *, n_permutat
     )
 
 
-def permutation_test(gold: Counts, a: Counts, b: Counts, n_classes: int, *, n_permutations: int = N_PERMUTATIONS, seed: int = 0) -> float:
+def permutation_test(
+    gold: Counts,
+    a: Counts,
+    b: Counts,
+    n_classes: int,
+    *,
+    n_permutations: int = N_PERMUTATIONS,
+    seed: int = 0,
+) -> float:
     """Two-sided p of the paired approximate randomisation test (Noreen 1989; Yeh 2000, COLING).
 
         p = (1 + #{|T*| ≥ |T|}) / (1 + n_permutations)
 
-    Null: for every text it is a coin's toss which system gave which answers. T* tosses the coin for every text: heads swaps the
-    answers of a and b, those of all seeds together, since the answers of a system's seeds to one text go together. The seeds are taken
+    Null: for every text it is a coin's toss which system gave which answers. T* tosses the coin for
+    every text: heads swaps the answers of a and b, those of all seeds together, since the answers
+    of a system's seeds to one text go together. The seeds are taken
     as given: p is about these trained models on other texts, not about models of other seeds.
 
-    Seed s of a is swapped with seed s of b. Unequal numbers of seeds are repeated up to their least common multiple, which changes no
-    mean. Blocks of unequal variety are not exchangeable to the letter; the toss then turns the sign of the text's mean difference, and
-    p is right for many texts (in a simulation with 3 seeds against 1 and 200 texts it is). gold (text,), a and b (seed, text)
+    Seed s of a is swapped with seed s of b. Unequal numbers of seeds are repeated up to their least
+    common multiple, which changes no mean. Blocks of unequal variety are not exchangeable to the
+    letter; the toss then turns the sign of the text's mean difference, and p is right for many
+    texts (in a simulation with 3 seeds against 1 and 200 texts it is). gold (text,), a and b (seed,
+    text)
     """
     _check(gold, a, b)
-    if a.tobytes() > b.tobytes():  # the same draws whichever is called a, so p(a, b) = p(b, a) to the last bit
+    # the same draws whichever is called a, so p(a, b) = p(b, a) to the last bit
+    if a.tobytes() > b.tobytes():
         a, b = b, a
     n_rows = lcm(len(a), len(b))
     rows = np.vstack([np.tile(a, (n_rows // len(a), 1)), np.tile(b, (n_rows // len(b), 1))])
@@ -88,7 +117,8 @@ def permutation_test(gold: Counts, a: Counts, b: Counts, n_classes: int, *, n_pe
     generator = np.random.default_rng(seed)
     n_as_large = 0
     for size in in_parts(n_permutations, len(found.n)):
-        n_swapped = generator.binomial(found.n, 0.5, size=(size, len(found.n)))  # (permutation, pattern)
+        # (permutation, pattern)
+        n_swapped = generator.binomial(found.n, 0.5, size=(size, len(found.n)))
         counts = found.confusions(found.n - n_swapped) + swapped.confusions(n_swapped)
         n_as_large += int((np.abs(_gap(counts, n_rows)) >= observed).sum())
     return (1 + n_as_large) / (1 + n_permutations)
@@ -97,8 +127,9 @@ def permutation_test(gold: Counts, a: Counts, b: Counts, n_classes: int, *, n_pe
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """p-values adjusted for how many were asked at once (Holm 1979), in the order given.
 
-    The k-th smallest of m is multiplied by m − k + 1, made no smaller than the one before it, and capped at 1. Calling significant what
-    stays under 0.05 errs once or more with a chance of at most 0.05, whatever the tests have to do with each other.
+    The k-th smallest of m is multiplied by m − k + 1, made no smaller than the one before it, and
+    capped at 1. Calling significant what stays under 0.05 errs once or more with a chance of at
+    most 0.05, whatever the tests have to do with each other.
     """
     p = np.asarray(p_values, dtype=np.float64)
     if not ((p >= 0) & (p <= 1)).all():
@@ -117,15 +148,23 @@ def _gap(counts: Floats, n_rows: int) -> Any:
 
 def _swapped_rows(found: Patterns) -> Patterns:
     """The same patterns with the answers of a and b exchanged."""
-    return Patterns(found.n, found.gold, np.roll(found.predicted, len(found.predicted) // 2, axis=0), found.n_classes)
+    return Patterns(
+        found.n,
+        found.gold,
+        np.roll(found.predicted, len(found.predicted) // 2, axis=0),
+        found.n_classes,
+    )
 
 
 def _check(gold: Counts, a: Counts, b: Counts) -> None:
     if not len(gold):
-        raise UserError("There are no texts to compare two systems on. Choose a split or a cell that has some.")
+        raise UserError(
+            "There are no texts to compare two systems on. Choose a split or a cell that has some."
+        )
     for name, rows in (("first", a), ("second", b)):
         if rows.ndim != 2 or not len(rows) or rows.shape[1] != len(gold):
             raise UserError(
-                f"The {name} system has answers of the shape {rows.shape}, (seed, text), for {len(gold)} texts. "
-                "Both must have answered the same texts; score them on the same split."
+                f"The {name} system has answers of the shape {rows.shape}, (seed, text), for"
+                f" {len(gold)} texts. Both must have answered the same texts; score them on the"
+                " same split."
             )

@@ -1,6 +1,8 @@
-"""An entry to the ALTA 2026 shared task: answers to its texts in their order, packed as the organisers ask, and read back to be sure.
+"""An entry to the ALTA 2026 shared task: answers to its texts in their order, packed as the
+organisers ask, and read back to be sure.
 
-The archive holds `answer.csv` at its top: the five columns, the rows and the order of the input, labels 0 and 1.
+The archive holds `answer.csv` at its top: the five columns, the rows and the order of the input,
+labels 0 and 1.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from litotes.predict.predictor import Predictor
 
 ANSWER = "answer.csv"
 _CHUNK = 256
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first moment a zip file can name; the time of writing would change the bytes
+# the first moment a zip file can name; the time of writing would change the bytes
+_EPOCH = (1980, 1, 1, 0, 0, 0)
 _UNIX, _READABLE = 3, 0o644 << 16
 
 
@@ -41,13 +44,16 @@ class Submission:
         return sum(row[column] == str(label) for row in self.rows)
 
     def as_csv(self) -> bytes:
-        # the writer's own line end, \r\n, makes it quote texts with either character in them, so that they come back as they were
+        # the writer's own line end, \r\n, makes it quote texts with either character in them, so
+        # that they come back as they were
         written = StringIO()
         csv.writer(written).writerows([COLUMNS, *self.rows])
         return written.getvalue().encode()
 
     def as_zip(self) -> bytes:
-        """The archive; the same answers give the same bytes, which is why nothing is compressed: zlibs differ."""
+        """The archive; the same answers give the same bytes, which is why nothing is compressed:
+        zlibs differ.
+        """
         entry = ZipInfo(ANSWER, date_time=_EPOCH)
         entry.create_system, entry.external_attr = _UNIX, _READABLE
         target = BytesIO()
@@ -67,13 +73,20 @@ def answer(file: Path, predictors: Sequence[Predictor], *, watch: Watch = unwatc
         cut |= {place for place, prediction in enumerate(predictions) if prediction.truncated}
         for task in TASKS:
             if chosen[task.name] is predictor:
-                labels[task.name] = [str(task.labels.index(str(one.answers[task.name].label))) for one in predictions]
-    lines = ((*(row.values[column] for column in PLACES), *(labels[task.name][place] for task in TASKS)) for place, row in enumerate(rows))
+                labels[task.name] = [
+                    str(task.labels.index(str(one.answers[task.name].label))) for one in predictions
+                ]
+    lines = (
+        (*(row.values[column] for column in PLACES), *(labels[task.name][place] for task in TASKS))
+        for place, row in enumerate(rows)
+    )
     return Submission(tuple(lines), tuple(_notes(rows, len(cut))))
 
 
 def write_submission(submission: Submission, file: Path) -> None:
-    """Writes the archive, and answer.csv beside it; then reads the archive back and compares every field."""
+    """Writes the archive, and answer.csv beside it; then reads the archive back and compares every
+    field.
+    """
     write_bytes(file.with_name(ANSWER), submission.as_csv())
     write_bytes(file, submission.as_zip())
     _check(file, submission)
@@ -84,28 +97,45 @@ def _check(file: Path, submission: Submission) -> None:
         with ZipFile(file) as archive:
             content = {name: archive.read(name).decode() for name in archive.namelist()}
     except (BadZipFile, UnicodeDecodeError) as error:
-        raise UserError(f"{file} cannot be read back ({error}): check the disk, and write it again.") from error
+        raise UserError(
+            f"{file} cannot be read back ({error}): check the disk, and write it again."
+        ) from error
     if list(content) != [ANSWER]:
-        raise UserError(f"{file} holds {', '.join(content) or 'nothing'} where only {ANSWER} should be: write it again.")
+        raise UserError(
+            f"{file} holds {', '.join(content) or 'nothing'} where only {ANSWER} should be: write"
+            " it again."
+        )
     found = list(csv.reader(StringIO(content[ANSWER], newline=""), strict=True))
     wanted = [COLUMNS, *submission.rows]
     if len(found) != len(wanted):
-        raise UserError(f"{file} holds {len(found) - 1} rows where {len(wanted) - 1} were written: write it again.")
+        raise UserError(
+            f"{file} holds {len(found) - 1} rows where {len(wanted) - 1} were written: write it"
+            " again."
+        )
     for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
         if tuple(here) != there:
-            raise UserError(f"{file}: row {number} does not come back as it was written: write it again.")
+            raise UserError(
+                f"{file}: row {number} does not come back as it was written: write it again."
+            )
 
 
 def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
     """The texts as the model was trained to read them: alone, or after their source and variety."""
     texts = [row.text("text") for row in rows]
-    recipes = [runtime.facts["recipe"] for runtime in predictor.runtimes if "recipe" in runtime.facts]
+    recipes = [
+        runtime.facts["recipe"] for runtime in predictor.runtimes if "recipe" in runtime.facts
+    ]
     if not any(options_of(recipe["data"]["source"]).get("told") == "yes" for recipe in recipes):
         return texts
-    return [told(text, variety=row.values["variety"], source=row.values["source"]) for text, row in zip(texts, rows, strict=True)]
+    return [
+        told(text, variety=row.values["variety"], source=row.values["source"])
+        for text, row in zip(texts, rows, strict=True)
+    ]
 
 
-def _predicted(predictor: Predictor, texts: Sequence[str], what: str, watch: Watch) -> list[Prediction]:
+def _predicted(
+    predictor: Predictor, texts: Sequence[str], what: str, watch: Watch
+) -> list[Prediction]:
     predictions: list[Prediction] = []
     for start in range(0, len(texts), _CHUNK):
         predictions += predictor.predict(texts[start : start + _CHUNK])
@@ -118,19 +148,28 @@ def _by_task(predictors: Sequence[Predictor]) -> Mapping[str, Predictor]:
     for task in TASKS:
         able = [predictor for predictor in predictors if task.name in predictor.tasks]
         if not able:
-            raise UserError(f"No model answers {task.name}, which the shared task asks for: add a --model trained on it.")
+            raise UserError(
+                f"No model answers {task.name}, which the shared task asks for: add a --model"
+                " trained on it."
+            )
         if len(able) > 1:
-            raise UserError(f"{len(able)} models answer {task.name}: give one model for both tasks, or one for each.")
+            raise UserError(
+                f"{len(able)} models answer {task.name}: give one model for both tasks, or one for"
+                " each."
+            )
         labels = able[0].tasks[task.name].labels
         if set(labels) != set(task.labels):
             raise UserError(
-                f"The model answers {task.name} with {', '.join(labels) or 'a number'}, the shared task takes {' and '.join(task.labels)}: "
-                "train one on these labels."
+                f"The model answers {task.name} with {', '.join(labels) or 'a number'}, the shared"
+                f" task takes {' and '.join(task.labels)}: train one on these labels."
             )
         chosen[task.name] = able[0]
     for number, predictor in enumerate(predictors, start=1):
         if not any(predictor is one for one in chosen.values()):
-            raise UserError(f"Model {number} answers {', '.join(predictor.tasks)}, which the shared task does not ask for: leave it out.")
+            raise UserError(
+                f"Model {number} answers {', '.join(predictor.tasks)}, which the shared task does"
+                " not ask for: leave it out."
+            )
     return chosen
 
 
@@ -138,7 +177,13 @@ def _notes(rows: Sequence[Row], n_cut: int) -> list[str]:
     notes = []
     if strange := sorted({row.values["variety"] for row in rows} - set(VARIETIES)):
         n = sum(row.values["variety"] in strange for row in rows)
-        notes.append(f"Rows of {', '.join(strange)}, which the shared task does not score and which are answered all the same: {n}.")
+        notes.append(
+            f"Rows of {', '.join(strange)}, which the shared task does not score and which are"
+            f" answered all the same: {n}."
+        )
     if n_cut:
-        notes.append(f"{n_cut} of {len(rows)} texts are longer than the model reads; their ends were not seen.")
+        notes.append(
+            f"{n_cut} of {len(rows)} texts are longer than the model reads; their ends were not"
+            " seen."
+        )
     return notes

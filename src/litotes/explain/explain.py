@@ -1,4 +1,6 @@
-"""One answer, explained: every method's weights, how far to believe them, who left where, and the maps."""
+"""One answer, explained: every method's weights, how far to believe them, who left where, and the
+maps.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import ReadText
 
 METHOD = "occlusion"
-"""The one shown first: the most faithful or close to it wherever we measured (docs/results/inside.md).
+"""The one shown first: the most faithful or close to it wherever we measured
+(docs/results/inside.md).
 
-The test takes words away, as it does itself."""
+The test takes words away, as it does itself.
+"""
 
 
 def explain(
@@ -36,25 +40,37 @@ def explain(
 ) -> Explanation:
     """Why the model gave its answer to `task`. answers: what it says of the text.
 
-    methods: those to ask beside `method`; None: all. is_tested: how faithful each of them is, is measured as well.
+    methods: those to ask beside `method`; None: all. is_tested: how faithful each of them is, is
+    measured as well.
     """
     chosen = chosen_methods(method, methods)
     if not read.words:
-        raise UserError("The model's tokenizer finds no word in this text: there is nothing to explain.")
+        raise UserError(
+            "The model's tokenizer finds no word in this text: there is nothing to explain."
+        )
     observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
     weighed: dict[str, Weighed] = {}
 
     def tell() -> None:
         """Also between the batches of a method: whoever watches may then end it."""
-        watch("explaining", len(weighed), len(chosen) + 1, [*chosen, "taking words away"][len(weighed)])
+        watch(
+            "explaining",
+            len(weighed),
+            len(chosen) + 1,
+            [*chosen, "taking words away"][len(weighed)],
+        )
 
     question = Question(model, observation, task, label, tell)
     for name in chosen:
         tell()
         weighed[name] = METHODS[name]().weigh(question)
     tell()
-    tested = faithfulness(question, {name: order_of(question, one) for name, one in weighed.items()}) if is_tested else {}
+    tested = (
+        faithfulness(question, {name: order_of(question, one) for name, one in weighed.items()})
+        if is_tested
+        else {}
+    )
     watch("explaining", len(chosen) + 1, len(chosen) + 1, "")
     return Explanation(
         read=read,
@@ -105,4 +121,6 @@ def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
 def _name(model: Model) -> str:
     """What is known of a model that has no name of its own."""
     pruning = model.classifier.encoder.spec.pruning
-    return f"{Path(model.base).name}, {model.classifier.head_name}" + ("" if pruning == "none" else f", {pruning}")
+    return f"{Path(model.base).name}, {model.classifier.head_name}" + (
+        "" if pruning == "none" else f", {pruning}"
+    )

@@ -1,6 +1,7 @@
 """What one answer rests on: the value that `litotes explain`, the page and Python share.
 
-Everything is kept as the model saw it, by pieces; words are what people read, so every method says how much each word counts.
+Everything is kept as the model saw it, by pieces; words are what people read, so every method says
+how much each word counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ MOST_WEIGHTS = 10_000_000
 
 @dataclass(frozen=True)
 class Curve:
-    """What becomes of the answer as words are taken away: its probability (a regression: its value) at every share of words.
+    """What becomes of the answer as words are taken away: its probability (a regression: its value)
+    at every share of words.
 
     shares: of the words, from 0 to 1. values: of the same length.
     """
@@ -34,9 +36,10 @@ class Curve:
 class Faithfulness:
     """Whether a method's words are those the model needs (DeYoung et al. 2020, arXiv 1911.03429).
 
-    deletion: the most important words leave first; a good method's curve falls fast. sufficiency: the most important words alone are
-    kept, ever more of them; a good method's curve rises fast.
-    comprehensiveness, sufficiency_loss: how far the answer falls on average over the shares; high and low are good.
+    deletion: the most important words leave first; a good method's curve falls fast. sufficiency:
+    the most important words alone are kept, ever more of them; a good method's curve rises fast.
+    comprehensiveness, sufficiency_loss: how far the answer falls on average over the shares; high
+    and low are good.
     """
 
     deletion: Curve
@@ -49,8 +52,10 @@ class Faithfulness:
 class Shading:
     """One method's opinion on every word.
 
-    weights: one per word; where the method is signed, above 0 speaks for the answer and below 0 against it.
-    error: what the method knows of its own error, by name (a convergence delta, a dimension of a null space); may be empty.
+    weights: one per word; where the method is signed, above 0 speaks for the answer and below 0
+    against it.
+    error: what the method knows of its own error, by name (a convergence delta, a dimension of a
+    null space); may be empty.
     """
 
     method: str
@@ -64,8 +69,10 @@ class Shading:
 class LayerMaps:
     """The attention of one layer for one text.
 
-    heads: the attention heads that were there. origin: the places in the text of the pieces that were there; -1: stands for those gone.
-    standard, effective: (attention_head, query, key). n_null: per attention head the dimension of the null space; 0: both are the same.
+    heads: the attention heads that were there. origin: the places in the text of the pieces that
+    were there; -1: stands for those gone.
+    standard, effective: (attention_head, query, key). n_null: per attention head the dimension of
+    the null space; 0: both are the same.
     """
 
     heads: tuple[int, ...]
@@ -79,7 +86,8 @@ class LayerMaps:
 class Explanation:
     """All that is known about one answer.
 
-    task: the one explained, of all in `answers`. probabilities: {label: probability}; empty for a regression.
+    task: the one explained, of all in `answers`. probabilities: {label: probability}; empty for a
+    regression.
     method: the one to show first. shadings: {method: its opinion}.
     """
 
@@ -99,10 +107,14 @@ class Explanation:
 
     @property
     def left_at_layer(self) -> tuple[int | None, ...]:
-        """Per word the layer, from 0, after which its last piece left; None where one stayed to the end."""
+        """Per word the layer, from 0, after which its last piece left; None where one stayed to the
+        end.
+        """
         found: list[int | None] = []
         for word in self.read.words:
-            lefts = [left for piece in word.pieces if (left := self.trace.left_after[piece]) is not None]
+            lefts = [
+                left for piece in word.pieces if (left := self.trace.left_after[piece]) is not None
+            ]
             found.append(max(lefts) if len(lefts) == len(word.pieces) else None)
         return tuple(found)
 
@@ -114,16 +126,26 @@ class Explanation:
             "truncated": self.read.pieces.truncated,
             "model": self.model,
             "task": self.task,
-            "answers": {name: {"label": answer.label, "probability": answer.probability} for name, answer in self.answers.items()},
+            "answers": {
+                name: {"label": answer.label, "probability": answer.probability}
+                for name, answer in self.answers.items()
+            },
             "probabilities": dict(self.probabilities),
             "method": self.method,
             "words": [
-                {"word": word.written, "start": word.start, "end": word.end, "is_pair": word.is_pair, "left_at_layer": left}
+                {
+                    "word": word.written,
+                    "start": word.start,
+                    "end": word.end,
+                    "is_pair": word.is_pair,
+                    "left_at_layer": left,
+                }
                 for word, left in zip(self.read.words, self.left_at_layer, strict=True)
             ],
             "shadings": {name: _shading_json(shading) for name, shading in self.shadings.items()},
             "pieces": [
-                {"piece": piece, "left_at_layer": left} for piece, left in zip(self.read.written, self.trace.left_after, strict=True)
+                {"piece": piece, "left_at_layer": left}
+                for piece, left in zip(self.read.written, self.trace.left_after, strict=True)
             ],
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
@@ -131,7 +153,8 @@ class Explanation:
             content["layers"] = [_maps_json(layer) for layer in self.layers]
         elif maps:
             content["layers_left_out"] = (
-                f"{self.n_weights:,} weights are too many for JSON; why.html holds them, Predictor.explain gives them."
+                f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
+                " Predictor.explain gives them."
             )
         return content
 
@@ -142,9 +165,16 @@ class Explanation:
 
 
 def _shading_json(shading: Shading) -> dict[str, Any]:
-    content: dict[str, Any] = {"is_signed": shading.is_signed, "weights": list(shading.weights), "error": dict(shading.error)}
+    content: dict[str, Any] = {
+        "is_signed": shading.is_signed,
+        "weights": list(shading.weights),
+        "error": dict(shading.error),
+    }
     if shading.faithfulness is not None:
-        curves = {name: {"shares": c.shares, "values": c.values} for name, c in _curves(shading.faithfulness).items()}
+        curves = {
+            name: {"shares": c.shares, "values": c.values}
+            for name, c in _curves(shading.faithfulness).items()
+        }
         content["faithfulness"] = {
             "comprehensiveness": shading.faithfulness.comprehensiveness,
             "sufficiency_loss": shading.faithfulness.sufficiency_loss,

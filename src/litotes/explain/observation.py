@@ -1,4 +1,7 @@
-"""One text as a model saw it: its pieces and the attention of every layer. What every analysis is fed with."""
+"""One text as a model saw it: its pieces and the attention of every layer.
+
+What every analysis is fed with.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +24,10 @@ KINDS = ("standard", "effective")
 """The two maps of an attention head: its weights, and the part of them that reaches the output."""
 
 _MOST_SQUARES = 192**2
-"""Texts are observed together as long as their number times the longest one squared is less: the maps of a batch are at most as many, by
-layers and attention heads, and memory stays flat however many texts there are. A longer text is observed alone."""
+"""Texts are observed together as long as their number times the longest one squared is less: the
+maps of a batch are at most as many, by layers and attention heads, and memory stays flat however
+many texts there are. A longer text is observed alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Observation:
     """What a model did with one text.
 
     layers: its attention, layer by layer. logits: {task: (class,)}.
-    base: the attention of the encoder the model was tuned from, where that is known; it saw the same pieces.
+    base: the attention of the encoder the model was tuned from, where that is known; it saw the
+    same pieces.
     known: what was worked out about this text at some cost, so that the next who asks need not.
     """
 
@@ -42,13 +48,18 @@ class Observation:
 
     @cached_property
     def effective(self) -> tuple[EffectiveAttention, ...]:
-        """The part of every layer's attention that reaches its output; worked out once for all who ask."""
+        """The part of every layer's attention that reaches its output; worked out once for all who
+        ask.
+        """
         return _effective(self.layers)
 
     @property
     def maps(self) -> dict[str, list[Tensor]]:
         """{kind: per layer (attention_head, query, key)}"""
-        return {"standard": [view.weights for view in self.layers], "effective": [effective.maps for effective in self.effective]}
+        return {
+            "standard": [view.weights for view in self.layers],
+            "effective": [effective.maps for effective in self.effective],
+        }
 
     @cached_property
     def base_effective(self) -> tuple[EffectiveAttention, ...] | None:
@@ -56,19 +67,34 @@ class Observation:
 
 
 def observe(
-    model: Model, texts: Sequence[ReadText], *, base: Encoder | None = None, device: str | torch.device = "cpu"
+    model: Model,
+    texts: Sequence[ReadText],
+    *,
+    base: Encoder | None = None,
+    device: str | torch.device = "cpu",
 ) -> list[Observation]:
-    """The texts together, as one batch; a text's maps do not depend on its batch mates. Model and base must be on `device`."""
+    """The texts together, as one batch; a text's maps do not depend on its batch mates.
+
+    Model and base must be on `device`.
+    """
     batch = pack([text.pieces for text in texts], device=device)
     scenes: list[Scene] = []
     base_scenes: list[Scene] = []
     with torch.inference_mode():
-        logits = {task: values.float().cpu() for task, values in model.classifier(batch, look=scenes.append).items()}
+        logits = {
+            task: values.float().cpu()
+            for task, values in model.classifier(batch, look=scenes.append).items()
+        }
         if base is not None:
             base(batch, look=base_scenes.append)
     layers, base_layers = _by_text(scenes, len(texts)), _by_text(base_scenes, len(texts))
     return [
-        Observation(text, layers[place], {task: values[place] for task, values in logits.items()}, base_layers[place] or None)
+        Observation(
+            text,
+            layers[place],
+            {task: values[place] for task, values in logits.items()},
+            base_layers[place] or None,
+        )
         for place, text in enumerate(texts)
     ]
 
@@ -79,7 +105,8 @@ def in_batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
     longest = 0
     for text in texts:
         longest = max(longest, len(text.pieces.ids))
-        if batch and (len(batch) + 1) * longest**2 > _MOST_SQUARES:  # an accelerator fills rows up to the longest
+        # an accelerator fills rows up to the longest
+        if batch and (len(batch) + 1) * longest**2 > _MOST_SQUARES:
             yield batch
             batch, longest = [], len(text.pieces.ids)
         batch.append(text)

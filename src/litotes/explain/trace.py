@@ -13,7 +13,8 @@ from litotes.explain.observation import Observation
 class Trace:
     """One text on its way through the layers.
 
-    left_after: for each piece the layer, from 0, after whose attention it left; None for those that stayed to the end.
+    left_after: for each piece the layer, from 0, after whose attention it left; None for those that
+    stayed to the end.
     heads: the attention heads used in each layer. (layer, …)
     """
 
@@ -24,7 +25,10 @@ class Trace:
     @cached_property
     def seen(self) -> tuple[tuple[bool, ...], ...]:
         """Whether a layer sees the keys and values of a piece. (layer, piece)"""
-        return tuple(tuple(left is None or left >= layer for left in self.left_after) for layer in range(len(self.heads)))
+        return tuple(
+            tuple(left is None or left >= layer for left in self.left_after)
+            for layer in range(len(self.heads))
+        )
 
     def there(self, layer: int) -> tuple[str, ...]:
         """The pieces `layer` sees, in writing."""
@@ -37,4 +41,6 @@ def trace_of(observation: Observation) -> Trace:
         for place in set(view.origin.tolist()) - set(view.stayed.tolist()):
             if place >= 0:  # a fused piece stands for others
                 left[place] = view.layer
-    return Trace(observation.read.written, tuple(left), tuple(view.heads for view in observation.layers))
+    return Trace(
+        observation.read.written, tuple(left), tuple(view.heads for view in observation.layers)
+    )

@@ -1,4 +1,6 @@
-"""Attention between words, layer by layer: small enough to send and to draw, where the maps by piece and attention head are not."""
+"""Attention between words, layer by layer: small enough to send and to draw, where the maps by
+piece and attention head are not.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +12,27 @@ from torch import Tensor
 from litotes.explain.explanation import Explanation, LayerMaps
 
 MOST_WORDS = 64
-"""Between which every weight is given. Longer texts have what each word receives alone: nobody reads 4,096 cells."""
+"""Between which every weight is given.
+
+Longer texts have what each word receives alone: nobody reads 4,096 cells.
+"""
 
 
 def word_maps(explanation: Explanation) -> list[dict[str, Any]]:
-    """For every layer {"attention_heads": n, "received": {kind: (word)}, "between": {kind: (word, word)} or None}.
+    """For every layer {"attention_heads": n, "received": {kind: (word)}, "between": {kind: (word,
+    word)} or None}.
 
-    kind: standard, effective. With A the mean over the attention heads that were there, word w gives word v
+    kind: standard, effective. With A the mean over the attention heads that were there, word w
+    gives word v
 
         B[w, v] = mean over pieces p of w of  sum over pieces q of v of  A[p, q],
 
-    and v receives the mean of B[·, v] over the words and special pieces still there. Special pieces ([CLS]) and a fused piece are no
-    words, so the rows of B need not add up to 1. A word that has left has 0 everywhere.
+    and v receives the mean of B[·, v] over the words and special pieces still there. Special pieces
+    ([CLS]) and a fused piece are no words, so the rows of B need not add up to 1. A word that has
+    left has 0 everywhere.
     """
-    word_of = torch.tensor([-1 if word is None else word for word in explanation.read.word_of()])  # (piece,)
+    # (piece,)
+    word_of = torch.tensor([-1 if word is None else word for word in explanation.read.word_of()])
     return [_layer(layer, word_of, len(explanation.read.words)) for layer in explanation.layers]
 
 
@@ -34,14 +43,20 @@ def _layer(layer: LayerMaps, word_of: Tensor, n_words: int) -> dict[str, Any]:
     holds = (owner == torch.arange(n_words)[:, None]).float()  # (word, place)
     specials = torch.eye(len(origin))[is_piece & (owner < 0)]  # (special, place)
     n_askers = int(holds.any(1).sum()) + len(specials)
-    rows = holds / holds.sum(1, keepdim=True).clamp_min(1)  # a word's mean over its pieces; 0 for one that has left
+    # a word's mean over its pieces; 0 for one that has left
+    rows = holds / holds.sum(1, keepdim=True).clamp_min(1)
     received, between = {}, {}
     for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
         mean = maps.float().sum(0) / max(len(layer.heads), 1)  # (query, key)
         onto = mean @ holds.T  # (query, word)
         between[kind] = _rounded(rows @ onto)  # (word, word)
-        received[kind] = _rounded((rows.sum(0) + specials.sum(0)) @ onto / max(n_askers, 1))  # (word,)
-    return {"attention_heads": len(layer.heads), "received": received, "between": between if n_words <= MOST_WORDS else None}
+        # (word,)
+        received[kind] = _rounded((rows.sum(0) + specials.sum(0)) @ onto / max(n_askers, 1))
+    return {
+        "attention_heads": len(layer.heads),
+        "received": received,
+        "between": between if n_words <= MOST_WORDS else None,
+    }
 
 
 def _rounded(weights: Tensor) -> Any:

@@ -1,1 +1,3 @@
-"""A classifier as one ONNX file: the graph written operator by operator, the loss against torch measured before it is kept."""
+"""A classifier as one ONNX file: the graph written operator by operator, the loss against torch
+measured before it is kept.
+"""

@@ -11,8 +11,13 @@ from litotes.export.products import Products, as_array
 from litotes.export.texts_graph import Texts
 
 
-def embedded(products: Products, embeddings: Embeddings, texts: Texts, pieces: str, segments: str) -> str:
-    """norm(piece + position + segment), and the projection of families that have one. (text, piece) → rows of width"""
+def embedded(
+    products: Products, embeddings: Embeddings, texts: Texts, pieces: str, segments: str
+) -> str:
+    """norm(piece + position + segment), and the projection of families that have one.
+
+    (text, piece) → rows of width
+    """
     graph = products.graph
     positions = as_array(embeddings.position.weight)[embeddings.first_position :]
     hidden = products.looked_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
@@ -23,24 +28,39 @@ def embedded(products: Products, embeddings: Embeddings, texts: Texts, pieces: s
         else:
             known = graph.add("Min", segments, graph.ints(len(table) - 1))
             hidden = graph.add("Add", hidden, graph.pick(graph.constant(table), known))
-    hidden = graph.add("Add", hidden, graph.between(graph.constant(positions), graph.ints(0), texts.n_pieces))
+    hidden = graph.add(
+        "Add", hidden, graph.between(graph.constant(positions), graph.ints(0), texts.n_pieces)
+    )
     hidden = products.joined(normed(graph, hidden, embeddings.norm), positions.shape[1])
     return hidden if embeddings.projection is None else products.one(hidden, embeddings.projection)
 
 
 def normed(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:
-    """A sum is normed by two operators on purpose: fused, as SkipLayerNormalization, they took three to four times as long (1.31, x86)."""
+    """A sum is normed by two operators on purpose: fused, as SkipLayerNormalization, they took
+    three to four times as long (1.31, x86).
+    """
     weight, offset = graph.constant(as_array(norm.weight)), graph.constant(as_array(norm.bias))
     return graph.add("LayerNormalization", rows, weight, offset, axis=-1, epsilon=norm.eps)
 
 
 def bias_by_distance(graph: Graph, bias: RelativeBias, origin: str, *, max_pieces: int) -> str:
-    """The bias of every pair, looked up by the distance at which its pieces stood. (text, piece) → (text, attention_head, query, key)"""
+    """The bias of every pair, looked up by the distance at which its pieces stood.
+
+    (text, piece) → (text, attention_head, query, key)
+    """
     farthest = min(max_pieces - 1, bias.FARTHEST)  # beyond it all distances share a bucket
     whole = bias(torch.arange(farthest + 1)[None])[0]  # (attention_head, place, place)
-    by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)  # from −farthest to farthest
-    ahead = graph.add("Sub", graph.add("Unsqueeze", origin, graph.ints(1)), graph.add("Unsqueeze", origin, graph.ints(2)))
-    near = graph.add("Clip", ahead, graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest)))
+    # from −farthest to farthest
+    by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)
+    ahead = graph.add(
+        "Sub",
+        graph.add("Unsqueeze", origin, graph.ints(1)),
+        graph.add("Unsqueeze", origin, graph.ints(2)),
+    )
+    near = graph.add(
+        "Clip", ahead, graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest))
+    )
     places = graph.add("Add", near, graph.ints(farthest))  # (text, query, key)
-    by_head = graph.pick(graph.constant(as_array(by_distance)), places, axis=1)  # (attention_head, text, query, key)
+    # (attention_head, text, query, key)
+    by_head = graph.pick(graph.constant(as_array(by_distance)), places, axis=1)
     return graph.add("Transpose", by_head, perm=[1, 0, 2, 3])

@@ -1,4 +1,6 @@
-"""The walk of an encoder in the file, for texts of equal length: embeddings, blocks, and who is left for the heads to read."""
+"""The walk of an encoder in the file, for texts of equal length: embeddings, blocks, and who is
+left for the heads to read.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,25 @@ from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 
 
 def encoded(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
-    """Hidden states of every piece the heads read, as rows; of the first alone where they read nothing else."""
+    """Hidden states of every piece the heads read, as rows; of the first alone where they read
+    nothing else.
+    """
     return _Walk(products, encoder, texts, firsts_only=firsts_only).hidden()
 
 
 class _Walk:
     """What all layers of one walk know."""
 
-    def __init__(self, products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> None:
-        self.products, self.graph, self.encoder, self.texts, self.firsts_only = products, products.graph, encoder, texts, firsts_only
+    def __init__(
+        self, products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool
+    ) -> None:
+        self.products, self.graph, self.encoder, self.texts, self.firsts_only = (
+            products,
+            products.graph,
+            encoder,
+            texts,
+            firsts_only,
+        )
         plan = encoder.pruning.plan()
         self.plan = plan.to_firsts() if firsts_only else plan
         self.pruning = PruningGraph(products, texts, encoder.pruning, self.plan, encoder.spec)
@@ -53,7 +65,9 @@ class _Walk:
         with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, there)
             if not prunes and _is_plain(block, there):
-                return self._completed(layer, block, there, attend(graph, block.attention, asked, bias))
+                return self._completed(
+                    layer, block, there, attend(graph, block.attention, asked, bias)
+                )
             seen = observe(graph, block.attention, asked, bias=bias, heads=there.heads)
         if not prunes:
             return self._completed(layer, block, there, seen.mixed)
@@ -62,18 +76,25 @@ class _Walk:
         return self._completed(layer, block, there, mixed)
 
     def _first(self, layer: int, block: Block, there: There) -> str:
-        """The last layer for the first piece alone: exact, for nobody reads the others. Rows, one a text"""
+        """The last layer for the first piece alone: exact, for nobody reads the others.
+
+        Rows, one a text
+        """
         graph = self.graph
         with graph.part(f"layer.{layer}.projections"):
             first = self._first_rows(there.hidden)
             asked = Asked.of(self.products, block.attention, there.hidden, first=first)
         with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, there)
-            first_bias = None if bias is None else graph.between(bias, graph.ints(0), graph.ints(1), axis=2)
+            first_bias = (
+                None if bias is None else graph.between(bias, graph.ints(0), graph.ints(1), axis=2)
+            )
             if _is_plain(block, there):
                 mixed = attend(graph, block.attention, asked, first_bias)
             else:
-                mixed = observe(graph, block.attention, asked, bias=first_bias, heads=there.heads).mixed
+                mixed = observe(
+                    graph, block.attention, asked, bias=first_bias, heads=there.heads
+                ).mixed
         return self._completed(layer, block, replace(there, hidden=first), mixed).hidden
 
     def _first_rows(self, hidden: str) -> str:
@@ -88,24 +109,40 @@ class _Walk:
         return replace(there, hidden=hidden)
 
     def _places(self) -> str | None:
-        """0, 1, 2, …: where each piece stands, if anybody will ask. (text, piece); of one text for all where nobody ever leaves"""
+        """0, 1, 2, …: where each piece stands, if anybody will ask.
+
+        (text, piece); of one text for all where nobody ever leaves
+        """
         if self.encoder.relative_bias is None and not self.encoder.pruning.restore:
             return None
         graph = self.graph
         places = graph.constant(np.arange(self.encoder.spec.max_pieces)[None])
         here = graph.between(places, graph.ints(0), self.texts.n_pieces, axis=1)
-        return here if min(self.plan.pieces) == 1 else graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
+        return (
+            here
+            if min(self.plan.pieces) == 1
+            else graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
+        )
 
     def _bias(self, block: Block, there: There) -> str | None:
-        """MPNet's, by where the pieces stood; the same for all layers between which nobody left. (text, attention_head, query, key)"""
+        """MPNet's, by where the pieces stood; the same for all layers between which nobody left.
+
+        (text, attention_head, query, key)
+        """
         bias = self.encoder.relative_bias
         if bias is None:
             return None
         assert there.origin is not None
         if there.origin not in self.biases:
-            self.biases[there.origin] = bias_by_distance(self.graph, bias, there.origin, max_pieces=self.encoder.spec.max_pieces)
+            self.biases[there.origin] = bias_by_distance(
+                self.graph, bias, there.origin, max_pieces=self.encoder.spec.max_pieces
+            )
         whole = self.biases[there.origin]
-        return whole if block.attention.has_all_heads else self.graph.pick(whole, self.graph.ints(*block.attention.heads), axis=1)
+        return (
+            whole
+            if block.attention.has_all_heads
+            else self.graph.pick(whole, self.graph.ints(*block.attention.heads), axis=1)
+        )
 
 
 def _is_plain(block: Block, there: There) -> bool:

@@ -1,4 +1,5 @@
-"""α-entmax in the file: Newton's steps on the reach, in a loop that ends when the last row is settled (attention/simplex.py).
+"""α-entmax in the file: Newton's steps on the reach, in a loop that ends when the last row is
+settled (attention/simplex.py).
 
     w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,   reach such that E = (reach / β) (Σ_k v_k^β)^{1/β} − 1 = 0
 
@@ -21,7 +22,8 @@ _TINY = float(np.finfo(np.float32).tiny)
 
 def entmax(graph: Graph, weighting: Entmax, affinity: str) -> str:
     """Weights of affinities, both (text, attention_head, query, key)."""
-    beta = 1 / (as_array(weighting.alpha).astype(np.float64) - 1)[:, None, None]  # (attention_head, 1, 1)
+    # (attention_head, 1, 1)
+    beta = 1 / (as_array(weighting.alpha).astype(np.float64) - 1)[:, None, None]
     best = graph.add("ReduceMax", affinity, graph.ints(-1), keepdims=1)
     behind = graph.add("Sub", affinity, best)  # −gap (text, attention_head, query, key)
     nothing = graph.add("Mul", best, graph.number(0))  # (text, attention_head, query, 1)
@@ -42,29 +44,50 @@ def _settled(graph: Graph, behind: str, nothing: str, beta: NDArray[np.float64])
     ]
     reach, over = _round(body, behind, body.inputs[2].name, body.inputs[3].name, beta)
     unsettled = body.add("Greater", body.add("ReduceMax", over, keepdims=0), body.number(0))
-    body.outputs = [Value(unsettled, np.bool_, ()), Value(reach, np.float32, shape), Value(over, np.float32, shape)]
-    start = (graph.add("Add", nothing, graph.constant(beta.astype(np.float32))), graph.add("Add", nothing, graph.number(1)))
+    body.outputs = [
+        Value(unsettled, np.bool_, ()),
+        Value(reach, np.float32, shape),
+        Value(over, np.float32, shape),
+    ]
+    start = (
+        graph.add("Add", nothing, graph.constant(beta.astype(np.float32))),
+        graph.add("Add", nothing, graph.number(1)),
+    )
     rounds, at_all = graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True))
     return graph.add_several("Loop", rounds, at_all, *start, n_outputs=2, body=body)[0]
 
 
-def _round(body: Graph, behind: str, reach: str, over: str, beta: NDArray[np.float64]) -> tuple[str, str]:
-    """The next reach, and by how much it was over what may remain: a row that was not stays where it is, whatever others need."""
+def _round(
+    body: Graph, behind: str, reach: str, over: str, beta: NDArray[np.float64]
+) -> tuple[str, str]:
+    """The next reach, and by how much it was over what may remain: a row that was not stays where
+    it is, whatever others need.
+    """
 
     def per_head(values: NDArray[np.float64]) -> str:
         return body.constant(values.astype(np.float32))
 
     _, lower, total = _powers(body, behind, reach, beta)
     norm = body.add("Pow", total, per_head(1 / beta))
-    excess = body.add("Sub", body.add("Mul", body.add("Mul", reach, norm), per_head(1 / beta)), body.number(1))
-    step = body.add("Div", body.add("Mul", body.add("Mul", excess, total), per_head(beta)), body.add("Mul", norm, lower))
+    excess = body.add(
+        "Sub", body.add("Mul", body.add("Mul", reach, norm), per_head(1 / beta)), body.number(1)
+    )
+    step = body.add(
+        "Div",
+        body.add("Mul", body.add("Mul", excess, total), per_head(beta)),
+        body.add("Mul", norm, lower),
+    )
     moves = body.add("Greater", over, body.number(0))
     # One more step raises what is left to the power min(β, 2).
     now_over = body.add("Sub", excess, per_head(4 * _EPSILON ** (1 / np.minimum(beta, 2))))
-    return body.add("Where", moves, body.add("Sub", reach, step), reach), body.add("Where", moves, now_over, over)
+    return body.add("Where", moves, body.add("Sub", reach, step), reach), body.add(
+        "Where", moves, now_over, over
+    )
 
 
-def _powers(graph: Graph, behind: str, reach: str, beta: NDArray[np.float64]) -> tuple[str, str, str]:
+def _powers(
+    graph: Graph, behind: str, reach: str, beta: NDArray[np.float64]
+) -> tuple[str, str, str]:
     """v^β (text, attention_head, query, key), B and A, (text, attention_head, query, 1) each."""
     v = graph.add("Relu", graph.add("Add", graph.add("Div", behind, reach), graph.number(1)))
     if (beta == 2).all():

@@ -1,6 +1,8 @@
-"""A model folder gains its ONNX file, and the loss against torch is measured before the file is left there.
+"""A model folder gains its ONNX file, and the loss against torch is measured before the file is
+left there.
 
-model folder → model.onnx, in float32 or int8 → the same held-out texts asked of both → accepted, with the loss beside it, or refused
+model folder → model.onnx, in float32 or int8 → the same held-out texts asked of both → accepted,
+with the loss beside it, or refused
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ _CHUNK = 32
 
 @dataclass(frozen=True)
 class ExportLoss:
-    """What the export changed in a task. largest_difference: of a probability, or of the number. macro_f1: None without gold labels.
+    """What the export changed in a task. largest_difference: of a probability, or of the number.
+    macro_f1: None without gold labels.
 
     n_changed: labels that are others, or numbers that moved noticeably.
     """
@@ -88,19 +91,28 @@ def export_models(
 ) -> list[Exported]:
     """Exports the model of a folder, or all of its parts.
 
-    source: where texts come from, to look at (training split) and to measure on (test split); None: those of the model's own recipe, and
-    then its reserved or held-out texts. allowed: the share of labels that may change; None: that of ALLOWED.
+    source: where texts come from, to look at (training split) and to measure on (test split); None:
+    those of the model's own recipe, and then its reserved or held-out texts. allowed: the share of
+    labels that may change; None: that of ALLOWED.
     """
-    made = [_made(part, precision, source, allowed, n_texts, prefixed(watch, part.name)) for part in folders_of(folder)]
+    made = [
+        _made(part, precision, source, allowed, n_texts, prefixed(watch, part.name))
+        for part in folders_of(folder)
+    ]
     for exported, content in made:  # all of them are good
-        note = {"measured_on": exported.measured_on, "loss": {loss.task: asdict(loss) for loss in exported.losses}}
+        note = {
+            "measured_on": exported.measured_on,
+            "loss": {loss.task: asdict(loss) for loss in exported.losses},
+        }
         put_down(exported.file.parent, content, precision, note)
     return [exported for exported, _ in made]
 
 
 @contextmanager
 def in_copy(folder: Path, out: str | None) -> Iterator[Path]:
-    """The folder itself, or a copy of it without its export, for a model that must stay as it is; what fails leaves no copy behind."""
+    """The folder itself, or a copy of it without its export, for a model that must stay as it is;
+    what fails leaves no copy behind.
+    """
     if out is None:
         yield folder
         return
@@ -120,16 +132,26 @@ def _copy(folder: Path, out: Path) -> None:
             if (part / name).is_file():
                 write_bytes(out / part.relative_to(folder) / name, (part / name).read_bytes())
         write_bytes(out / part.relative_to(folder) / DESCRIPTION, (part / DESCRIPTION).read_bytes())
-    write_bytes(out / DESCRIPTION, (folder / DESCRIPTION).read_bytes())  # last: a folder that has it is whole
+    # last: a folder that has it is whole
+    write_bytes(out / DESCRIPTION, (folder / DESCRIPTION).read_bytes())
 
 
-def _made(folder: Path, precision: str, source: str | None, allowed: float | None, n_texts: int, watch: Watch) -> tuple[Exported, bytes]:
+def _made(
+    folder: Path,
+    precision: str,
+    source: str | None,
+    allowed: float | None,
+    n_texts: int,
+    watch: Watch,
+) -> tuple[Exported, bytes]:
     """What an export would be, and the file's content."""
     model = load_model(folder)
     seen, measured, name = _texts(model, source)
     seen = seen[:_N_SEEN] if precision == "int8" else []
     watch("writing the file", 0, 1, "")
-    looked_at = model.tokenizer.encode([example.text for example in seen], [example.pair for example in seen])
+    looked_at = model.tokenizer.encode(
+        [example.text for example in seen], [example.pair for example in seen]
+    )
     content = written(model, precision=precision, texts=looked_at, made_from=hashes_in(folder))
     session = OnnxSession.of(checked(folder / FILE, content))
     losses = _losses(model, session, measured[:n_texts], watch)
@@ -142,8 +164,9 @@ def _check(losses: Sequence[ExportLoss], precision: str, limit: float) -> None:
     for loss in losses:
         if loss.n_changed > limit * loss.n + 1e-9:
             raise UserError(
-                f"In {precision} {loss.n_changed} of {loss.n} answers of {loss.task} change ({loss.changed:.1%}), more than the "
-                f"{limit:.1%} allowed: nothing was exported. Use float32, or allow it with --allow {ceil(loss.changed * 1000) / 10:g}."
+                f"In {precision} {loss.n_changed} of {loss.n} answers of {loss.task} change"
+                f" ({loss.changed:.1%}), more than the {limit:.1%} allowed: nothing was exported."
+                f" Use float32, or allow it with --allow {ceil(loss.changed * 1000) / 10:g}."
             )
 
 
@@ -153,14 +176,28 @@ def _texts(model: Model, source: str | None) -> tuple[list[Example], list[Exampl
         corpus = load(source)
         tasks = [name for name in model.classifier.tasks if name in corpus.tasks]
         train, test = (list(corpus.where(split=split)) for split in ("train", corpus.test_split()))
-        name = f"the test split of {corpus.name}" if tasks else f"the test split of {corpus.name}, which has no gold labels for this model"
+        name = (
+            f"the test split of {corpus.name}"
+            if tasks
+            else f"the test split of {corpus.name}, which has no gold labels for this model"
+        )
     elif "recipe" in model.facts:
         train, test, name = _of_recipe(model)
     else:
-        raise UserError("The model does not say what it was trained on: give texts to measure the export on with --data SOURCE.")
+        raise UserError(
+            "The model does not say what it was trained on: give texts to measure the export on"
+            " with --data SOURCE."
+        )
     if not train or not test:
-        raise UserError("An export needs training texts to look at and other texts to be measured on: choose another --data.")
-    return random.Random(0).sample(train, len(train)), random.Random(0).sample(test, len(test)), name
+        raise UserError(
+            "An export needs training texts to look at and other texts to be measured on: choose"
+            " another --data."
+        )
+    return (
+        random.Random(0).sample(train, len(train)),
+        random.Random(0).sample(test, len(test)),
+        name,
+    )
 
 
 def _of_recipe(model: Model) -> tuple[list[Example], list[Example], str]:
@@ -168,7 +205,8 @@ def _of_recipe(model: Model) -> tuple[list[Example], list[Example], str]:
         prepared = prepare(recipe_of(dict(model.facts["recipe"]), "the model's recipe"))
     except UserError as error:
         raise UserError(
-            f"The texts the model was trained on are not there to measure the export on ({error}) Give others: --data SOURCE."
+            f"The texts the model was trained on are not there to measure the export on ({error})"
+            " Give others: --data SOURCE."
         ) from error
     parts: tuple[tuple[str, Corpus | None], ...] = (
         ("reserved", prepared.reserved),
@@ -176,37 +214,74 @@ def _of_recipe(model: Model) -> tuple[list[Example], list[Example], str]:
         ("test", prepared.test),
     )
     kind, chosen = next(((kind, part) for kind, part in parts if part is not None), ("", None))
-    return list(prepared.train), [] if chosen is None else list(chosen), f"{kind} texts of {prepared.whole.name}"
+    return (
+        list(prepared.train),
+        [] if chosen is None else list(chosen),
+        f"{kind} texts of {prepared.whole.name}",
+    )
 
 
-def _losses(model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch) -> list[ExportLoss]:
-    pieces = model.tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
+def _losses(
+    model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch
+) -> list[ExportLoss]:
+    pieces = model.tokenizer.encode(
+        [example.text for example in examples], [example.pair for example in examples]
+    )
     workers = Workers(session, n_cores())
     parts: list[tuple[Mapping[str, NDArray[Any]], Mapping[str, NDArray[Any]]]] = []
     for start in range(0, len(pieces), _CHUNK):
         chunk = pieces[start : start + _CHUNK]
-        parts.append(({task: logits.numpy() for task, logits in logits_of(model, chunk).items()}, workers.logits(chunk)))
+        parts.append(
+            (
+                {task: logits.numpy() for task, logits in logits_of(model, chunk).items()},
+                workers.logits(chunk),
+            )
+        )
         watch("measuring", min(start + _CHUNK, len(pieces)), len(pieces), "")
     losses = []
     for name, task in model.classifier.tasks.items():
         ours, theirs = (np.concatenate([part[side][name] for part in parts]) for side in (0, 1))
-        losses.append(_loss(task, model.calibration_of(name), ours, theirs, [example.labels.get(name) for example in examples]))
+        losses.append(
+            _loss(
+                task,
+                model.calibration_of(name),
+                ours,
+                theirs,
+                [example.labels.get(name) for example in examples],
+            )
+        )
     return losses
 
 
-def _loss(task: Task, calibration: Calibration, torch_logits: NDArray[Any], logits: NDArray[Any], gold: Sequence[Any]) -> ExportLoss:
-    """logits: (text, class). A number has changed when it moved by more than a hundredth of the range of all of them."""
+def _loss(
+    task: Task,
+    calibration: Calibration,
+    torch_logits: NDArray[Any],
+    logits: NDArray[Any],
+    gold: Sequence[Any],
+) -> ExportLoss:
+    """logits: (text, class). A number has changed when it moved by more than a hundredth of the
+    range of all of them.
+    """
     if not np.isfinite(logits).all():
-        raise UserError(f"The exported file gives {task.name} answers that are no numbers: nothing was exported. Use the torch runtime.")
+        raise UserError(
+            f"The exported file gives {task.name} answers that are no numbers: nothing was"
+            " exported. Use the torch runtime."
+        )
     if task.is_regression:
         moved = np.abs(torch_logits - logits)[:, 0]
         n_changed = int((moved > 0.01 * np.ptp(torch_logits) + 1e-4).sum())
         return ExportLoss(task.name, len(gold), n_changed, float(moved.max()), None, None)
     (expected, before), (labels, after) = calibration.apply(torch_logits), calibration.apply(logits)
     n_changed, largest = int((expected != labels).sum()), float(np.abs(before - after).max())
-    known = np.array([place for place, label in enumerate(gold) if label in task.labels], dtype=np.int64)
+    known = np.array(
+        [place for place, label in enumerate(gold) if label in task.labels], dtype=np.int64
+    )
     if not len(known):
         return ExportLoss(task.name, len(gold), n_changed, largest, None, None)
     right = np.array([task.labels.index(gold[place]) for place in known])
-    ours, theirs = (float(macro_f1(confusion(right, chosen[known], task.n_outputs))) for chosen in (expected, labels))
+    ours, theirs = (
+        float(macro_f1(confusion(right, chosen[known], task.n_outputs)))
+        for chosen in (expected, labels)
+    )
     return ExportLoss(task.name, len(gold), n_changed, largest, ours, theirs)

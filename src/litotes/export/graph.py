@@ -1,12 +1,15 @@
-"""A tiny writer of ONNX graphs: operators are added one by one and are known by the name of what they give.
+"""A tiny writer of ONNX graphs: operators are added one by one and are known by the name of what
+they give.
 
     graph = Graph()
     with graph.part("feed_forward"):
         wide = graph.add("Gemm", "rows", graph.constant(weight), graph.constant(offset))   # a name
         back = graph.add("Relu", wide)
 
-Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where time goes. Constants that are equal are
-kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies in the one file, nothing beside it.
+Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where
+time goes. Constants that are equal are
+kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies
+in the one file, nothing beside it.
 """
 
 from __future__ import annotations
@@ -24,13 +27,20 @@ from numpy.typing import NDArray
 from litotes.core.errors import UserError
 from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
 
-_TYPE_NUMBERS: dict[type[np.generic], int] = {np.float32: 1, np.int64: 7, np.bool_: 9, np.float64: 11}
+_TYPE_NUMBERS: dict[type[np.generic], int] = {
+    np.float32: 1,
+    np.int64: 7,
+    np.bool_: 9,
+    np.float64: 11,
+}
 """How ONNX numbers types (TensorProto.DataType)."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output of a graph: its name, its type and its shape, in which a word is a size that varies."""
+    """An input or output of a graph: its name, its type and its shape, in which a word is a size
+    that varies.
+    """
 
     name: str
     dtype: type[np.generic]
@@ -58,7 +68,8 @@ class Graph:
         self.outputs: list[Value] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._numbers: Iterator[int] = count() if outer is None else outer._numbers  # names inside a body differ from those outside
+        # names inside a body differ from those outside
+        self._numbers: Iterator[int] = count() if outer is None else outer._numbers
         self._part: str = "" if outer is None else outer._part
 
     @contextmanager
@@ -71,24 +82,40 @@ class Graph:
             self._part = before
 
     def add(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """An operator with one output; gives the output's name. An input that is left out is an empty name."""
+        """An operator with one output; gives the output's name.
+
+        An input that is left out is an empty name.
+        """
         return self.add_several(op, *inputs, n_outputs=1, **attributes)[0]
 
-    def add_several(self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any) -> list[str]:
-        """An operator with several outputs. Those that are unused are not computed and have no name."""
+    def add_several(
+        self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any
+    ) -> list[str]:
+        """An operator with several outputs.
+
+        Those that are unused are not computed and have no name.
+        """
         number = next(self._numbers)
-        names = [f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)]
+        names = [
+            f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)
+        ]
         outputs = ["" if place in unused else name for place, name in enumerate(names)]
-        self.nodes.append(Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes))
+        self.nodes.append(
+            Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes)
+        )
         return outputs
 
     def add_as(self, name: str, op: str, *inputs: str, **attributes: Any) -> str:
         """The same with a name of one's own for the output: those of the whole graph."""
-        self.nodes.append(Node(op, inputs, (name,), f"{self._part}/{op}_{next(self._numbers)}", attributes))
+        self.nodes.append(
+            Node(op, inputs, (name,), f"{self._part}/{op}_{next(self._numbers)}", attributes)
+        )
         return name
 
     def constant(self, values: Any) -> str:
-        """The name of a constant tensor. numpy's own types stay what they are; give float32 where float32 is meant."""
+        """The name of a constant tensor. numpy's own types stay what they are; give float32 where
+        float32 is meant.
+        """
         if self.outer is not None:
             return self.outer.constant(values)
         array = np.asarray(values, order="C")
@@ -154,12 +181,19 @@ def _graph_proto(graph: Graph, name: str) -> Any:
             node.outputs,
             name=node.name,
             domain=_domain_of(node.op),
-            **{key: _graph_proto(value, key) if isinstance(value, Graph) else value for key, value in node.attributes.items()},
+            **{
+                key: _graph_proto(value, key) if isinstance(value, Graph) else value
+                for key, value in node.attributes.items()
+            },
         )
         for node in graph.nodes
     ]
-    constants = [onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()]
-    return onnx.helper.make_graph(nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants)
+    constants = [
+        onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()
+    ]
+    return onnx.helper.make_graph(
+        nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants
+    )
 
 
 def _domain_of(op: str) -> str:
@@ -170,12 +204,17 @@ def _domain_of(op: str) -> str:
 
 
 def _value_protos(values: Sequence[Value]) -> list[Any]:
-    return [_onnx().helper.make_tensor_value_info(value.name, _TYPE_NUMBERS[value.dtype], value.shape) for value in values]
+    return [
+        _onnx().helper.make_tensor_value_info(value.name, _TYPE_NUMBERS[value.dtype], value.shape)
+        for value in values
+    ]
 
 
 def _onnx() -> Any:
     try:
         import onnx
     except ImportError as error:
-        raise UserError("Writing an ONNX file needs the package onnx: `pip install litotes[onnx]`.") from error
+        raise UserError(
+            "Writing an ONNX file needs the package onnx: `pip install litotes[onnx]`."
+        ) from error
     return onnx

@@ -1,29 +1,35 @@
-"""Products in int8: the steps of weights and of activations are both fixed when the file is written.
+"""Products in int8: the steps of weights and of activations are both fixed when the file is
+written.
 
     x ≈ s (q − z)     q in 0…255, one s and z for a layer, from what was seen there in some texts
     W ≈ t p           p whole numbers, one t for every output
 
     x Wᵀ ≈ s t Σ_j (q_j − z) p_j
 
-Steps that are fixed make a text's answer its own: steps chosen while the file runs would have to be chosen for all texts of a group
-together. They lose no more labels, because it is the model that says how large activations get, not the text. Steps that reach as far as
-the largest number seen are coarse for all others, so they reach only as far as makes the error of the product smallest (0.7 of it before
-queries, keys and values in MiniLM, all of it nearly everywhere else); what lies beyond is cut off. Of 3 × 1,000 BESSTIE texts, seen through
-files made from three sets of texts, 18 labels changed that way, 27 with all of the range, 19 with steps chosen while the file runs.
+Steps that are fixed make a text's answer its own: steps chosen while the file runs would have to be
+chosen for all texts of a group together. They lose no more labels, because it is the model that
+says how large activations get, not the text. Steps that reach as far as the largest number seen are
+coarse for all others, so they reach only as far as makes the error of the product smallest (0.7 of
+it before queries, keys and values in MiniLM, all of it nearly everywhere else); what lies beyond is
+cut off. Of 3 × 1,000 BESSTIE texts, seen through files made from three sets of texts, 18 labels
+changed that way, 27 with all of the range, 19 with steps chosen while the file runs.
 
 Three things cost accuracy, and all are met here without costing time, or little.
 
-x86 processors without VNNI add two neighbouring products q p in 16 bits and cut off in silence what does not fit (vpmaddubsw). The
-common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1}) has to stay below 2¹⁵ only for neighbours of one sign, and two of the
-largest weights are seldom neighbours: bounding the sum instead of each weight makes the steps 1.6 times finer in MiniLM. Integer
-products of such a file are exact on every processor.
+x86 processors without VNNI add two neighbouring products q p in 16 bits and cut off in silence what
+does not fit (vpmaddubsw). The common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1})
+has to stay below 2¹⁵ only for neighbours of one sign, and two of the
+largest weights are seldom neighbours: bounding the sum instead of each weight makes the steps 1.6
+times finer in MiniLM. Integer products of such a file are exact on every processor.
 
-Rounded weights are off by something, and inputs that are not 0 on average carry that into every row alike. The mean of it is known
-beforehand and goes into the offset (Nagel et al. 2019, arXiv 1906.04721, §4.2).
+Rounded weights are off by something, and inputs that are not 0 on average carry that into every row
+alike. The mean of it is known beforehand and goes into the offset (Nagel et al. 2019, arXiv
+1906.04721, §4.2).
 
-A few channels of a Transformer's activations are ten times as large as all others (Dettmers et al. 2022, arXiv 2208.07339) and would
-take all 256 steps for themselves. They are divided by a factor before the rows are quantised, and their weights multiplied by it
-(Xiao et al. 2023, SmoothQuant, arXiv 2211.10438): exact but for rounding.
+A few channels of a Transformer's activations are ten times as large as all others (Dettmers et al.
+2022, arXiv 2208.07339) and would take all 256 steps for themselves. They are divided by a factor
+before the rows are quantised, and their weights multiplied by it (Xiao et al. 2023, SmoothQuant,
+arXiv 2211.10438): exact but for rounding.
 """
 
 from __future__ import annotations
@@ -57,14 +63,20 @@ EVERY = 4
 USUAL = 0.97
 """The share of channels that counts as of usual size."""
 TAKEN_OVER = 0.75
-"""The power of a channel's excess that its weights take over; the rest stays with the activations, for weights are rounded too."""
+"""The power of a channel's excess that its weights take over; the rest stays with the activations,
+for weights are rounded too.
+"""
 OUTLIER = 2.0
-"""How many times the largest usual channel a channel must reach before anything is done about it: each time costs a pass over the rows."""
+"""How many times the largest usual channel a channel must reach before anything is done about it:
+each time costs a pass over the rows.
+"""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the inputs of a layer are like: the smallest and the largest seen of each, and its mean. (input,) all
+    """What the inputs of a layer are like: the smallest and the largest seen of each, and its mean.
+
+    (input,) all
 
     reach: how much of what was seen the steps cover.
     """
@@ -81,7 +93,9 @@ class Inputs:
         return scale, np.uint8(np.rint(-self.reach * low / scale))
 
     def factors(self) -> NDArray[np.float32]:
-        """By how much each channel is divided: 1 for those of usual size, and for all where none stands out. (input,)"""
+        """By how much each channel is divided: 1 for those of usual size, and for all where none
+        stands out. (input,)
+        """
         sizes = np.maximum(self.largest, -self.smallest)
         usual = np.quantile(sizes, USUAL)
         if usual == 0 or sizes.max() < OUTLIER * usual:
@@ -89,11 +103,15 @@ class Inputs:
         return np.maximum((sizes / usual) ** TAKEN_OVER, 1).astype(np.float32)
 
     def divided(self, factors: NDArray[np.float32]) -> Inputs:
-        return Inputs(self.smallest / factors, self.largest / factors, self.mean / factors, self.reach)
+        return Inputs(
+            self.smallest / factors, self.largest / factors, self.mean / factors, self.reach
+        )
 
 
 class Int8(Products):
-    """Every layer's weights in int8 with a scale per output; tables in int8 with a scale per row. Rows stay (text, piece, width).
+    """Every layer's weights in int8 with a scale per output; tables in int8 with a scale per row.
+
+    Rows stay (text, piece, width).
 
     known: the inputs of every layer.
     """
@@ -107,15 +125,22 @@ class Int8(Products):
         inputs = self.known[layer]
         factors = inputs.factors()  # (input,)
         if (factors > 1).any():
-            rows, weight, inputs = graph.add("Mul", rows, graph.constant(1 / factors)), weight * factors, inputs.divided(factors)
+            rows, weight, inputs = (
+                graph.add("Mul", rows, graph.constant(1 / factors)),
+                weight * factors,
+                inputs.divided(factors),
+            )
         scale, zero = (graph.constant(value) for value in inputs.steps())
         quantised = graph.add("QuantizeLinear", rows, scale, zero)
         products = []
         for some in outputs:
-            steps, scales = quantise(weight[some], _largest_sums(weight[some]), HIGHEST_SUM)  # (output, input), (output, 1)
+            # (output, input), (output, 1)
+            steps, scales = quantise(weight[some], _largest_sums(weight[some]), HIGHEST_SUM)
             corrected = offset[some] + (weight[some] - steps * scales) @ inputs.mean
             rest = (scale, graph.constant(scales[:, 0]), zero, "", graph.constant(corrected))
-            products.append(graph.add("MatMulIntegerToFloat", quantised, graph.constant(steps.T), *rest))
+            products.append(
+                graph.add("MatMulIntegerToFloat", quantised, graph.constant(steps.T), *rest)
+            )
         return products
 
     def joined(self, values: str, width: int) -> str:
@@ -126,20 +151,28 @@ class Int8(Products):
 
     def looked_up(self, table: Tensor, places: str) -> str:
         graph, rows = self.graph, as_array(table)
-        steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)  # (entry, width), (entry, 1)
+        # (entry, width), (entry, 1)
+        steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
         whole = graph.cast(graph.pick(graph.constant(steps), places), np.float32)
         return graph.add("Mul", whole, graph.pick(graph.constant(scales), places))
 
 
-def quantise(rows: NDArray[Any], largest: NDArray[Any], highest: int) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Each row as whole numbers times a scale of its own, such that `largest` (row, 1) becomes `highest`. → (row, width), (row, 1)"""
+def quantise(
+    rows: NDArray[Any], largest: NDArray[Any], highest: int
+) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
+    """Each row as whole numbers times a scale of its own, such that `largest` (row, 1) becomes
+    `highest`. → (row, width), (row, 1)
+    """
     scales = (np.where(largest > 0, largest, 1) / highest).astype(np.float32)
     return np.rint(rows / scales).astype(np.int8), scales
 
 
 def _largest_sums(weight: NDArray[Any]) -> NDArray[Any]:
-    """The largest sum of two neighbours of one sign, (output, 1); neighbours as the processor sees them: 0 and 1, 2 and 3, …"""
-    even = np.pad(weight, ((0, 0), (0, weight.shape[1] % 2))).reshape(len(weight), -1, 2)  # (output, pair, 2)
+    """The largest sum of two neighbours of one sign, (output, 1); neighbours as the processor sees
+    them: 0 and 1, 2 and 3, …
+    """
+    # (output, pair, 2)
+    even = np.pad(weight, ((0, 0), (0, weight.shape[1] % 2))).reshape(len(weight), -1, 2)
     return np.maximum(even.clip(min=0).sum(2), -even.clip(max=0).sum(2)).max(1, keepdims=True)
 
 
@@ -149,7 +182,8 @@ def inputs_of_layers(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn
     How large they get belongs to the model more than to the texts: a few dozen will do.
     """
     seen: dict[nn.Linear, _Seen] = {}
-    errors: defaultdict[nn.Linear, float | NDArray[np.float64]] = defaultdict(float)  # (reach,) each
+    # (reach,) each
+    errors: defaultdict[nn.Linear, float | NDArray[np.float64]] = defaultdict(float)
 
     def look(layer: nn.Linear, rows: Tensor) -> None:
         now = _Seen.of(rows)
@@ -162,11 +196,16 @@ def inputs_of_layers(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn
         errors[layer] += _errors(layer, known[layer], rows[::EVERY])
 
     _watched(classifier, texts, judge)
-    return {layer: replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))]) for layer, inputs in known.items()}
+    return {
+        layer: replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))])
+        for layer, inputs in known.items()
+    }
 
 
 def _errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[np.float64]:
-    """Σ_j (x̂_j − x_j)² Σ_i W_ij², what rounding and cutting off inputs does to the layer's outputs, for every reach. (reach,)"""
+    """Σ_j (x̂_j − x_j)² Σ_i W_ij², what rounding and cutting off inputs does to the layer's
+    outputs, for every reach. (reach,)
+    """
     factors = inputs.factors()
     counts = ((as_array(layer.weight) * factors) ** 2).sum(0)  # (input,)
     values, divided = as_array(rows) / factors, inputs.divided(factors)
@@ -179,17 +218,24 @@ def _errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[np.float6
 
 
 @torch.no_grad()
-def _watched(classifier: Classifier, texts: Sequence[Pieces], look: Callable[[nn.Linear, Tensor], None]) -> None:
+def _watched(
+    classifier: Classifier, texts: Sequence[Pieces], look: Callable[[nn.Linear, Tensor], None]
+) -> None:
     """Reads the texts and shows the inputs of every layer, (row, input), to `look`.
 
-    All pieces go through the last layer, even if the heads read the first alone: its keys and values are asked of all.
+    All pieces go through the last layer, even if the heads read the first alone: its keys and
+    values are asked of all.
     """
 
     def hook(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, nn.Linear)
         look(layer, inputs[0])
 
-    hooks = [layer.register_forward_pre_hook(hook) for layer in classifier.modules() if isinstance(layer, nn.Linear)]
+    hooks = [
+        layer.register_forward_pre_hook(hook)
+        for layer in classifier.modules()
+        if isinstance(layer, nn.Linear)
+    ]
     try:
         for text in texts:
             classifier.read(classifier.encoder(pack([text], device=classifier.device)))
@@ -200,7 +246,9 @@ def _watched(classifier: Classifier, texts: Sequence[Pieces], look: Callable[[nn
 
 @dataclass(frozen=True)
 class _Seen:
-    """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, and how many."""
+    """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, and how
+    many.
+    """
 
     smallest: Tensor
     largest: Tensor
@@ -212,8 +260,13 @@ class _Seen:
         return cls(rows.amin(0), rows.amax(0), rows.sum(0), len(rows))
 
     def and_also(self, more: _Seen) -> _Seen:
-        smallest, largest = torch.minimum(self.smallest, more.smallest), torch.maximum(self.largest, more.largest)
+        smallest, largest = (
+            torch.minimum(self.smallest, more.smallest),
+            torch.maximum(self.largest, more.largest),
+        )
         return _Seen(smallest, largest, self.total + more.total, self.n + more.n)
 
     def inputs(self) -> Inputs:
-        return Inputs(as_array(self.smallest), as_array(self.largest), as_array(self.total / self.n))
+        return Inputs(
+            as_array(self.smallest), as_array(self.largest), as_array(self.total / self.n)
+        )

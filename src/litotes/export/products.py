@@ -1,6 +1,7 @@
 """How rows are multiplied with a layer's weights in the file: in float32, or in int8 (int8.py).
 
-All of an encoder's work but attention itself is such products, so this is the one place where the two kinds of file differ.
+All of an encoder's work but attention itself is such products, so this is the one place where the
+two kinds of file differ.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class Products(ABC):
 
     @abstractmethod
     def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        """X Wᵀ + b, for some of the layer's outputs at a time: the rows are made ready once for all of them."""
+        """X Wᵀ + b, for some of the layer's outputs at a time: the rows are made ready once for all
+        of them.
+        """
 
     @abstractmethod
     def looked_up(self, table: Tensor, places: str) -> str:
@@ -45,7 +48,10 @@ class Products(ABC):
 
 
 class Float32(Products):
-    """As torch computes it. Rows are (text × piece, width): only so does ONNX add an offset without another pass."""
+    """As torch computes it.
+
+    Rows are (text × piece, width): only so does ONNX add an offset without another pass.
+    """
 
     def __init__(self, texts: Texts) -> None:
         super().__init__(texts.graph)
@@ -53,7 +59,10 @@ class Float32(Products):
 
     def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
         graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
-        return [graph.add("Gemm", rows, graph.constant(weight[some].T), graph.constant(offset[some])) for some in outputs]
+        return [
+            graph.add("Gemm", rows, graph.constant(weight[some].T), graph.constant(offset[some]))
+            for some in outputs
+        ]
 
     def joined(self, values: str, width: int) -> str:
         return self.graph.reshape(values, -1, width)

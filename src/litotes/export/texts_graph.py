@@ -1,8 +1,10 @@
 """Texts of equal length in one run of the file, side by side: (text, piece, width).
 
-No padding: every text has as many pieces as every other, and as how many of them stay follows from the length alone, this is still so
-after any pruning. What a text gets must not depend on the others, in int8 not even in the last bit. So sums over pieces are products with
-a row of ones, one for every text: ONNX Runtime's own sums add in another order where a tensor has another shape.
+No padding: every text has as many pieces as every other, and as how many of them stay follows from
+the length alone, this is still so after any pruning. What a text gets must not depend on the
+others, in int8 not even in the last bit. So sums over pieces are products with
+a row of ones, one for every text: ONNX Runtime's own sums add in another order where a tensor has
+another shape.
 """
 
 from __future__ import annotations
@@ -13,12 +15,16 @@ from litotes.export.graph import Graph
 
 
 class Texts:
-    """n: how many texts there are, n_pieces: how many pieces each of them came with, both (1,), by name."""
+    """n: how many texts there are, n_pieces: how many pieces each of them came with, both (1,), by
+    name.
+    """
 
     def __init__(self, graph: Graph, pieces: str, *, most_pieces: int) -> None:
         """pieces: (text, piece)"""
         self.graph, self.most_pieces = graph, most_pieces
-        self.n, self.n_pieces = (graph.add("Shape", pieces, start=axis, end=axis + 1) for axis in (0, 1))
+        self.n, self.n_pieces = (
+            graph.add("Shape", pieces, start=axis, end=axis + 1) for axis in (0, 1)
+        )
         self._shapes: dict[tuple[int, ...], str] = {}
 
     def shaped(self, values: str, *shape: int) -> str:
@@ -34,7 +40,9 @@ class Texts:
     def pick(self, values: str, places: str) -> str:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
         graph = self.graph
-        return graph.add("GatherND", values, graph.add("Unsqueeze", places, graph.ints(2)), batch_dims=1)
+        return graph.add(
+            "GatherND", values, graph.add("Unsqueeze", places, graph.ints(2)), batch_dims=1
+        )
 
     def total(self, values: str, n: str) -> str:
         """The sum over n pieces, n (1,) by name. (text, …, piece, width) → (text, …, width)"""

@@ -1,4 +1,7 @@
-"""bilstm: reads the pieces forwards and backwards. Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005."""
+"""bilstm: reads the pieces forwards and backwards.
+
+Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from litotes.heads.head import Head
 
 
 class BiLSTM(Head):
-    """z_t = [forward h_t; backward h_t], y = W z_1 + b: at the first piece the backward half has read the whole text."""
+    """z_t = [forward h_t; backward h_t], y = W z_1 + b: at the first piece the backward half has
+    read the whole text.
+    """
 
     def __init__(self, width: int, n_outputs: int, *, dropout: float) -> None:
         super().__init__(width, n_outputs, dropout=dropout)

@@ -1,4 +1,7 @@
-"""mean: all live pieces alike. How sentence encoders such as MiniLM are trained; Reimers and Gurevych 2019, arXiv 1908.10084, §3."""
+"""mean: all live pieces alike.
+
+How sentence encoders such as MiniLM are trained; Reimers and Gurevych 2019, arXiv 1908.10084, §3.
+"""
 
 from torch import Tensor
 

@@ -1,6 +1,7 @@
 """Seeing inside: what a model's attention does over a corpus, and what one answer rests on.
 
-A new analysis is one file and one line in `ANALYSES`; `litotes analyze` and `litotes list analyses` follow by themselves.
+A new analysis is one file and one line in `ANALYSES`; `litotes analyze` and `litotes list analyses`
+follow by themselves.
 """
 
 from litotes.inside.analysis import Analysis

@@ -1,4 +1,6 @@
-"""What every analysis has in common: it is shown one text after another, adds up, and says in the end what it found."""
+"""What every analysis has in common: it is shown one text after another, adds up, and says in the
+end what it found.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from litotes.model.checkpoint import Model
 
 @dataclass(frozen=True)
 class Result(ABC):
-    """Figures of one analysis. Subclasses hold numbers, words and nested tuples of them, so that JSON can.
+    """Figures of one analysis.
+
+    Subclasses hold numbers, words and nested tuples of them, so that JSON can.
 
     n_texts: how many texts it was measured on.
     """
@@ -24,17 +28,21 @@ class Result(ABC):
 
     @abstractmethod
     def findings(self) -> tuple[str, ...]:
-        """What the figures say, in sentences with their evidence; nothing that the figures do not say."""
+        """What the figures say, in sentences with their evidence; nothing that the figures do not
+        say.
+        """
 
 
 class Analysis(ABC):
     """A measure over a corpus, in constant memory.
 
-    A new one is one file and one line in `ANALYSES`; the first line of its docstring is what `litotes list analyses` shows, its
-    keyword-only arguments are its options. It must not depend on the order of the texts, and it must bear pruned texts: a layer shows
-    the pieces and attention heads that are still there, `View.origin` and `View.heads` say which.
+    A new one is one file and one line in `ANALYSES`; the first line of its docstring is what
+    `litotes list analyses` shows, its keyword-only arguments are its options. It must not depend on
+    the order of the texts, and it must bear pruned texts: a layer shows the pieces and attention
+    heads that are still there, `View.origin` and `View.heads` say which.
 
-    needs_base: asks for the encoder the model was tuned from (`Observation.base`); left out, with a word, where that is not given.
+    needs_base: asks for the encoder the model was tuned from (`Observation.base`); left out, with a
+    word, where that is not given.
     """
 
     needs_base: ClassVar[bool] = False
@@ -46,7 +54,9 @@ class Analysis(ABC):
 
     @classmethod
     def lacks(cls) -> str | None:
-        """What has to be installed before this analysis can be made, as the end of a sentence ("needs …"); None: nothing."""
+        """What has to be installed before this analysis can be made, as the end of a sentence
+        ("needs …"); None: nothing.
+        """
         return None
 
     @abstractmethod

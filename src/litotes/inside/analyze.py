@@ -25,7 +25,9 @@ _READ_AHEAD = 256
 
 @dataclass(frozen=True)
 class Analysed:
-    """What was found. results: {analysis: its result}; left_out: {analysis: why}; n_truncated: texts longer than the model reads."""
+    """What was found. results: {analysis: its result}; left_out: {analysis: why}; n_truncated:
+    texts longer than the model reads.
+    """
 
     model: str
     data: str
@@ -53,7 +55,9 @@ class Analysed:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: a model by the name it is shown under, and the encoder it was tuned from, where that is known."""
+    """What is looked at: a model by the name it is shown under, and the encoder it was tuned from,
+    where that is known.
+    """
 
     name: str
     model: Model
@@ -71,7 +75,8 @@ def analyze(
     device: str | None = None,
     watch: Watch = unwatched,
 ) -> Analysed:
-    """Shows the texts of a corpus, or `n_texts` of them drawn at random, to the analyses; memory does not grow with the texts.
+    """Shows the texts of a corpus, or `n_texts` of them drawn at random, to the analyses; memory
+    does not grow with the texts.
 
     options: {analysis: {option: value}} for those that are not to be made with their defaults.
     """
@@ -85,13 +90,23 @@ def analyze(
         base.to(where).eval()
     left_out = {name: why for name, kind in analyses.items() if (why := _lacks(kind, base))}
     if len(left_out) == len(analyses):
-        raise UserError("Nothing can be analysed: " + "; ".join(f"{name} {why}" for name, why in left_out.items()) + ".")
-    at_work = {name: kind(model, **(options or {}).get(name, {})) for name, kind in analyses.items() if name not in left_out}
+        raise UserError(
+            "Nothing can be analysed: "
+            + "; ".join(f"{name} {why}" for name, why in left_out.items())
+            + "."
+        )
+    at_work = {
+        name: kind(model, **(options or {}).get(name, {}))
+        for name, kind in analyses.items()
+        if name not in left_out
+    }
     examples = _drawn(corpus, n_texts, seed)
     n_truncated = n_done = 0
     for start in range(0, len(examples), _READ_AHEAD):
         chunk = examples[start : start + _READ_AHEAD]
-        texts = model.tokenizer.read([example.text for example in chunk], [example.pair for example in chunk])
+        texts = model.tokenizer.read(
+            [example.text for example in chunk], [example.pair for example in chunk]
+        )
         n_truncated += sum(text.pieces.truncated for text in texts)
         for batch in in_batches(texts):
             for observation in observe(model, batch, base=base, device=where):
@@ -101,7 +116,16 @@ def analyze(
                 watch("looking", n_done, len(examples), "")
             give_back()
     results = {name: analysis.result() for name, analysis in at_work.items()}
-    return Analysed(subject.name, corpus.name, len(examples), n_truncated, results, left_out, _facts(model), seed)
+    return Analysed(
+        subject.name,
+        corpus.name,
+        len(examples),
+        n_truncated,
+        results,
+        left_out,
+        _facts(model),
+        seed,
+    )
 
 
 def _lacks(kind: type[Analysis], base: Encoder | None) -> str | None:
@@ -138,6 +162,6 @@ def _check_base(model: Model, base: Encoder | None) -> None:
     for what in ("n_layers", "n_attention_heads", "n_vocabulary"):
         if getattr(spec, what) != getattr(other, what):
             raise UserError(
-                f"--tuned-from: the encoder given has {what} = {getattr(other, what)}, the model {getattr(spec, what)}; "
-                "it cannot be what the model was tuned from."
+                f"--tuned-from: the encoder given has {what} = {getattr(other, what)}, the model"
+                f" {getattr(spec, what)}; it cannot be what the model was tuned from."
             )

@@ -1,4 +1,7 @@
-"""What the corpus analyses found, as pictures: one for each. A new analysis needs one here as well."""
+"""What the corpus analyses found, as pictures: one for each.
+
+A new analysis needs one here as well.
+"""
 
 from __future__ import annotations
 

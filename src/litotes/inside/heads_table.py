@@ -12,7 +12,9 @@ from litotes.attention.scene import View
 
 
 def by_head(views: Sequence[View], values: Sequence[Tensor], n_attention_heads: int) -> Tensor:
-    """(layer, attention_head), NaN for attention heads that are gone. values: per layer one number for each head shown."""
+    """(layer, attention_head), NaN for attention heads that are gone. values: per layer one number
+    for each head shown.
+    """
     whole = torch.full((len(views), n_attention_heads), math.nan, dtype=torch.float64)
     for row, view, shown in zip(whole, views, values, strict=True):
         row[list(view.heads)] = shown.double().cpu()

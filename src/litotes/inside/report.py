@@ -1,4 +1,6 @@
-"""The article: title, what was found, a section for each analysis, how it was measured, what it cannot say."""
+"""The article: title, what was found, a section for each analysis, how it was measured, what it
+cannot say.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,46 @@ FACTS = {
 """What is told of a model, in people's words."""
 
 CANNOT = (
-    "Where a model looks is not why it answers. Attention shows what could have been used; only taking something away shows what was.",
-    "Everything here is about one trained model. Another seed, or another encoder, may do the same task in another way.",
-    "Intervals are over texts and take them to be independent draws of what the corpus stands for. They do not cover other corpora, "
-    "other varieties of English, or texts of other lengths.",
-    "A figure compares many attention heads at once, and among many the most extreme is partly extreme by chance. A head that stands out "
-    "is a question, not an answer.",
-    "Special pieces, punctuation and position are parts of every text and say little about what it means, however much weight they get.",
+    (
+        "Where a model looks is not why it answers. Attention shows what could have been used; only"
+        " taking something away shows what was."
+    ),
+    (
+        "Everything here is about one trained model. Another seed, or another encoder, may do the"
+        " same task in another way."
+    ),
+    (
+        "Intervals are over texts and take them to be independent draws of what the corpus stands"
+        " for. They do not cover other corpora, other varieties of English, or texts of other"
+        " lengths."
+    ),
+    (
+        "A figure compares many attention heads at once, and among many the most extreme is partly"
+        " extreme by chance. A head that stands out is a question, not an answer."
+    ),
+    (
+        "Special pieces, punctuation and position are parts of every text and say little about what"
+        " it means, however much weight they get."
+    ),
 )
 
 
 def report_html(analysed: Analysed, pictures: Mapping[str, str]) -> str:
     """The whole page. pictures: the SVG of each analysis that has one, as a file would hold it."""
-    sections = {name: make(analysed.results[name]) for name, make in SECTIONS.items() if name in analysed.results}
-    bodies = [Part(section.title, _body(name, section, analysed, pictures.get(name))) for name, section in sections.items()]
-    parts = (*bodies, Part("How it was measured", _measured(analysed)), Part("What this cannot say", words(CANNOT)))
+    sections = {
+        name: make(analysed.results[name])
+        for name, make in SECTIONS.items()
+        if name in analysed.results
+    }
+    bodies = [
+        Part(section.title, _body(name, section, analysed, pictures.get(name)))
+        for name, section in sections.items()
+    ]
+    parts = (
+        *bodies,
+        Part("How it was measured", _measured(analysed)),
+        Part("What this cannot say", words(CANNOT)),
+    )
     return page(
         Article(
             title=f"What {analysed.model} looks at",
@@ -71,15 +98,27 @@ def _body(name: str, section: Section, analysed: Analysed, picture: str | None) 
 
 
 def _measured(analysed: Analysed) -> str:
-    facts = {name: analysed.facts[key] for key, name in FACTS.items() if analysed.facts.get(key) not in (None, "", {})}
-    rows = [row([name], [_fact(value)]) for name, value in {"model": analysed.model, **facts}.items()]
+    facts = {
+        name: analysed.facts[key]
+        for key, name in FACTS.items()
+        if analysed.facts.get(key) not in (None, "", {})
+    }
+    rows = [
+        row([name], [_fact(value)]) for name, value in {"model": analysed.model, **facts}.items()
+    ]
     drawn = [
-        f"{analysed.n_texts:,} texts of {analysed.data}, in an order drawn with seed {analysed.seed}. An analysis of fewer says so.",
+        (
+            f"{analysed.n_texts:,} texts of {analysed.data}, in an order drawn with seed"
+            f" {analysed.seed}. An analysis of fewer says so."
+        ),
         "Intervals cover 95 % and are over texts. Layers and attention heads are counted from 1.",
         f"Measured with litotes {__version__}.",
     ]
     if analysed.n_truncated:
-        drawn.append(f"{analysed.n_truncated:,} texts are longer than the model reads; their ends were not looked at.")
+        drawn.append(
+            f"{analysed.n_truncated:,} texts are longer than the model reads; their ends were not"
+            " looked at."
+        )
     left_out = [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
     return words([*drawn, *left_out]) + table(["of the model", ""], rows)
 
@@ -87,5 +126,7 @@ def _measured(analysed: Analysed) -> str:
 def _fact(value: Any) -> str:
     """Tasks with their labels are written out; all else is a word or a number."""
     if isinstance(value, Mapping):
-        return "; ".join(f"{name} ({', '.join(labels) or 'a number'})" for name, labels in value.items())
+        return "; ".join(
+            f"{name} ({', '.join(labels) or 'a number'})" for name, labels in value.items()
+        )
     return str(value)

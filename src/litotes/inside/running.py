@@ -10,7 +10,8 @@ from torch import Tensor
 
 
 class Running:
-    """The mean of something that every text has one value of, or a whole table of values, some of them absent.
+    """The mean of something that every text has one value of, or a whole table of values, some of
+    them absent.
 
     Welford's update, so that a small spread around a large mean is not lost to rounding.
     """
@@ -37,14 +38,20 @@ class Running:
     @property
     def deviation(self) -> Tensor:
         """The standard deviation between texts; NaN where there are fewer than two."""
-        return torch.where(self.n > 1, (self._squares / (self.n - 1).clamp(min=1)).clamp(min=0).sqrt(), math.nan)
+        return torch.where(
+            self.n > 1, (self._squares / (self.n - 1).clamp(min=1)).clamp(min=0).sqrt(), math.nan
+        )
 
     @property
     def half_width(self) -> Tensor:
-        """Half of the mean's 95 % interval over texts, by Student's t: some words occur in few of them."""
+        """Half of the mean's 95 % interval over texts, by Student's t: some words occur in few of
+        them.
+        """
         from scipy.stats import t  # takes a moment
 
-        reach = torch.as_tensor(t.ppf(0.975, (self.n - 1).clamp(min=1).numpy()), dtype=torch.float64)
+        reach = torch.as_tensor(
+            t.ppf(0.975, (self.n - 1).clamp(min=1).numpy()), dtype=torch.float64
+        )
         return reach * self.deviation / self.n.clamp(min=1).sqrt()
 
 
@@ -74,4 +81,8 @@ def shown(value: Number, digits: int = 3) -> str:
 
 def with_interval(value: Number, half_width: Number, digits: int = 3) -> str:
     """`0.612 ± 0.014`; what was measured on one text has no interval."""
-    return shown(value, digits) if value is None or half_width is None else f"{value:.{digits}f} ± {half_width:.{digits}f}"
+    return (
+        shown(value, digits)
+        if value is None or half_width is None
+        else f"{value:.{digits}f} ± {half_width:.{digits}f}"
+    )

@@ -13,8 +13,10 @@ from litotes.report.html import row, table
 class Section:
     """What stands around a figure and its findings.
 
-    asked: what the question is and how it is answered, in paragraphs; the first is for readers who never heard of it.
-    paper: whose question it is. caption: how to read the figure. shows: the figure for those who cannot see it.
+    asked: what the question is and how it is answered, in paragraphs; the first is for readers who
+    never heard of it.
+    paper: whose question it is. caption: how to read the figure. shows: the figure for those who
+    cannot see it.
     believed: how far the findings go, in sentences. tables: the numbers, as HTML.
     first: the findings that stand at the top of the page too.
     """
@@ -44,14 +46,24 @@ def percent_with_interval(value: Number, half_width: Number, *, signed: bool = F
 def heads_table(values: Table, caption: str, *, digits: int = 2) -> str:
     """(layer, attention_head), both counted from 1 as people do."""
     head = ["layer", *(f"head {number + 1}" for number in range(len(values[0])))]
-    rows = (row([str(layer + 1)], [shown(value, digits) for value in line]) for layer, line in enumerate(values))
+    rows = (
+        row([str(layer + 1)], [shown(value, digits) for value in line])
+        for layer, line in enumerate(values)
+    )
     return table(head, rows, caption=caption)
 
 
-def layers_table(columns: Mapping[str, tuple[Sequence[Number], Sequence[Number]]], caption: str) -> str:
+def layers_table(
+    columns: Mapping[str, tuple[Sequence[Number], Sequence[Number]]], caption: str
+) -> str:
     """A line for every layer; {name of a column: (means, halves of their intervals)}."""
     n_layers = len(next(iter(columns.values()))[0])
-    rows = (row([str(n + 1)], [with_interval(means[n], widths[n]) for means, widths in columns.values()]) for n in range(n_layers))
+    rows = (
+        row(
+            [str(n + 1)], [with_interval(means[n], widths[n]) for means, widths in columns.values()]
+        )
+        for n in range(n_layers)
+    )
     return table(["layer", *columns], rows, caption=caption)
 
 

@@ -1,4 +1,7 @@
-"""A section of the article for every analysis, in the order they are read in. A new analysis needs one here as well."""
+"""A section of the article for every analysis, in the order they are read in.
+
+A new analysis needs one here as well.
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,12 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
     from litotes.model.checkpoint import Model
 
 
-def logits_of(model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None) -> dict[str, Tensor]:
-    """{task: (text, class)}, on the CPU, computed where the model is. between: called before every batch; may raise to end it."""
+def logits_of(
+    model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
+) -> dict[str, Tensor]:
+    """{task: (text, class)}, on the CPU, computed where the model is. between: called before every
+    batch; may raise to end it.
+    """
     import torch
 
     from litotes.text.packing import by_budget, pack
@@ -28,9 +32,14 @@ def logits_of(model: Model, texts: Sequence[Pieces], *, between: Callable[[], No
         for places in by_budget([len(text.ids) for text in texts]):
             between()
             batch = pack([texts[place] for place in places], device=model.classifier.device)
-            parts.append({task: logits.float().cpu() for task, logits in model.classifier(batch).items()})
+            parts.append(
+                {task: logits.float().cpu() for task, logits in model.classifier(batch).items()}
+            )
     tasks = model.classifier.tasks
-    return {name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs) for name, task in tasks.items()}
+    return {
+        name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs)
+        for name, task in tasks.items()
+    }
 
 
 def answers_of(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
@@ -39,4 +48,7 @@ def answers_of(logits: NDArray[Any], task: Task, calibration: Calibration) -> li
         return [Answer(value, None) for value in logits[:, 0].tolist()]
     places, probabilities = calibration.apply(logits)
     chosen = probabilities[range(len(places)), places]
-    return [Answer(task.labels[place], p) for place, p in zip(places.tolist(), chosen.tolist(), strict=True)]
+    return [
+        Answer(task.labels[place], p)
+        for place, p in zip(places.tolist(), chosen.tolist(), strict=True)
+    ]

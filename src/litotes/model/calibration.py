@@ -1,8 +1,10 @@
-"""How sure a model may say it is, and from where on it says yes: both learned from held-out texts after training.
+"""How sure a model may say it is, and from where on it says yes: both learned from held-out texts
+after training.
 
     probabilities = softmax(logits / T)        label = [P(class 1) ≥ threshold] for two classes with a threshold, else the most probable
 
-T is the temperature of Guo et al. (2017, arXiv 1706.04599, §4.2). It changes no label; the threshold changes no probability.
+T is the temperature of Guo et al. (2017, arXiv 1706.04599, §4.2). It changes no label; the
+threshold changes no probability.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ _N_HALVINGS = 50
 
 @dataclass(frozen=True)
 class Calibration:
-    """What is done to the logits of one task. `Calibration()` does nothing; `n` is how many texts it was learned from."""
+    """What is done to the logits of one task.
+
+    `Calibration()` does nothing; `n` is how many texts it was learned from.
+    """
 
     temperature: float = 1.0
     threshold: float | None = None
@@ -38,9 +43,16 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not (_is_number(self.temperature) and LOWEST <= self.temperature <= HIGHEST):
-            raise ValueError(f"the temperature must be a number from {LOWEST} to {HIGHEST:g}, not {self.temperature!r}")
-        if self.threshold is not None and not (_is_number(self.threshold) and 0 < self.threshold < 1):
-            raise ValueError(f"the threshold must be a number between 0 and 1, not {self.threshold!r}")
+            raise ValueError(
+                f"the temperature must be a number from {LOWEST} to {HIGHEST:g}, not"
+                f" {self.temperature!r}"
+            )
+        if self.threshold is not None and not (
+            _is_number(self.threshold) and 0 < self.threshold < 1
+        ):
+            raise ValueError(
+                f"the threshold must be a number between 0 and 1, not {self.threshold!r}"
+            )
         if not (isinstance(self.n, int) and not isinstance(self.n, bool) and self.n >= 0):
             raise ValueError(f"the number of texts calibrated on must be a count, not {self.n!r}")
 
@@ -60,17 +72,25 @@ class Calibration:
         if self.threshold is None or not len(logits):
             return logits.argmax(1), probabilities
         if logits.shape[1] != 2:
-            raise ValueError(f"a threshold decides between 2 classes, not between {logits.shape[1]}")
+            raise ValueError(
+                f"a threshold decides between 2 classes, not between {logits.shape[1]}"
+            )
         return (probabilities[:, 1] >= self.threshold).astype(np.int64), probabilities
 
 
 def fit(
-    logits: NDArray[Any], gold: Sequence[int] | Counts, *, groups: Sequence[object] | None = None, with_threshold: bool = True
+    logits: NDArray[Any],
+    gold: Sequence[int] | Counts,
+    *,
+    groups: Sequence[object] | None = None,
+    with_threshold: bool = True,
 ) -> Calibration:
-    """The calibration of held-out texts. logits (text, class), gold (text,), groups (text,): varieties, say.
+    """The calibration of held-out texts. logits (text, class), gold (text,), groups (text,):
+    varieties, say.
 
-    The likelihood of texts that are all answered rightly grows as T → 0 without end: it only says "no less sure than this". Their
-    temperature stays 1, or twenty easy texts would make a model swear to everything. A threshold of one half is kept as None.
+    The likelihood of texts that are all answered rightly grows as T → 0 without end: it only says
+    "no less sure than this". Their temperature stays 1, or twenty easy texts would make a model
+    swear to everything. A threshold of one half is kept as None.
     """
     logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
     _check(logits, gold)
@@ -85,18 +105,21 @@ def fit(
 
 
 def temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float:
-    """The T that makes the gold labels most likely, between LOWEST and HIGHEST; 1 when there is nothing to learn from.
+    """The T that makes the gold labels most likely, between LOWEST and HIGHEST; 1 when there is
+    nothing to learn from.
 
         minimise over T   − mean over texts of log softmax(z / T)[gold]
 
-    With β = 1 / T this is convex, and its slope, mean of Σ_c softmax(βz)_c · (z_c − z_gold), grows with β. So the slope's sign says
-    on which side of β the best one lies, and halving the interval cannot go wrong. logits (text, class), gold (text,)
+    With β = 1 / T this is convex, and its slope, mean of Σ_c softmax(βz)_c · (z_c − z_gold), grows
+    with β. So the slope's sign says on which side of β the best one lies, and halving the interval
+    cannot go wrong. logits (text, class), gold (text,)
     """
     logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
     _check(logits, gold)
     if not len(gold):
         return 1.0
-    ahead = logits - logits[np.arange(len(gold)), gold, None]  # (text, class): by how much a class leads the gold one
+    # (text, class): by how much a class leads the gold one
+    ahead = logits - logits[np.arange(len(gold)), gold, None]
 
     def slope(beta: float) -> float:
         return float((_softmax(beta * ahead) * ahead).sum(1).mean())
@@ -111,19 +134,29 @@ def temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float:
     return min(max(1 / (low * high) ** 0.5, LOWEST), HIGHEST)
 
 
-def threshold(probabilities: NDArray[Any], gold: Sequence[int] | Counts, groups: Sequence[object] | None = None) -> float:
-    """From which P(class 1) on to answer class 1, so that macro-F1 is best; with groups, that of the worst group.
+def threshold(
+    probabilities: NDArray[Any],
+    gold: Sequence[int] | Counts,
+    groups: Sequence[object] | None = None,
+) -> float:
+    """From which P(class 1) on to answer class 1, so that macro-F1 is best; with groups, that of
+    the worst group.
 
-    The best threshold of a few hundred texts is mostly noise, so it must do no harm: every resample of the texts (within their
-    groups) names its best threshold, the median of these is the candidate, and it replaces one half only if it beats it in a share
-    SURE of the resamples. A group with one class alone cannot tell a threshold from a constant and has no say.
-    probabilities (text,), gold (text,), groups (text,)
+    The best threshold of a few hundred texts is mostly noise, so it must do no harm: every resample
+    of the texts (within their groups) names its best threshold, the median of these is the
+    candidate, and it replaces one half only if it beats it in a share SURE of the resamples. A
+    group with one class alone cannot tell a threshold from a constant and has no say. probabilities
+    (text,), gold (text,), groups (text,)
     """
-    probabilities, gold = np.asarray(probabilities, dtype=np.float64), np.asarray(gold, dtype=np.int64)
+    probabilities, gold = (
+        np.asarray(probabilities, dtype=np.float64),
+        np.asarray(gold, dtype=np.int64),
+    )
     candidates = _candidates(probabilities)
     generator = np.random.default_rng(0)
     scores = [
-        _resampled(probabilities[members], gold[members], candidates, generator)  # (resample, candidate)
+        # (resample, candidate)
+        _resampled(probabilities[members], gold[members], candidates, generator)
         for members in _members(gold, groups)
         if 0 < gold[members].sum() < members.sum()
     ]
@@ -139,7 +172,9 @@ def threshold(probabilities: NDArray[Any], gold: Sequence[int] | Counts, groups:
 
 
 def _candidates(probabilities: Floats) -> Floats:
-    """One half and the middles between neighbouring probabilities, in order; of very many, some evenly by rank. (candidate,)"""
+    """One half and the middles between neighbouring probabilities, in order; of very many, some
+    evenly by rank. (candidate,)
+    """
     distinct = np.unique(probabilities)
     middles = (distinct[1:] + distinct[:-1]) / 2
     if len(middles) > _N_CANDIDATES:
@@ -157,18 +192,25 @@ def _members(gold: Counts, groups: Sequence[object] | None) -> list[NDArray[np.b
     return [numbers == number for number in range(len(names))]
 
 
-def _resampled(probabilities: Floats, gold: Counts, candidates: Floats, generator: np.random.Generator) -> Floats:
+def _resampled(
+    probabilities: Floats, gold: Counts, candidates: Floats, generator: np.random.Generator
+) -> Floats:
     """Macro-F1 of resampled texts at every candidate. (resample, candidate)
 
-    A text matters only through its class and how many candidates it reaches, so drawing texts is a multinomial draw of these counts.
+    A text matters only through its class and how many candidates it reaches, so drawing texts is a
+    multinomial draw of these counts.
     """
     n, n_places = len(gold), len(candidates) + 1
-    reached = np.searchsorted(candidates, probabilities, side="right")  # (text,): candidates ≤ its probability
+    # (text,): candidates ≤ its probability
+    reached = np.searchsorted(candidates, probabilities, side="right")
     counts = np.bincount(gold * n_places + reached, minlength=2 * n_places)
-    draws = generator.multinomial(n, counts / n, size=_N_RESAMPLES).reshape(_N_RESAMPLES, 2, n_places)
+    draws = generator.multinomial(n, counts / n, size=_N_RESAMPLES).reshape(
+        _N_RESAMPLES, 2, n_places
+    )
     below = draws.cumsum(2)[:, :, :-1]  # (resample, gold, candidate): answered 0
     above = draws.sum(2, keepdims=True) - below
-    confusions = np.stack([below, above], axis=-1).swapaxes(1, 2)  # (resample, candidate, gold, predicted)
+    # (resample, candidate, gold, predicted)
+    confusions = np.stack([below, above], axis=-1).swapaxes(1, 2)
     return macro_f1(confusions, np.array([True, True]))
 
 
@@ -180,11 +222,19 @@ def _softmax(logits: Floats) -> Floats:
 
 def _check(logits: Floats, gold: Counts) -> None:
     if logits.ndim != 2 or gold.shape != logits.shape[:1]:
-        raise ValueError(f"logits (text, class) and gold (text,) do not fit: {logits.shape} and {gold.shape}")
+        raise ValueError(
+            f"logits (text, class) and gold (text,) do not fit: {logits.shape} and {gold.shape}"
+        )
     if len(gold) and not 0 <= gold.min() <= gold.max() < logits.shape[1]:
-        raise ValueError(f"gold has class {gold.min()} or {gold.max()}, the logits have {logits.shape[1]} classes")
+        raise ValueError(
+            f"gold has class {gold.min()} or {gold.max()}, the logits have {logits.shape[1]}"
+            " classes"
+        )
     if not np.isfinite(logits).all():
-        raise UserError("The model's logits are not all finite numbers: training has gone astray. Train with a lower learning rate.")
+        raise UserError(
+            "The model's logits are not all finite numbers: training has gone astray. Train with a"
+            " lower learning rate."
+        )
 
 
 def _is_number(value: object) -> bool:

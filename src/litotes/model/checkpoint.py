@@ -6,7 +6,8 @@
     config.json         for `transformers`, when the folder holds a whole encoder
     README.md           the model card
 
-A model whose lower layers are those of a bundled encoder keeps only what differs from it. A folder may also hold several such folders,
+A model whose lower layers are those of a bundled encoder keeps only what differs from it. A folder
+may also hold several such folders,
 one per task: its `litotes.json` then names them as its `parts`.
 """
 
@@ -29,7 +30,15 @@ from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.encoders.difference import as_difference, from_difference
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import check_fits, fill, fill_own, own_tensors, read_tensors, taken_apart, to_be_filled
+from litotes.encoders.weights import (
+    check_fits,
+    fill,
+    fill_own,
+    own_tensors,
+    read_tensors,
+    taken_apart,
+    to_be_filled,
+)
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier, task_table
 from litotes.model.folder import DESCRIPTION, FORMAT, HASHED, folders_of, read_description
@@ -38,7 +47,9 @@ from litotes.text.tokenizer import PieceTokenizer
 
 @dataclass(frozen=True)
 class Model:
-    """A classifier with its tokenizer, the calibration of its tasks, and what is known about it (`facts`: data, recipe, scores)."""
+    """A classifier with its tokenizer, the calibration of its tasks, and what is known about it
+    (`facts`: data, recipe, scores).
+    """
 
     classifier: Classifier
     tokenizer: PieceTokenizer
@@ -55,38 +66,62 @@ class Model:
 def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) -> None:
     """Writes the model folder; `litotes.json` comes last, so a folder that has it is whole.
 
-    compact: matrices that a bundled encoder has as well are kept as steps away from it, a byte a weight (`encoders/difference.py`).
+    compact: matrices that a bundled encoder has as well are kept as steps away from it, a byte a
+    weight (`encoders/difference.py`).
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).unlink(missing_ok=True)
     tensors = taken_apart(model.classifier.encoder)
-    base = {} if model.base_sha256 is None else pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
+    base = (
+        {}
+        if model.base_sha256 is None
+        else pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
+    )
     omitted = _same_as_base(tensors, base)
     kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
     kept = (as_difference(kept, base) if compact else kept) | own_tensors(model.classifier.encoder)
-    heads = {f"heads.{name}": tensor.detach().cpu().clone() for name, tensor in model.classifier.heads.state_dict().items()}
+    heads = {
+        f"heads.{name}": tensor.detach().cpu().clone()
+        for name, tensor in model.classifier.heads.state_dict().items()
+    }
     write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
     write_text(folder / "tokenizer.json", model.tokenizer.to_json())
     write_text(folder / "README.md", card)
-    if not omitted and not compact and model.classifier.encoder.spec.is_plain:  # transformers knows nothing else
+    # transformers knows nothing else
+    if not omitted and not compact and model.classifier.encoder.spec.is_plain:
         write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
     write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted) or compact))
 
 
 def load_model(folder: Path, *, hashes: Mapping[Path, str] | None = None) -> Model:
-    """Reads a model folder, in evaluation mode; every file is checked against its hash first. hashes: those that are known already."""
+    """Reads a model folder, in evaluation mode; every file is checked against its hash first.
+    hashes: those that are known already.
+    """
     description = read_description(folder)
     if "parts" in description:
         raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
     try:
         return _load(folder, description, hashes or {})
-    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RuntimeError, AssertionError) as error:
-        raise UserError(f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or train anew.") from error
+    except (
+        ArithmeticError,
+        LookupError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RuntimeError,
+        AssertionError,
+    ) as error:
+        raise UserError(
+            f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or"
+            " train anew."
+        ) from error
 
 
 def save_parts(parts: Sequence[str], folder: Path) -> None:
     """Makes a folder that holds a model folder per part answer as one model."""
-    write_json(folder / DESCRIPTION, {"format": FORMAT, "litotes": __version__, "parts": list(parts)})
+    write_json(
+        folder / DESCRIPTION, {"format": FORMAT, "litotes": __version__, "parts": list(parts)}
+    )
 
 
 def load_models(folder: Path) -> tuple[Model, ...]:
@@ -96,23 +131,51 @@ def load_models(folder: Path) -> tuple[Model, ...]:
 
 def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str]) -> Model:
     if set(description["files"]) != set(HASHED):
-        raise UserError(f"{folder / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train anew.")
+        raise UserError(
+            f"{folder / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it"
+            " again, or train anew."
+        )
     for name, sha256 in description["files"].items():
-        if not (folder / name).is_file() or (hashes.get(folder / name) or sha256_of(folder / name)) != sha256:
-            raise UserError(f"{folder / name} is missing or not the file that was saved. Copy the model folder again, or train anew.")
+        if (
+            not (folder / name).is_file()
+            or (hashes.get(folder / name) or sha256_of(folder / name)) != sha256
+        ):
+            raise UserError(
+                f"{folder / name} is missing or not the file that was saved. Copy the model folder"
+                " again, or train anew."
+            )
     spec = EncoderSpec(**description["encoder"])
     base_tensors = _base_tensors(description, hashes)
     tensors = from_difference(read_tensors(folder / "model.safetensors"), base_tensors)
-    check_fits(spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder))
+    check_fits(
+        spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder)
+    )
     encoder = to_be_filled(spec)
     fill(encoder, base_tensors | tensors, str(folder))
     fill_own(encoder, tensors)
-    classifier = Classifier(encoder, task_table(description["tasks"]), head=description["head"], dropout=description["dropout"])
-    classifier.heads.load_state_dict({name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")})
+    classifier = Classifier(
+        encoder,
+        task_table(description["tasks"]),
+        head=description["head"],
+        dropout=description["dropout"],
+    )
+    classifier.heads.load_state_dict(
+        {name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")}
+    )
     tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=int(description["max_pieces"]))
     base = description["base"]
-    calibration = {task: Calibration.from_json(content) for task, content in description.get("calibration", {}).items()}
-    return Model(classifier.eval(), tokenizer, base["name"], base["sha256"], calibration, description["facts"])
+    calibration = {
+        task: Calibration.from_json(content)
+        for task, content in description.get("calibration", {}).items()
+    }
+    return Model(
+        classifier.eval(),
+        tokenizer,
+        base["name"],
+        base["sha256"],
+        calibration,
+        description["facts"],
+    )
 
 
 def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:
@@ -123,7 +186,9 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
         "head": classifier.head_name,
         "dropout": classifier.dropout,
-        "calibration": {task: calibration.as_json() for task, calibration in model.calibration.items()},
+        "calibration": {
+            task: calibration.as_json() for task, calibration in model.calibration.items()
+        },
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
@@ -134,13 +199,21 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
 
 def _same_as_base(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> set[str]:
     """Names of tensors that training left as the bundled encoder has them."""
-    return {name for name, tensor in tensors.items() if name in base and torch.equal(tensor, base[name])}
+    return {
+        name for name, tensor in tensors.items() if name in base and torch.equal(tensor, base[name])
+    }
 
 
 def _base_tensors(description: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[str, Tensor]:
     base = description["base"]
     if not base["omitted"]:
         return {}
-    if base["name"] not in BUNDLED:  # a model folder must not send us to other folders or to the network
-        raise UserError(f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it cannot be completed.")
-    return pretrained.bundled_tensors(base["name"], sha256=base["sha256"], found=hashes.get(bundled_weights(base["name"])))
+    # a model folder must not send us to other folders or to the network
+    if base["name"] not in BUNDLED:
+        raise UserError(
+            f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it"
+            " cannot be completed."
+        )
+    return pretrained.bundled_tensors(
+        base["name"], sha256=base["sha256"], found=hashes.get(bundled_weights(base["name"]))
+    )

@@ -22,16 +22,23 @@ from litotes.text.layout import Layout
 class Classifier(nn.Module):
     """Batch → logits{task: (text, class)}. All tasks share the encoder."""
 
-    def __init__(self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float) -> None:
+    def __init__(
+        self, encoder: Encoder, tasks: Sequence[Task], *, head: str, dropout: float
+    ) -> None:
         super().__init__()
         for task in tasks:
             if not is_task_name(task.name):
-                raise UserError(f"A task cannot be called {task.name!r}. Choose another name of letters, digits, - and _.")
+                raise UserError(
+                    f"A task cannot be called {task.name!r}. Choose another name of letters,"
+                    " digits, - and _."
+                )
         self.tasks = {task.name: task for task in tasks}
         self.head_name, self.dropout = head, dropout
         self.encoder = encoder
         kind = pick(HEADS, head, "head")
-        self.heads = kind.for_tasks(encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout)
+        self.heads = kind.for_tasks(
+            encoder.spec.width, {task.name: task.n_outputs for task in tasks}, dropout=dropout
+        )
         self.firsts_only = kind.firsts_only
 
     @property
@@ -44,15 +51,23 @@ class Classifier(nn.Module):
 
     def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
         """The same from hidden states (piece, width) that `layer` layers have already seen."""
-        return self.read(self.encoder.walk(hidden, layout, start=layer, firsts_only=self.firsts_only))
+        return self.read(
+            self.encoder.walk(hidden, layout, start=layer, firsts_only=self.firsts_only)
+        )
 
     def read(self, encoding: Encoding) -> dict[str, Tensor]:
         return self.heads(encoding)
 
 
 def is_task_name(name: str) -> bool:
-    """Whether a task may be called so: its name becomes a column beside NAME_probability, a part of weight names, a folder's name."""
-    is_taken = name in ("text", "truncated") or name.endswith("_probability") or hasattr(nn.ModuleDict(), name)
+    """Whether a task may be called so: its name becomes a column beside NAME_probability, a part of
+    weight names, a folder's name.
+    """
+    is_taken = (
+        name in ("text", "truncated")
+        or name.endswith("_probability")
+        or hasattr(nn.ModuleDict(), name)
+    )
     return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and not is_taken
 
 

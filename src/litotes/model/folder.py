@@ -1,4 +1,7 @@
-"""`litotes.json` says what a model folder holds. Reading it needs no torch: a model that answers without torch is there at once."""
+"""`litotes.json` says what a model folder holds.
+
+Reading it needs no torch: a model that answers without torch is there at once.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ def read_description(folder: Path) -> dict[str, Any]:
     check_links(folder)
     file = folder / DESCRIPTION
     if not file.is_file():
-        raise UserError(f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes train RECIPE --out {folder}`.")
+        raise UserError(
+            f"{folder} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes"
+            f" train RECIPE --out {folder}`."
+        )
     try:
         if file.stat().st_size > _MOST_BYTES:
             raise ValueError(f"{file.stat().st_size} bytes")
@@ -34,14 +40,22 @@ def read_description(folder: Path) -> dict[str, Any]:
         version = description["format"]
         _check_words(description.get("tasks", {}))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or train anew.") from error
+        raise UserError(
+            f"{file}: not readable ({error}). Copy the model folder again, or train anew."
+        ) from error
     if version != FORMAT:
-        raise UserError(f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install the litotes that wrote it.")
+        raise UserError(
+            f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install"
+            " the litotes that wrote it."
+        )
     return dict(description)
 
 
 def hashes_of(folders: Sequence[Path]) -> dict[Path, str]:
-    """The sha256 of all large files these models are made of. Hashing leaves the interpreter free: torch can be imported meanwhile."""
+    """The sha256 of all large files these models are made of.
+
+    Hashing leaves the interpreter free: torch can be imported meanwhile.
+    """
     files: list[Path] = []
     for folder in folders:
         files += [folder / name for name in HASHED]
@@ -52,13 +66,20 @@ def hashes_of(folders: Sequence[Path]) -> dict[Path, str]:
 
 
 def check_links(folder: Path) -> None:
-    """A model folder must not send us elsewhere: links stay in it, or lead to where the cache of the Hub keeps its files."""
+    """A model folder must not send us elsewhere: links stay in it, or lead to where the cache of
+    the Hub keeps its files.
+    """
     if not folder.is_dir():
         return
     here = folder.resolve()
     for path in folder.iterdir():
-        if path.is_symlink() and not any(_resolved(path).is_relative_to(place) for place in (here, here.parent.parent / "blobs")):
-            raise UserError(f"{path} is a link that leads out of the model folder. Copy what it leads to into the folder, if you trust it.")
+        if path.is_symlink() and not any(
+            _resolved(path).is_relative_to(place) for place in (here, here.parent.parent / "blobs")
+        ):
+            raise UserError(
+                f"{path} is a link that leads out of the model folder. Copy what it leads to into"
+                " the folder, if you trust it."
+            )
         if not path.is_file() and not path.is_dir():
             raise UserError(f"{path} is no ordinary file. Take it out of the model folder.")
 
@@ -71,7 +92,9 @@ def _resolved(link: Path) -> Path:
 
 
 def hashes_in(folder: Path) -> dict[str, str]:
-    """The sha256 of its files, as the description has them: `load_model` has compared them with the files, which takes a while."""
+    """The sha256 of its files, as the description has them: `load_model` has compared them with the
+    files, which takes a while.
+    """
     return dict(read_description(folder)["files"])
 
 
@@ -90,7 +113,13 @@ def folders_of(folder: Path) -> tuple[Path, ...]:
     if (
         not isinstance(parts, list)
         or not parts
-        or not all(isinstance(part, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part) for part in parts)
+        or not all(
+            isinstance(part, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", part)
+            for part in parts
+        )
     ):
-        raise UserError(f"{folder / DESCRIPTION}: damaged (its parts are no names). Copy the model folder again, or train anew.")
+        raise UserError(
+            f"{folder / DESCRIPTION}: damaged (its parts are no names). Copy the model folder"
+            " again, or train anew."
+        )
     return tuple(folder / part for part in parts)

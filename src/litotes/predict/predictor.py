@@ -27,33 +27,48 @@ if TYPE_CHECKING:
 
 RUNTIMES = ("torch", "onnx")
 _FIRST_CHUNK, _LARGEST_CHUNK = 4, 1024
-"""Texts of a stream that are answered together: few at first, so that the first answer comes soon, then many."""
+"""Texts of a stream that are answered together: few at first, so that the first answer comes soon,
+then many.
+"""
 
 
 class Predictor:
-    """One model ready to answer, or several that each answer tasks of their own. notes: what the user should know about how it is run.
+    """One model ready to answer, or several that each answer tasks of their own. notes: what the
+    user should know about how it is run.
 
     >>> predictor = Predictor.load("builtin")                            # doctest: +SKIP
     >>> predictor.predict(["Lovely. Another delay."])[0].answers["sarcasm"].label  # doctest: +SKIP
     'sarcastic'
     """
 
-    def __init__(self, *models: Model | Runtime, device: str | None = None, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, *models: Model | Runtime, device: str | None = None, notes: Sequence[str] = ()
+    ) -> None:
         self.runtimes = [_runtime(model, device) for model in models]
         self.notes = tuple(notes)
         self.tasks: dict[str, Task] = {}
         for runtime in self.runtimes:
             for name in runtime.tasks.keys() & self.tasks.keys():
-                raise UserError(f"Two of the models answer {name}: take one of them out, so that there is one answer.")
+                raise UserError(
+                    f"Two of the models answer {name}: take one of them out, so that there is one"
+                    " answer."
+                )
             self.tasks |= runtime.tasks
 
     @classmethod
-    def load(cls, *folders: str | Path, device: str | None = None, runtime: str | None = None, n_cores: int | None = None) -> Predictor:
+    def load(
+        cls,
+        *folders: str | Path,
+        device: str | None = None,
+        runtime: str | None = None,
+        n_cores: int | None = None,
+    ) -> Predictor:
         """folders: of models, or the name of a built-in one.
 
         runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch.
 
-        n_cores: how many it may keep busy, None: all. By torch this holds for everything that the process computes.
+        n_cores: how many it may keep busy, None: all. By torch this holds for everything that the
+        process computes.
         """
         parts = [part for folder in folders for part in folders_of(located(folder))]
         chosen, notes = chosen_runtime(parts, device, runtime)
@@ -66,41 +81,68 @@ class Predictor:
             from litotes.model.checkpoint import load_model
         if n_cores is not None:
             torch.set_num_threads(n_cores)
-        return cls(*(load_model(part, hashes=hashing.result()) for part in parts), device=device, notes=notes)
+        return cls(
+            *(load_model(part, hashes=hashing.result()) for part in parts),
+            device=device,
+            notes=notes,
+        )
 
-    def predict(self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None) -> list[Prediction]:
+    def predict(
+        self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None
+    ) -> list[Prediction]:
         """A prediction per text, in order."""
         return self._predict(texts, pairs or [None] * len(texts), first=1)
 
-    def _predict(self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> list[Prediction]:
+    def _predict(
+        self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int
+    ) -> list[Prediction]:
         """first: the number of the first text, for whoever reads an error."""
         for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
             if not text.strip():
                 raise UserError(f"Text {number} is empty; there is nothing to label.")
             if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
-                raise UserError(f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8.")
+                raise UserError(
+                    f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8."
+                )
         answers: dict[str, list[Answer]] = {}
         truncated = [False] * len(texts)
         for runtime in self.runtimes:
             pieces = runtime.tokenizer.encode(texts, pairs)
-            truncated = [before or now.truncated for before, now in zip(truncated, pieces, strict=True)]
+            truncated = [
+                before or now.truncated for before, now in zip(truncated, pieces, strict=True)
+            ]
             for name, logits in runtime.logits(pieces).items():
-                answers[name] = answers_of(logits, self.tasks[name], runtime.calibration.get(name, Calibration()))
-        return [Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place]) for place, text in enumerate(texts)]
+                answers[name] = answers_of(
+                    logits, self.tasks[name], runtime.calibration.get(name, Calibration())
+                )
+        return [
+            Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place])
+            for place, text in enumerate(texts)
+        ]
 
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
-        """Predictions for any number of texts, or of texts with their pairs, in order and in constant memory.
+        """Predictions for any number of texts, or of texts with their pairs, in order and in
+        constant memory.
 
-        While some are computed, the next ones are read and cut into pieces, so that no core waits. Texts that came before one that
-        cannot be read are answered first.
+        While some are computed, the next ones are read and cut into pieces, so that no core waits.
+        Texts that came before one that cannot be read are answered first.
         """
         under_way: deque[Future[list[Prediction]]] = deque()
         pool = ThreadPoolExecutor(2, thread_name_prefix="litotes-stream")
         try:
             for first, chunk, failure in _chunks(texts):
                 if chunk:
-                    under_way.append(pool.submit(self._predict, [text for text, _ in chunk], [pair for _, pair in chunk], first=first))
-                while under_way and (len(under_way) > 1 or failure is not None or under_way[0].done()):
+                    under_way.append(
+                        pool.submit(
+                            self._predict,
+                            [text for text, _ in chunk],
+                            [pair for _, pair in chunk],
+                            first=first,
+                        )
+                    )
+                while under_way and (
+                    len(under_way) > 1 or failure is not None or under_way[0].done()
+                ):
                     yield from under_way.popleft().result()
                 if failure is not None:
                     raise failure
@@ -110,10 +152,12 @@ class Predictor:
             pool.shutdown(cancel_futures=True)
 
     def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        """The batch with a column more for each answer: `sentiment`, `sentiment_probability`, …, `truncated`.
+        """The batch with a column more for each answer: `sentiment`, `sentiment_probability`, …,
+        `truncated`.
 
-        batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or lists); the same kind comes back. Spark,
-        Dask and Ray Data ask for such a function; what can be sent to their workers is a `BatchPredictor`.
+        batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
+        lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can
+        be sent to their workers is a `BatchPredictor`.
         """
         return answered(batch, self._answers, self.tasks, column=column, pair=pair)
 
@@ -131,10 +175,14 @@ class Predictor:
         faithfulness: bool = True,
         watch: Watch = unwatched,
     ) -> Explanation:
-        """Why the model answers as it does, in torch and float32. One task at a time: the one named, or the first of `tasks`.
+        """Why the model answers as it does, in torch and float32.
 
-        method: the one to show first; None: occlusion. methods: those to ask beside it; None: all of `METHODS`.
-        faithfulness: measures each by taking words away, which takes most of the time. A text that is too long is explained as it was read.
+        One task at a time: the one named, or the first of `tasks`.
+
+        method: the one to show first; None: occlusion. methods: those to ask beside it; None: all
+        of `METHODS`.
+        faithfulness: measures each by taking words away, which takes most of the time. A text that
+        is too long is explained as it was read.
         """
         from litotes.explain.explain import METHOD, explain
 
@@ -142,22 +190,36 @@ class Predictor:
         if pair is not None and not pair.strip():
             raise UserError("The pair is empty: leave it out, or give its text.")
         in_torch = [runtime.in_torch() for runtime in self.runtimes]
-        answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers  # of the very model that is looked into
+        # of the very model that is looked into
+        answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers
         model = next(runtime.model() for runtime in in_torch if asked.name in runtime.tasks)
         (read,) = model.tokenizer.read([text], [pair])
-        return explain(model, read, answers, asked, method=method or METHOD, methods=methods, is_tested=faithfulness, watch=watch)
+        return explain(
+            model,
+            read,
+            answers,
+            asked,
+            method=method or METHOD,
+            methods=methods,
+            is_tested=faithfulness,
+            watch=watch,
+        )
 
     def in_words(self) -> list[str]:
         """What computes, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.in_words()}" for runtime in self.runtimes]
 
 
-def chosen_runtime(folders: Sequence[Path], device: str | None, runtime: str | None) -> tuple[str, list[str]]:
+def chosen_runtime(
+    folders: Sequence[Path], device: str | None, runtime: str | None
+) -> tuple[str, list[str]]:
     """One runtime for all of these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:
         raise UserError(unknown(runtime, RUNTIMES, "runtime"))
     if runtime == "onnx" and device not in (None, "cpu"):
-        raise UserError("The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch.")
+        raise UserError(
+            "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
+        )
     if runtime is not None:
         return runtime, []
     exported = [folder for folder in folders if has_export(folder)]
@@ -165,16 +227,26 @@ def chosen_runtime(folders: Sequence[Path], device: str | None, runtime: str | N
         return "torch", []
     if len(exported) < len(folders):
         missing = next(folder for folder in folders if folder not in exported)
-        return "torch", [f"Run by torch: {missing} has no export. Make it with `litotes export --model {missing}`."]
+        return "torch", [
+            f"Run by torch: {missing} has no export. Make it with `litotes export --model"
+            f" {missing}`."
+        ]
     if not is_installed():
-        return "torch", ["Run by torch, although there is an export: `pip install litotes[onnx]` makes it faster."]
+        return "torch", [
+            "Run by torch, although there is an export: `pip install litotes[onnx]` makes it"
+            " faster."
+        ]
     return "onnx", []
 
 
-def _chunks(texts: Iterable[str | tuple[str, str]]) -> Iterator[tuple[int, list[tuple[str, str | None]], Exception | None]]:
-    """Texts with their pairs in chunks that grow, the number of the first in each, and why there are no more if the source failed.
+def _chunks(
+    texts: Iterable[str | tuple[str, str]],
+) -> Iterator[tuple[int, list[tuple[str, str | None]], Exception | None]]:
+    """Texts with their pairs in chunks that grow, the number of the first in each, and why there
+    are no more if the source failed.
 
-    Between two texts an empty chunk is given: whoever reads can then hand on what is ready while the source is slow.
+    Between two texts an empty chunk is given: whoever reads can then hand on what is ready while
+    the source is slow.
     """
     size, first = _FIRST_CHUNK, 1
     chunk: list[tuple[str, str | None]] = []

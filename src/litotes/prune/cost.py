@@ -1,14 +1,17 @@
-"""What an encoder has to compute for texts of given lengths: floating point operations, two for each multiply-add.
+"""What an encoder has to compute for texts of given lengths: floating point operations, two for
+each multiply-add.
 
-For n pieces that come into a layer and m that go on from its attention, width w, h attention heads of width d and inner width f:
+For n pieces that come into a layer and m that go on from its attention, width w, h attention heads
+of width d and inner width f:
 
     query, key, value   2 · n · w · 3hd          (firsts only: one query a text)
     attention           2 · 2 · n² · h'd          h' = the attention heads the text still uses; affinities, then mixing
     output projection   2 · m · hd · w
     feed-forward        2 · 2 · m · w · f
 
-Matrix products alone are counted, as everywhere in the literature: norms, activations and softmax are left out, and so is what a pruning
-needs to choose (sums, sorting; a scorer's 2w a piece). Padding is counted where there is any: give the padded lengths.
+Matrix products alone are counted, as everywhere in the literature: norms, activations and softmax
+are left out, and so is what a pruning needs to choose (sums, sorting; a scorer's 2w a piece).
+Padding is counted where there is any: give the padded lengths.
 """
 
 from __future__ import annotations
@@ -40,7 +43,9 @@ class LayerCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """The operations of an encoder for all texts. embeddings: their projection, where a family has one."""
+    """The operations of an encoder for all texts. embeddings: their projection, where a family has
+    one.
+    """
 
     embeddings: int
     layers: tuple[LayerCost, ...]
@@ -54,7 +59,8 @@ class Cost:
 
 
 def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False) -> Cost:
-    """What `encoder` computes for texts of these lengths in evaluation mode; known before anything is computed.
+    """What `encoder` computes for texts of these lengths in evaluation mode; known before anything
+    is computed.
 
     firsts_only: the last layer goes on with each text's first piece alone.
     """
@@ -65,17 +71,34 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
     layers = []
     for layer, block in enumerate(spec.walk):
         is_last = layer == len(spec.walk) - 1
-        going = [1] * len(lengths) if firsts_only and is_last else going_on(plan, layer, lengths, fuse=encoder.pruning.fuse)
+        going = (
+            [1] * len(lengths)
+            if firsts_only and is_last
+            else going_on(plan, layer, lengths, fuse=encoder.pruning.fuse)
+        )
         asking = going if firsts_only and is_last else coming
-        layers.append(_layer(spec, coming, asking, going, n_heads=len(spec.heads_of(block)), n_used=_n_used(spec, plan, layer, block)))
+        layers.append(
+            _layer(
+                spec,
+                coming,
+                asking,
+                going,
+                n_heads=len(spec.heads_of(block)),
+                n_used=_n_used(spec, plan, layer, block),
+            )
+        )
         coming = going
     return Cost(embeddings, tuple(layers))
 
 
 def going_on(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool) -> list[int]:
-    """How many pieces of each text there are after `layer`: those that stay and, where pieces are fused, one for all that have left."""
+    """How many pieces of each text there are after `layer`: those that stay and, where pieces are
+    fused, one for all that have left.
+    """
     counts = plan.counts(layer, lengths)
-    return [count + (fuse and count < length) for count, length in zip(counts, lengths, strict=True)]
+    return [
+        count + (fuse and count < length) for count, length in zip(counts, lengths, strict=True)
+    ]
 
 
 def evaluation_plan(pruning: Pruning) -> Plan:
@@ -86,9 +109,17 @@ def evaluation_plan(pruning: Pruning) -> Plan:
 
 
 def _layer(
-    spec: EncoderSpec, coming: Sequence[int], asking: Sequence[int], going: Sequence[int], *, n_heads: int, n_used: int
+    spec: EncoderSpec,
+    coming: Sequence[int],
+    asking: Sequence[int],
+    going: Sequence[int],
+    *,
+    n_heads: int,
+    n_used: int,
 ) -> LayerCost:
-    """coming: pieces with keys and values, asking: those with queries, going: those that go on, of each text."""
+    """coming: pieces with keys and values, asking: those with queries, going: those that go on, of
+    each text.
+    """
     inner = n_heads * spec.head_width
     n_pairs = sum(queries * keys for queries, keys in zip(asking, coming, strict=True))
     return LayerCost(

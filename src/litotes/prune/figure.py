@@ -1,4 +1,6 @@
-"""The frontier of a pruning: what each setting loses against what it saves, counted in operations and measured in time."""
+"""The frontier of a pruning: what each setting loses against what it saves, counted in operations
+and measured in time.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,58 @@ if TYPE_CHECKING:
 HELD_OUT, TEST = "#0072B2", GAP
 """From the palette of Okabe and Ito; filled and hollow as well, for print without colour."""
 
-SAVINGS = {"flops_ratio": "times fewer operations than dense", "speed_ratio": "times as fast as dense"}
+SAVINGS = {
+    "flops_ratio": "times fewer operations than dense",
+    "speed_ratio": "times as fast as dense",
+}
 
 _APART = 5.0
 """Printer's points between a setting and each of its two losses, which would cover one another."""
 
 
-def draw(points: Sequence[Point], ax: Axes, *, saving: Literal["flops_ratio", "speed_ratio"], budget: float) -> None:
-    """Draws losses with their 95 % intervals over texts against one saving; the chosen setting is ringed where it was chosen by."""
+def draw(
+    points: Sequence[Point],
+    ax: Axes,
+    *,
+    saving: Literal["flops_ratio", "speed_ratio"],
+    budget: float,
+) -> None:
+    """Draws losses with their 95 % intervals over texts against one saving; the chosen setting is
+    ringed where it was chosen by.
+    """
     ordered = sorted(points, key=lambda point: float(getattr(point, saving)))
     ratios = [float(getattr(point, saving)) for point in ordered]
     ax.axhline(0, color="#BBBBBB", linewidth=1)
     ax.axhline(budget, color=INK, linestyle="--", linewidth=1, label=f"budget, {budget:g}")
-    _bars(ax, ratios, [point.loss for point in ordered], shift=-_APART, colour=HELD_OUT, fill=HELD_OUT, label="held out")
-    tested = [(ratio, point.test_loss) for ratio, point in zip(ratios, ordered, strict=True) if point.test_loss is not None]
+    _bars(
+        ax,
+        ratios,
+        [point.loss for point in ordered],
+        shift=-_APART,
+        colour=HELD_OUT,
+        fill=HELD_OUT,
+        label="held out",
+    )
+    tested = [
+        (ratio, point.test_loss)
+        for ratio, point in zip(ratios, ordered, strict=True)
+        if point.test_loss is not None
+    ]
     if tested:
-        _bars(ax, [ratio for ratio, _ in tested], [loss for _, loss in tested], shift=_APART, colour=TEST, fill="white", label="test")
+        _bars(
+            ax,
+            [ratio for ratio, _ in tested],
+            [loss for _, loss in tested],
+            shift=_APART,
+            colour=TEST,
+            fill="white",
+            label="test",
+        )
     for ratio, point in zip(ratios, ordered, strict=True):
         if point.chosen:
-            (ring,) = ax.plot([ratio], [point.loss.points], "o", transform=_shifted(ax, -_APART), label="chosen")
+            (ring,) = ax.plot(
+                [ratio], [point.loss.points], "o", transform=_shifted(ax, -_APART), label="chosen"
+            )
             ring.set(markersize=13, markerfacecolor="none", markeredgecolor=INK)
     room = 0.15 * (max(ratios) - min(ratios)) or 0.1
     ax.set_xlim(min(ratios) - room, max(ratios) + room)
@@ -45,29 +80,60 @@ def draw(points: Sequence[Point], ax: Axes, *, saving: Literal["flops_ratio", "s
 
 
 def figure(points: Sequence[Point], *, budget: float) -> Figure:
-    """The same losses against operations and against time. budget: the loss that was allowed, in points of macro-F1."""
+    """The same losses against operations and against time. budget: the loss that was allowed, in
+    points of macro-F1.
+    """
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
     if not points:
-        raise UserError("A frontier without settings cannot be drawn: give prune at least one target.")
+        raise UserError(
+            "A frontier without settings cannot be drawn: give prune at least one target."
+        )
     picture = Figure(figsize=(8.8, 4.2), layout="constrained")
     left, right = picture.subplots(1, 2, sharey=True)
     draw(points, left, saving="flops_ratio", budget=budget)
     draw(points, right, saving="speed_ratio", budget=budget)
     left.set_ylabel("loss of macro-F1, points")
     handles, labels = left.get_legend_handles_labels()
-    picture.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8)
+    picture.legend(
+        handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8
+    )
     return picture
 
 
-def _bars(ax: Axes, ratios: Sequence[float], losses: Sequence[Loss], *, shift: float, colour: str, fill: str, label: str) -> None:
+def _bars(
+    ax: Axes,
+    ratios: Sequence[float],
+    losses: Sequence[Loss],
+    *,
+    shift: float,
+    colour: str,
+    fill: str,
+    label: str,
+) -> None:
     values = [loss.points for loss in losses]
     # drawn from the point to the interval's ends, which need not lie on both sides of it
-    spans = [[max(loss.points - loss.interval[0], 0) for loss in losses], [max(loss.interval[1] - loss.points, 0) for loss in losses]]
-    bars = ax.errorbar(ratios, values, yerr=spans, fmt="o", color=colour, elinewidth=1.4, capsize=3, transform=_shifted(ax, shift))
+    spans = [
+        [max(loss.points - loss.interval[0], 0) for loss in losses],
+        [max(loss.interval[1] - loss.points, 0) for loss in losses],
+    ]
+    bars = ax.errorbar(
+        ratios,
+        values,
+        yerr=spans,
+        fmt="o",
+        color=colour,
+        elinewidth=1.4,
+        capsize=3,
+        transform=_shifted(ax, shift),
+    )
     bars.lines[0].set(markersize=7, markerfacecolor=fill, markeredgecolor=colour)
     bars.set_label(label)
-    ends = [(ratio, end) for ratio, loss in zip(ratios, losses, strict=True) for end in (*loss.interval, loss.points)]
+    ends = [
+        (ratio, end)
+        for ratio, loss in zip(ratios, losses, strict=True)
+        for end in (*loss.interval, loss.points)
+    ]
     ax.update_datalim(ends)  # what is shifted does not count by itself
     ax.autoscale_view()
 

@@ -1,8 +1,10 @@
-"""The points of a frontier: what a setting saves, counted and measured, and what it loses, with its interval."""
+"""The points of a frontier: what a setting saves, counted and measured, and what it loses, with its
+interval.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,9 +25,11 @@ from litotes.training.held_out import labelled
 
 @dataclass(frozen=True)
 class Loss:
-    """Macro-F1 of the dense model less that of the pruned one on the same texts, in points (hundredths), mean over tasks.
+    """Macro-F1 of the dense model less that of the pruned one on the same texts, in points
+    (hundredths), mean over tasks.
 
-    interval: 95 %, paired bootstrap over texts. chance_within: how often, in that bootstrap, the loss is within the budget.
+    interval: 95 %, paired bootstrap over texts. chance_within: how often, in that bootstrap, the
+    loss is within the budget.
     """
 
     points: float
@@ -35,9 +39,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class Point:
-    """One setting. Ratios are against our own dense packed encoder on the same texts: never against padding.
+    """One setting.
 
-    loss: on the held-out texts, by which a setting is chosen. test_loss: on the test split, which nobody chooses by; None without one.
+    Ratios are against our own dense packed encoder on the same texts: never against padding.
+
+    loss: on the held-out texts, by which a setting is chosen. test_loss: on the test split, which
+    nobody chooses by; None without one.
     """
 
     target: float
@@ -54,28 +61,46 @@ class Point:
         return asdict(self)
 
 
-def loss_of(classifier: Classifier, texts: TextSet, dense: Mapping[str, Tensor], pruned: Mapping[str, Tensor], *, budget: float) -> Loss:
+def loss_of(
+    classifier: Classifier,
+    texts: TextSet,
+    dense: Mapping[str, Tensor],
+    pruned: Mapping[str, Tensor],
+    *,
+    budget: float,
+) -> Loss:
     """What the answers `pruned` lose against `dense`, both logits {task: (text, class)}."""
     values, draws = [], []
     for number, (name, task) in enumerate(classifier.tasks.items()):
         if task.is_regression:
             continue
         there = labelled(task, texts.targets[name])
-        answers = torch.stack([dense[name].argmax(-1)[there], pruned[name].argmax(-1)[there]]).numpy()
+        answers = torch.stack(
+            [dense[name].argmax(-1)[there], pruned[name].argmax(-1)[there]]
+        ).numpy()
         found = patterns(texts.targets[name][there].numpy(), answers, len(task.labels))
         first, second = scores_of(found)
         resampled = text_bootstrap(found, seed=number)  # (resample, 2)
         values.append(100 * (first - second))
         draws.append(100 * (resampled[:, 0] - resampled[:, 1]))
     if not values:
-        raise UserError("All tasks of this model are answered with a number; a pruning is chosen by macro-F1. Choose a classifier.")
+        raise UserError(
+            "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
+            " Choose a classifier."
+        )
     together = np.mean(draws, axis=0)  # (resample,)
     return Loss(float(np.mean(values)), interval(together), float((together <= budget).mean()))
 
 
-def speed_ratios(dense: Classifier, pruned: Sequence[Classifier], texts: TextSet, *, n_rounds: int, watch: Watch) -> list[float]:
-    """How many times as fast as the dense classifier each of the others answers the texts, in turns, pieces to logits."""
-    batches = [texts.batch(places, dense.device) for places in by_budget(texts.lengths, max_texts=32)]
+def speed_ratios(
+    dense: Classifier, pruned: Sequence[Classifier], texts: TextSet, *, n_rounds: int, watch: Watch
+) -> list[float]:
+    """How many times as fast as the dense classifier each of the others answers the texts, in
+    turns, pieces to logits.
+    """
+    batches = [
+        texts.batch(places, dense.device) for places in by_budget(texts.lengths, max_texts=32)
+    ]
 
     def all_batches(classifier: Classifier) -> None:
         for batch in batches:
@@ -83,7 +108,16 @@ def speed_ratios(dense: Classifier, pruned: Sequence[Classifier], texts: TextSet
                 logits.sum().item()  # waits for a device
 
     classifiers = {"dense": dense} | {str(number): one for number, one in enumerate(pruned)}
-    ways = {name: Way(lambda _, one=one: all_batches(one.eval())) for name, one in classifiers.items()}  # type: ignore[misc]
+    ways = {name: _way(all_batches, one) for name, one in classifiers.items()}
     with torch.inference_mode():
-        lines = {line.name: line.ms for line in take_turns("prune", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch)}
+        lines = {
+            line.name: line.ms
+            for line in take_turns(
+                "prune", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch
+            )
+        }
     return [lines["dense"] / lines[str(number)] for number in range(len(pruned))]
+
+
+def _way(work: Callable[[Classifier], None], classifier: Classifier) -> Way:
+    return Way(lambda _: work(classifier.eval()))

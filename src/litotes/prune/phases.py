@@ -1,6 +1,7 @@
 """The phases of pruning: heads leave for good, budgets are learned, searched for and settled.
 
-Every phase is known by a hash of all it depends on; one that was done before is read back, one that was stopped goes on.
+Every phase is known by a hash of all it depends on; one that was done before is read back, one that
+was stopped goes on.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 from litotes.training.teacher import Teacher
 
 LOWEST = 0.03
-"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer."""
+"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,18 @@ class Work:
 
     def key(self, *more: object) -> str:
         """A name for what a phase depends on: a phase found under it need not be done again."""
-        chosen_by = {"loss", "sure", "targets", "settle_epochs"}  # what the phases themselves do not depend on
-        settings = {name: value for name, value in vars(self.settings).items() if name not in chosen_by}
-        parts = (self.recipe.key(), self.prepared.fingerprint(), self.dense.facts["key"], settings, more)
+        # what the phases themselves do not depend on
+        chosen_by = {"loss", "sure", "targets", "settle_epochs"}
+        settings = {
+            name: value for name, value in vars(self.settings).items() if name not in chosen_by
+        }
+        parts = (
+            self.recipe.key(),
+            self.prepared.fingerprint(),
+            self.dense.facts["key"],
+            settings,
+            more,
+        )
         return sha256(repr(parts).encode()).hexdigest()[:12]
 
 
@@ -74,7 +85,9 @@ def explored(work: Work) -> Classifier:
 
 
 def _heads(work: Work, classifier: Classifier, source: Feeder) -> list[list[int]]:
-    """The attention heads to keep; once chosen they stay chosen, for other machines may tell near ties apart in another way."""
+    """The attention heads to keep; once chosen they stay chosen, for other machines may tell near
+    ties apart in another way.
+    """
     file = work.folder / "phases" / f"heads-{work.key()}.json"
     if file.is_file():
         return list(json.loads(file.read_text("utf-8")))
@@ -88,7 +101,9 @@ def settle(work: Work, start: Classifier, target: float, found: Found) -> Classi
     classifier = deepcopy(start)
     options = {**work.settings.options, "shares": list(found.shares)}
     classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
-    return _trained(work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True)
+    return _trained(
+        work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True
+    )
 
 
 def search(work: Work, start: Classifier, target: float) -> Found:
@@ -98,8 +113,12 @@ def search(work: Work, start: Classifier, target: float) -> Found:
         content = json.loads(file.read_text("utf-8"))
         return Found(tuple(content["shares"]), content["divergence"])
     classifier = deepcopy(start)
-    some = feeder(first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0)
-    tries = Search(classifier, some, work.teacher, dense=work.dense.classifier, seed=work.settings.seed)
+    some = feeder(
+        first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0
+    )
+    tries = Search(
+        classifier, some, work.teacher, dense=work.dense.classifier, seed=work.settings.seed
+    )
     found = tries.for_target(target, watch=partial(_searching, work.watch, target))
     write_json(file, asdict(found))
     return found
@@ -109,7 +128,9 @@ def _searching(watch: Watch, target: float, n_tried: int) -> None:
     watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
 
 
-def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool) -> Classifier:
+def _trained(
+    work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool
+) -> Classifier:
     """Trains with the teacher; a phase that was done before is read back."""
     key = work.key(phase, epochs, pruning_of(classifier).shares, classifier.encoder.spec.heads_kept)
     folder = work.folder / "phases" / f"{phase}-{key}"
@@ -117,14 +138,27 @@ def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, val
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
-    freeze(classifier, work.recipe.training.freeze_below)  # what the dense run left as it was stays so: a small difference stays small
+    # what the dense run left as it was stays so: a small difference stays small
+    freeze(classifier, work.recipe.training.freeze_below)
     training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
     held = feeder(work.held_out, classifier, work.device, freeze_below=0)
-    validate = partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group") if validated else None
+    validate = (
+        partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group")
+        if validated
+        else None
+    )
     around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
     folder.mkdir(parents=True, exist_ok=True)
     texts = feeder(work.train, classifier, work.device, freeze_below=0)
-    loop = Loop(classifier, texts, training, seed=work.settings.seed, surroundings=around, validate=validate, teacher=work.teacher)
+    loop = Loop(
+        classifier,
+        texts,
+        training,
+        seed=work.settings.seed,
+        surroundings=around,
+        validate=validate,
+        teacher=work.teacher,
+    )
     loop.resume()
     loop.run()
     write_bytes(weights, _as_bytes(classifier))
@@ -135,4 +169,9 @@ def _trained(work: Work, classifier: Classifier, phase: str, epochs: int, *, val
 def _as_bytes(classifier: Classifier) -> bytes:
     from safetensors.torch import save
 
-    return save({name: tensor.detach().cpu().contiguous() for name, tensor in classifier.state_dict().items()})
+    return save(
+        {
+            name: tensor.detach().cpu().contiguous()
+            for name, tensor in classifier.state_dict().items()
+        }
+    )

@@ -1,11 +1,14 @@
-"""From a dense model to the fastest pruned one within a loss: fewer attention heads, budgets learned, searched, settled, measured.
+"""From a dense model to the fastest pruned one within a loss: fewer attention heads, budgets
+learned, searched, settled, measured.
 
-dense model → heads that its answers hang on least leave for good → training with budgets drawn at every step (length drop), the dense
-model as teacher → for each target a search for the best shares per layer → a few epochs with just those → loss on texts held out, with
-its interval, time beside the dense model → the fastest one within the loss → model folder, frontier.json
+dense model → heads that its answers hang on least leave for good → training with budgets drawn at
+every step (length drop), the dense model as teacher → for each target a search for the best shares
+per layer → a few epochs with just those → loss on texts held out, with its interval, time beside
+the dense model → the fastest one within the loss → model folder, frontier.json
 
-The dense model's epoch was chosen by its held-out texts, so it looks better on them than it is, and every loss on them too large. Texts
-that its training never saw (`training.reserved`) judge fairly; they do where there are any.
+The dense model's epoch was chosen by its held-out texts, so it looks better on them than it is, and
+every loss on them too large. Texts that its training never saw (`training.reserved`) judge fairly;
+they do where there are any.
 """
 
 from __future__ import annotations
@@ -45,9 +48,17 @@ from litotes.training.teacher import Teacher
 
 
 def prune(
-    run: Path, source: str, out: Path, *, settings: PruneSettings | None = None, device: str | None = None, watch: Watch = unwatched
+    run: Path,
+    source: str,
+    out: Path,
+    *,
+    settings: PruneSettings | None = None,
+    device: str | None = None,
+    watch: Watch = unwatched,
 ) -> Pruned:
-    """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes on where it was."""
+    """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes
+    on where it was.
+    """
     settings = settings or PruneSettings()
     dense = _dense_model(run)
     _check_folder(out)
@@ -58,27 +69,53 @@ def prune(
         work = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
         start = explored(work)
         found = {target: search(work, start, target) for target in sorted(set(settings.targets))}
-        different = {one.shares: target for target, one in reversed(found.items())}  # targets out of reach end in the same shares
-        settled = [(target, found[target], settle(work, start, target, found[target])) for target in sorted(different.values())]
+        # targets out of reach end in the same shares
+        different = {one.shares: target for target, one in reversed(found.items())}
+        settled = [
+            (target, found[target], settle(work, start, target, found[target]))
+            for target in sorted(different.values())
+        ]
         return _finish(work, settled)
 
 
 def _dense_model(run: Path) -> Model:
     model = load_model(run)
     if model.classifier.encoder.spec.pruning != "none":
-        raise UserError(f"{run} is pruned already ({model.classifier.encoder.spec.pruning}). Prune the dense model it came from.")
+        raise UserError(
+            f"{run} is pruned already ({model.classifier.encoder.spec.pruning}). Prune the dense"
+            " model it came from."
+        )
     if all(task.is_regression for task in model.classifier.tasks.values()):
-        raise UserError("All tasks of this model are answered with a number; a pruning is chosen by macro-F1. Choose a classifier.")
+        raise UserError(
+            "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
+            " Choose a classifier."
+        )
     return model
 
 
 def _check_folder(out: Path) -> None:
     if (out / DESCRIPTION).is_file():
         raise UserError(f"{out} already holds a model. Choose another --out.")
-    ours = {"phases", "frontier.json", "frontier.svg", "scores.json", "model.safetensors", "tokenizer.json", "README.md", LOCK}
-    strange = [path.name for path in out.iterdir() if path.name not in ours and not is_staged(path)] if out.is_dir() else []
+    ours = {
+        "phases",
+        "frontier.json",
+        "frontier.svg",
+        "scores.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "README.md",
+        LOCK,
+    }
+    strange = (
+        [path.name for path in out.iterdir() if path.name not in ours and not is_staged(path)]
+        if out.is_dir()
+        else []
+    )
     if strange:
-        raise UserError(f"{out} holds files that are not of a pruning ({strange[0]}). Choose an empty or a new folder for --out.")
+        raise UserError(
+            f"{out} holds files that are not of a pruning ({strange[0]}). Choose an empty or a new"
+            " folder for --out."
+        )
 
 
 def _check_tasks(dense: Model, prepared: Prepared) -> None:
@@ -86,47 +123,86 @@ def _check_tasks(dense: Model, prepared: Prepared) -> None:
     for name, task in dense.classifier.tasks.items():
         there = prepared.train.tasks.get(name)
         if there is None:
-            raise UserError(f"{prepared.train.name} has no labels for {name}, which this model answers. Choose another source.")
+            raise UserError(
+                f"{prepared.train.name} has no labels for {name}, which this model answers. Choose"
+                " another source."
+            )
         if there.labels != task.labels:
             raise UserError(
-                f"{prepared.train.name} answers {name} with {', '.join(there.labels) or 'a number'}, the model with "
-                f"{', '.join(task.labels) or 'a number'}. Choose a source with the same labels."
+                f"{prepared.train.name} answers {name} with"
+                f" {', '.join(there.labels) or 'a number'}, the model with"
+                f" {', '.join(task.labels) or 'a number'}. Choose a source with the same labels."
             )
 
 
 def _recipe(dense: Model, source: str) -> Recipe:
-    """The recipe of the dense run, on the texts of `source`; for the same source the same texts are held out, by the same seed."""
-    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe").changed(data__source=source)
+    """The recipe of the dense run, on the texts of `source`; for the same source the same texts are
+    held out, by the same seed.
+    """
+    recipe = recipe_of(dict(dense.facts["recipe"]), "the model's recipe").changed(
+        data__source=source
+    )
     return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)
 
 
-def _work(settings: PruneSettings, recipe: Recipe, prepared: Prepared, dense: Model, device: torch.device, out: Path, watch: Watch) -> Work:
+def _work(
+    settings: PruneSettings,
+    recipe: Recipe,
+    prepared: Prepared,
+    dense: Model,
+    device: torch.device,
+    out: Path,
+    watch: Watch,
+) -> Work:
     dense.classifier.to(device)
     tasks = list(dense.classifier.tasks.values())
     assert prepared.held_out is not None  # _recipe saw to it
-    learned_from, validated_by = [*prepared.train.examples, *_unlabelled(prepared)], list(prepared.held_out.examples)
+    learned_from, validated_by = (
+        [*prepared.train.examples, *_unlabelled(prepared)],
+        list(prepared.held_out.examples),
+    )
     judged_by = validated_by if prepared.reserved is None else list(prepared.reserved.examples)
 
     def shuffled(examples: Sequence[Example]) -> TextSet:
-        order = random.Random(recipe.seed).sample(examples, len(examples))  # files are sorted by cell; the first texts shall stand for all
+        # files are sorted by cell; the first texts shall stand for all
+        order = random.Random(recipe.seed).sample(examples, len(examples))
         return text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
 
     train, held_out, judged = map(shuffled, (learned_from, validated_by, judged_by))
-    answers = all_logits(feeder(train, dense.classifier, device, freeze_below=0), dense.classifier, watch=watch, what="teacher")
+    answers = all_logits(
+        feeder(train, dense.classifier, device, freeze_below=0),
+        dense.classifier,
+        watch=watch,
+        what="teacher",
+    )
     teacher = Teacher(answers, settings.teacher)
-    return Work(settings, recipe, prepared, dense, train, held_out, judged, teacher, device, out, watch)
+    return Work(
+        settings, recipe, prepared, dense, train, held_out, judged, teacher, device, out, watch
+    )
 
 
 def _unlabelled(prepared: Prepared) -> list[Example]:
-    """Other training texts of the source: without a label for these tasks, or outside the selection. The teacher has an answer to them."""
+    """Other training texts of the source: without a label for these tasks, or outside the
+    selection. The teacher has an answer to them.
+    """
     assert prepared.held_out is not None
     kept_back = [] if prepared.reserved is None else prepared.reserved.examples
-    known = [*prepared.train, *prepared.held_out, *kept_back, *(example for example in prepared.whole if example.split != "train")]
-    keys, groups = {example_key(example) for example in known}, {example.group for example in known if example.group is not None}
+    known = [
+        *prepared.train,
+        *prepared.held_out,
+        *kept_back,
+        *(example for example in prepared.whole if example.split != "train"),
+    ]
+    keys, groups = (
+        {example_key(example) for example in known},
+        {example.group for example in known if example.group is not None},
+    )
     others = {
         example_key(example): replace(example, labels={})
         for example in prepared.whole
-        if example.split == "train" and example_key(example) not in keys and example.group not in groups
+        if example.split == "train"
+        and example_key(example) not in keys
+        and example.group not in groups
     }
     return list(others.values())
 
@@ -138,12 +214,19 @@ def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> P
         pruned = Pruned(work.settings, points, None, (), _notes(work, points))
         write_json(work.folder / "frontier.json", pruned.as_json())
         return pruned
-    best = max(within, key=lambda point: point.flops_ratio)  # time follows operations, and its noise must not choose
+    # time follows operations, and its noise must not choose
+    best = max(within, key=lambda point: point.flops_ratio)
     points = tuple(replace(point, chosen=point is best) for point in points)
     (classifier,) = [classifier for target, _, classifier in settled if target == best.target]
     model = _model(work, classifier, replace(best, chosen=True))
     test = work.prepared.test
-    rows = evaluate(Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch) if test is not None else ()
+    rows = (
+        evaluate(
+            Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch
+        )
+        if test is not None
+        else ()
+    )
     pruned = Pruned(work.settings, points, model, rows, _notes(work, points))
     write_json(work.folder / "frontier.json", pruned.as_json())
     write_json(work.folder / "scores.json", [row.as_json() for row in rows])
@@ -153,7 +236,9 @@ def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> P
 
 
 def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
-    """What the user should know about the texts the choice was made by, and about what could not be reached."""
+    """What the user should know about the texts the choice was made by, and about what could not be
+    reached.
+    """
     notes = []
     trained = recipe_of(dict(work.dense.facts["recipe"]), "the model's recipe")
     if (
@@ -162,15 +247,20 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
         and work.dense.facts["data"]["sha256"] == work.prepared.whole.fingerprint()
     ):
         notes.append(
-            "The dense model was trained with held_out = 0, so it has learned the very texts that are chosen by, and losses on them come "
-            "out too large. Train it with --set training.held_out=0.1."
+            "The dense model was trained with held_out = 0, so it has learned the very texts that"
+            " are chosen by, and losses on them come out too large. Train it with --set"
+            " training.held_out=0.1."
         )
     highest = max(point.flops_ratio for point in points)
     if highest < 0.95 * max(work.settings.targets):
-        notes.append(f"More than {highest:.1f} times fewer operations cannot be reached by removing pieces from this model.")
+        notes.append(
+            f"More than {highest:.1f} times fewer operations cannot be reached by removing pieces"
+            " from this model."
+        )
     notes.extend(
-        f"{point.flops_ratio:.1f} times fewer operations were no faster here ({point.speed_ratio:.2f} times dense): the texts or the model "
-        "are too small for it to matter."
+        f"{point.flops_ratio:.1f} times fewer operations were no faster here"
+        f" ({point.speed_ratio:.2f} times dense): the texts or the model are too small for it to"
+        " matter."
         for point in points
         if point.chosen and point.speed_ratio < 1
     )
@@ -179,9 +269,23 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
 
 def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:
     dense, tasks = work.dense.classifier, list(work.dense.classifier.tasks.values())
-    test = text_set(work.prepared.test.examples, tasks, work.dense.tokenizer) if work.prepared.test is not None else None
-    speeds = speed_ratios(dense, [one for *_, one in settled], first_texts(work.judged, 128), n_rounds=3, watch=work.watch)
-    expected = {part: _logits(work, dense, texts) for part, texts in (("judged", work.judged), ("test", test)) if texts is not None}
+    test = (
+        text_set(work.prepared.test.examples, tasks, work.dense.tokenizer)
+        if work.prepared.test is not None
+        else None
+    )
+    speeds = speed_ratios(
+        dense,
+        [one for *_, one in settled],
+        first_texts(work.judged, 128),
+        n_rounds=3,
+        watch=work.watch,
+    )
+    expected = {
+        part: _logits(work, dense, texts)
+        for part, texts in (("judged", work.judged), ("test", test))
+        if texts is not None
+    }
     points = []
     for (target, found, classifier), speed in zip(settled, speeds, strict=True):
         lose = partial(_loss, work, classifier)
@@ -194,7 +298,9 @@ def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> t
 
 
 def _loss(work: Work, classifier: Classifier, texts: TextSet, dense: dict[str, Tensor]) -> Loss:
-    return loss_of(classifier, texts, dense, _logits(work, classifier, texts), budget=work.settings.loss)
+    return loss_of(
+        classifier, texts, dense, _logits(work, classifier, texts), budget=work.settings.loss
+    )
 
 
 def _logits(work: Work, classifier: Classifier, texts: TextSet) -> dict[str, Tensor]:
@@ -210,13 +316,24 @@ def _model(work: Work, classifier: Classifier, point: Point) -> Model:
     held = feeder(work.held_out, classifier, work.device, freeze_below=0)
     by_group = training.selection == "worst_group"
     with_threshold = training.calibration == "full"
-    fitted = calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group) if training.calibration != "none" else {}
+    fitted = (
+        calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group)
+        if training.calibration != "none"
+        else {}
+    )
     spec = classifier.encoder.spec
-    recipe = work.recipe.changed(model__pruning=spec.pruning, model__pruning_options=dict(spec.pruning_options))
+    recipe = work.recipe.changed(
+        model__pruning=spec.pruning, model__pruning_options=dict(spec.pruning_options)
+    )
     facts = {
-        "key": f"pruned-{work.key(point.target)}",  # not the dense run's: training must not take this for it
+        # not the dense run's: training must not take this for it
+        "key": f"pruned-{work.key(point.target)}",
         "recipe": recipe.model_dump(mode="json"),
-        "data": {"name": work.prepared.whole.name, "sha256": work.prepared.whole.fingerprint(), "n_train": len(work.train)},
+        "data": {
+            "name": work.prepared.whole.name,
+            "sha256": work.prepared.whole.fingerprint(),
+            "n_train": len(work.train),
+        },
         "dense": work.dense.facts["key"],
         "pruned": point.as_json(),
         "notes": [*work.prepared.notes, _in_words(point)],
@@ -228,6 +345,7 @@ def _model(work: Work, classifier: Classifier, point: Point) -> Model:
 def _in_words(point: Point) -> str:
     low, high = point.loss.interval
     return (
-        f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model, {point.n_heads} attention heads left in all; it "
-        f"lost {point.loss.points:.1f} points of macro-F1 on texts kept apart (95 % interval {low:.1f} to {high:.1f})."
+        f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model,"
+        f" {point.n_heads} attention heads left in all; it lost {point.loss.points:.1f} points of"
+        f" macro-F1 on texts kept apart (95 % interval {low:.1f} to {high:.1f})."
     )

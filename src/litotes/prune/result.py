@@ -15,9 +15,12 @@ from litotes.prune.frontier import Point
 class PruneSettings:
     """What may be lost, and how hard to try.
 
-    loss: macro-F1 points. sure: how often the loss must be within that in a bootstrap over the held-out texts.
-    targets: times fewer operations than dense, each a point of the frontier. heads: share of the attention heads kept for good.
-    epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how much the dense model's answers count.
+    loss: macro-F1 points. sure: how often the loss must be within that in a bootstrap over the
+    held-out texts.
+    targets: times fewer operations than dense, each a point of the frontier. heads: share of the
+    attention heads kept for good.
+    epochs: with budgets drawn at every step; settle_epochs: with those of a target. teacher: how
+    much the dense model's answers count.
     n_searched: training texts on which shares are tried. options: of the pruning `learned`.
     seed: of all that is drawn here; which texts are held out is the dense run's affair.
     """
@@ -31,12 +34,16 @@ class PruneSettings:
     teacher: float = 0.9
     n_searched: int = 192
     seed: int = 0
-    options: dict[str, Any] = field(default_factory=lambda: {"importance": "value", "fuse": True, "restore": True})
+    options: dict[str, Any] = field(
+        default_factory=lambda: {"importance": "value", "fuse": True, "restore": True}
+    )
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """The frontier, and the model chosen from it with its scores on the test split; None where no point is within the loss."""
+    """The frontier, and the model chosen from it with its scores on the test split; None where no
+    point is within the loss.
+    """
 
     settings: PruneSettings
     points: tuple[Point, ...]
@@ -53,9 +60,10 @@ class Pruned:
         best = min(self.points, key=lambda point: point.loss.points)
         low, high = best.loss.interval
         return (
-            f"No setting loses at most {self.settings.loss:g} points with a certainty of {self.settings.sure:g}: the best, "
-            f"{best.flops_ratio:.1f} times fewer operations, loses {best.loss.points:.1f} ({low:.1f} to {high:.1f}). "
-            "Allow more with --loss, be less --sure, try milder --targets, or hold more texts out; what is trained is kept."
+            f"No setting loses at most {self.settings.loss:g} points with a certainty of"
+            f" {self.settings.sure:g}: the best, {best.flops_ratio:.1f} times fewer operations,"
+            f" loses {best.loss.points:.1f} ({low:.1f} to {high:.1f}). Allow more with --loss, be"
+            " less --sure, try milder --targets, or hold more texts out; what is trained is kept."
         )
 
     def as_json(self) -> dict[str, Any]:

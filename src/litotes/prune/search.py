@@ -1,8 +1,10 @@
 """Which shares of the pieces should go on after each layer, for a given saving? Found by trying.
 
-For a target (so many times fewer operations) every candidate is a shape, how early pieces leave, scaled until the operations counted on
-real lengths meet the target. The best of a few plain shapes is then changed layer by layer. What counts is how far the answers move from
-the dense model's, mean KL over training texts: that needs no labels, and leaves the held-out ones for the choice between targets.
+For a target (so many times fewer operations) every candidate is a shape, how early pieces leave,
+scaled until the operations counted on real lengths meet the target. The best of a few plain shapes
+is then changed layer by layer. What counts is how far the answers move from the dense model's, mean
+KL over training texts: that needs no labels, and leaves the held-out ones for the choice between
+targets.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from litotes.training.feeding import Feeder, all_logits
 from litotes.training.teacher import Teacher
 
 POWERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
-"""Shapes to begin with: what has left after layer l of L grows as (l / L)^p, so small p lets pieces leave early."""
+"""Shapes to begin with: what has left after layer l of L grows as (l / L)^p, so small p lets pieces
+leave early.
+"""
 
 N_CHANGES = 14
 SMALLEST = 0.02
@@ -37,12 +41,21 @@ class Found:
 
 
 class Search:
-    """Tries shares on a classifier whose pruning is `learned` and which was trained to bear many of them.
+    """Tries shares on a classifier whose pruning is `learned` and which was trained to bear many of
+    them.
 
     dense: the classifier that savings are counted against.
     """
 
-    def __init__(self, classifier: Classifier, source: Feeder, teacher: Teacher, *, dense: Classifier, seed: int) -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        source: Feeder,
+        teacher: Teacher,
+        *,
+        dense: Classifier,
+        seed: int,
+    ) -> None:
         self.classifier, self.source, self.teacher = classifier, source, teacher
         self.chance = random.Random(seed)
         self.pruning = pruning_of(classifier)
@@ -51,7 +64,9 @@ class Search:
     def for_target(self, ratio: float, *, watch: Callable[[int], None]) -> Found:
         """The best shares found that save `ratio` times the operations."""
         n_layers = self.pruning.n_layers
-        shapes = [[((layer + 1) / n_layers) ** power for layer in range(n_layers)] for power in POWERS]
+        shapes = [
+            [((layer + 1) / n_layers) ** power for layer in range(n_layers)] for power in POWERS
+        ]
         tried = []
         for number, shape in enumerate(shapes):
             tried.append((self._try(shape, ratio), shape))
@@ -67,7 +82,10 @@ class Search:
 
     def _changed(self, shape: Sequence[float]) -> list[float]:
         """More or fewer pieces leave at one layer and after it."""
-        layer, factor = self.chance.randrange(len(shape)), self.chance.choice((0.5, 0.75, 1.33, 2.0))
+        layer, factor = (
+            self.chance.randrange(len(shape)),
+            self.chance.choice((0.5, 0.75, 1.33, 2.0)),
+        )
         gone = [value * factor if place == layer else value for place, value in enumerate(shape)]
         return [max(gone[: place + 1]) for place in range(len(gone))]
 
@@ -75,13 +93,22 @@ class Search:
         shares = self._scaled(shape, ratio)
         self.pruning.shares = shares
         logits = all_logits(self.source, self.classifier)
-        return Found(shares, float(torch.stack([self._distance(task, values) for task, values in logits.items()]).mean()))
+        return Found(
+            shares,
+            float(
+                torch.stack(
+                    [self._distance(task, values) for task, values in logits.items()]
+                ).mean()
+            ),
+        )
 
     def _distance(self, task: str, logits: Tensor) -> Tensor:
         return self.teacher.differences(logits, self.teacher.logits[task][: len(logits)]).mean()
 
     def _scaled(self, shape: Sequence[float], ratio: float) -> tuple[float, ...]:
-        """The shares of this shape that just reach the target; as few as possible where it cannot be reached."""
+        """The shares of this shape that just reach the target; as few as possible where it cannot
+        be reached.
+        """
         low, high = 0.0, 1.0 / max(min(value for value in shape if value), 1e-3)
         for _ in range(18):
             middle = (low + high) / 2
@@ -93,7 +120,11 @@ class Search:
 
     def _flops(self, shares: tuple[float, ...]) -> int:
         self.pruning.shares = shares
-        return flops(self.classifier.encoder, self.source.texts.lengths, firsts_only=self.classifier.firsts_only).total
+        return flops(
+            self.classifier.encoder,
+            self.source.texts.lengths,
+            firsts_only=self.classifier.firsts_only,
+        ).total
 
 
 def pruning_of(classifier: Classifier) -> Learned:

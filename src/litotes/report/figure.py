@@ -1,4 +1,6 @@
-"""What all figures share: colours that everyone can tell apart, and bytes that are the same for the same figure."""
+"""What all figures share: colours that everyone can tell apart, and bytes that are the same for the
+same figure.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 def rendered(picture: Figure, kind: str) -> bytes:
     """The figure as `svg` or `png`; the same figure gives the same bytes.
 
-    What matplotlib's letters lack, many emoji among it, a browser finds elsewhere in an SVG; a PNG has a box there. Neither is news.
+    What matplotlib's letters lack, many emoji among it, a browser finds elsewhere in an SVG; a PNG
+    has a box there. Neither is news.
     """
     from matplotlib import rc_context
 
@@ -25,12 +28,25 @@ def rendered(picture: Figure, kind: str) -> bytes:
     with rc_context({"svg.hashsalt": "litotes", "svg.fonttype": "none"}), catch_warnings():
         filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        picture.savefig(target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15)
+        picture.savefig(
+            target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15
+        )
     # a layout that is solved ends a hair to either side of 0, and -0 is written as such
-    return re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", target.getvalue()) if kind == "svg" else target.getvalue()
+    return (
+        re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", target.getvalue())
+        if kind == "svg"
+        else target.getvalue()
+    )
 
 
 def readable(image: Any, value: float) -> str:
-    """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at a luminance of 0.179)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in image.cmap(image.norm(value))[:3]]
-    return "white" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else "black"
+    """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at
+    a luminance of 0.179).
+    """
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in image.cmap(image.norm(value))[:3]
+    ]
+    return (
+        "white" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else "black"
+    )

@@ -1,4 +1,6 @@
-"""A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for all."""
+"""A heatmap: a number in every cell, what stands below it in smaller print, one colour scale for
+all.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ INCHES = 0.95
 """The side of a cell."""
 
 LOWEST, HIGHEST = 0.3, 1.0
-"""Of the colour scale: a collapsed model lies near 0.35 in balanced data, so the scale starts just under it."""
+"""Of the colour scale: a collapsed model lies near 0.35 in balanced data, so the scale starts just
+under it.
+"""
 
 
 @dataclass(frozen=True)
 class Heatmap:
-    """What one heatmap shows: a number in each cell, and what stands below it in smaller print. {(row, column): …}"""
+    """What one heatmap shows: a number in each cell, and what stands below it in smaller print.
+    {(row, column): …}
+    """
 
     title: str
     row_label: str
@@ -31,8 +37,13 @@ class Heatmap:
 
 
 def draw(shown: Heatmap, ax: Axes) -> Any:
-    """Draws one heatmap into the given axes and hands the image back (for a colour bar); a cell without a number stays white."""
-    values = [[shown.values.get((row, column), float("nan")) for column in shown.columns] for row in shown.rows]
+    """Draws one heatmap into the given axes and hands the image back (for a colour bar); a cell
+    without a number stays white.
+    """
+    values = [
+        [shown.values.get((row, column), float("nan")) for column in shown.columns]
+        for row in shown.rows
+    ]
     image = ax.imshow(values, cmap="YlGnBu", vmin=LOWEST, vmax=HIGHEST)
     ax.set_xticks(range(len(shown.columns)), shown.columns, parse_math=False)
     ax.set_yticks(range(len(shown.rows)), shown.rows, parse_math=False)
@@ -45,12 +56,37 @@ def draw(shown: Heatmap, ax: Axes) -> Any:
     for place, row in enumerate(shown.rows):
         for number, column in enumerate(shown.columns):
             value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
-            _write(ax, (place, number), value, small, colour="#666666" if value is None else readable(image, value))
+            _write(
+                ax,
+                (place, number),
+                value,
+                small,
+                colour="#666666" if value is None else readable(image, value),
+            )
     return image
 
 
-def _write(ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str) -> None:
+def _write(
+    ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
+) -> None:
     row, column = place
     if value is not None:
-        ax.text(column, row - (0.08 if small else 0), f"{value:.3f}", ha="center", va="center", color=colour, fontsize=12)
-    ax.text(column, row + (0.24 if value is not None else 0), small, ha="center", va="center", color=colour, fontsize=8, parse_math=False)
+        ax.text(
+            column,
+            row - (0.08 if small else 0),
+            f"{value:.3f}",
+            ha="center",
+            va="center",
+            color=colour,
+            fontsize=12,
+        )
+    ax.text(
+        column,
+        row + (0.24 if value is not None else 0),
+        small,
+        ha="center",
+        va="center",
+        color=colour,
+        fontsize=8,
+        parse_math=False,
+    )

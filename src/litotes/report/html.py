@@ -1,4 +1,7 @@
-"""The pieces of a page as HTML: sentences, tables, figures. Whatever others wrote is escaped here."""
+"""The pieces of a page as HTML: sentences, tables, figures.
+
+Whatever others wrote is escaped here.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +21,26 @@ def words(sentences: Iterable[str]) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str:
-    """Rows that are HTML already under a head that is not; it scrolls by itself where the page is narrow."""
+    """Rows that are HTML already under a head that is not; it scrolls by itself where the page is
+    narrow.
+    """
     names = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return f'<div class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    return (
+        "<div"
+        f' class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+    )
 
 
-def row(names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False) -> str:
-    """A row of a table: names may be broken into lines, values not, and a last word about it may be again."""
-    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [f"<td>{escape(value)}</td>" for value in values]
+def row(
+    names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False
+) -> str:
+    """A row of a table: names may be broken into lines, values not, and a last word about it may be
+    again.
+    """
+    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [
+        f"<td>{escape(value)}</td>" for value in values
+    ]
     cells += [f'<td class="name">{escape(verdict)}</td>'] if verdict else []
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"
 
@@ -40,19 +54,25 @@ def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretc
     """A picture with what stands below it; nothing where there is no picture.
 
     says: what the picture shows, for those who cannot see it; the caption where it is left out.
-    kind: `stretched` to the width of the page, or `natural`: as large as it was drawn, so that letters have one size in all pictures.
+    kind: `stretched` to the width of the page, or `natural`: as large as it was drawn, so that
+    letters have one size in all pictures.
     """
     if svg is None:
         return ""
     named = svg.replace("<svg", f'<svg role="img" aria-label="{escape(says or caption)}"', 1)
-    return f'<figure class="{kind}"><div class="wide">{named}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    return (
+        f'<figure class="{kind}"><div'
+        f' class="wide">{named}</div><figcaption>{escape(caption)}</figcaption></figure>'
+    )
 
 
 def inline(svg: bytes | str, name: str) -> str:
-    """The SVG as a part of a page: without the file's head, and with ids of its own, so that two on a page do not share any.
+    """The SVG as a part of a page: without the file's head, and with ids of its own, so that two on
+    a page do not share any.
 
-    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by their ids. Images that are alike, such
-    as two colour bars, carry the same id twice; the first keeps it.
+    matplotlib calls things figure_1, axes_1 and so on in every picture, and refers to clip paths by
+    their ids. Images that are alike, such as two colour bars, carry the same id twice; the first
+    keeps it.
     """
     text = svg.decode() if isinstance(svg, bytes) else svg
     text = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{name}-", text[text.index("<svg") :])
@@ -68,10 +88,14 @@ def inline(svg: bytes | str, name: str) -> str:
 
 
 def slugs(names: Sequence[str]) -> dict[str, str]:
-    """Names as files and anchors may be called; where two come out the same, a number tells them apart."""
+    """Names as files and anchors may be called; where two come out the same, a number tells them
+    apart.
+    """
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"[^a-z0-9]+", "-", name.casefold()).strip("-")[:60] or "part"
-        n_same = sum(re.fullmatch(rf"{plain}(-\d+)?", other) is not None for other in found.values())
+        n_same = sum(
+            re.fullmatch(rf"{plain}(-\d+)?", other) is not None for other in found.values()
+        )
         found[name] = f"{plain}-{n_same + 1}" if n_same else plain
     return found

@@ -1,4 +1,6 @@
-"""An article as one HTML file that needs nothing else: on a screen of any width, light or dark, and on A4."""
+"""An article as one HTML file that needs nothing else: on a screen of any width, light or dark, and
+on A4.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ class Part:
 class Article:
     """What an article says, first things first.
 
-    lead: one line below the title. abstract: what was found, in sentences. sources: where all its numbers are.
+    lead: one line below the title. abstract: what was found, in sentences. sources: where all its
+    numbers are.
     """
 
     title: str
@@ -41,7 +44,13 @@ def page(article: Article) -> str:
         name=escape(article.title),
         lead=escape(article.lead),
         abstract=items(article.abstract),
-        contents="".join(f'<li><a href="#part-{places[part.title]}">{escape(part.title)}</a></li>' for part in article.parts),
-        parts="\n".join(f'<h2 id="part-{places[part.title]}">{escape(part.title)}</h2>\n{part.body}' for part in article.parts),
+        contents="".join(
+            f'<li><a href="#part-{places[part.title]}">{escape(part.title)}</a></li>'
+            for part in article.parts
+        ),
+        parts="\n".join(
+            f'<h2 id="part-{places[part.title]}">{escape(part.title)}</h2>\n{part.body}'
+            for part in article.parts
+        ),
         closing=escape(f"Written by litotes {__version__}. {article.sources}"),
     )

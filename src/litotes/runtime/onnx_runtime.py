@@ -1,4 +1,7 @@
-"""A model computed by ONNX Runtime from the export in its folder. Nothing here imports torch, so the first answer is there at once."""
+"""A model computed by ONNX Runtime from the export in its folder.
+
+Nothing here imports torch, so the first answer is there at once.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(Runtime):
-    """On the CPU. n_workers: texts computed at the same time; None: as many as this process has cores."""
+    """On the CPU. n_workers: texts computed at the same time; None: as many as this process has
+    cores.
+    """
 
     def __init__(self, folder: Path, *, n_workers: int | None = None) -> None:
         session = OnnxSession.of_folder(folder)  # checks that the folder's files belong together
@@ -36,14 +41,31 @@ class OnnxRuntime(Runtime):
         self._workers = Workers(session, n_workers or n_cores())
         self._in_torch: Runtime | None = None
         try:
-            self.tasks = {name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()}
-            self.calibration = {task: Calibration.from_json(content) for task, content in description["calibration"].items()}
-            self.tokenizer = PieceTokenizer(folder / "tokenizer.json", max_pieces=description["max_pieces"])
+            self.tasks = {
+                name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()
+            }
+            self.calibration = {
+                task: Calibration.from_json(content)
+                for task, content in description["calibration"].items()
+            }
+            self.tokenizer = PieceTokenizer(
+                folder / "tokenizer.json", max_pieces=description["max_pieces"]
+            )
             self.facts = dict(description["facts"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(f"{folder / DESCRIPTION}: damaged ({error}). Copy the model folder again, or train anew.") from error
-        decides = (self.tasks, sorted(self.calibration.items()), self.tokenizer.max_pieces, self.tokenizer.to_json())
-        self._identity = f"onnx {session.sha256} {hashlib.sha256(repr(decides).encode()).hexdigest()}"
+            raise UserError(
+                f"{folder / DESCRIPTION}: damaged ({error}). Copy the model folder again, or train"
+                " anew."
+            ) from error
+        decides = (
+            self.tasks,
+            sorted(self.calibration.items()),
+            self.tokenizer.max_pieces,
+            self.tokenizer.to_json(),
+        )
+        self._identity = (
+            f"onnx {session.sha256} {hashlib.sha256(repr(decides).encode()).hexdigest()}"
+        )
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
@@ -67,8 +89,13 @@ class OnnxRuntime(Runtime):
     def in_words(self) -> str:
         import onnxruntime
 
-        workers = "1 worker" if self._workers.n == 1 else f"{self._workers.n} workers of one thread each"
-        return f"ONNX Runtime {onnxruntime.__version__}, {workers}; {this_processor().in_words(self._precision)}"
+        workers = (
+            "1 worker" if self._workers.n == 1 else f"{self._workers.n} workers of one thread each"
+        )
+        return (
+            f"ONNX Runtime {onnxruntime.__version__}, {workers};"
+            f" {this_processor().in_words(self._precision)}"
+        )
 
 
 def has_export(folder: Path) -> bool:

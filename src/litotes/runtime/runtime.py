@@ -27,7 +27,9 @@ class Runtime(ABC):
 
     @abstractmethod
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        """{task: (text, class)}, texts of any lengths, in the order they came; may be called from several threads."""
+        """{task: (text, class)}, texts of any lengths, in the order they came; may be called from
+        several threads.
+        """
 
     @abstractmethod
     def in_torch(self) -> Runtime:

@@ -24,7 +24,8 @@ class TorchRuntime(Runtime):
         model.classifier.to(device).eval()
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
-        self._one_at_a_time = Lock()  # torch itself uses all cores; two batches at once would only share them
+        # torch itself uses all cores; two batches at once would only share them
+        self._one_at_a_time = Lock()
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._one_at_a_time:
@@ -38,7 +39,13 @@ class TorchRuntime(Runtime):
 
     def identity(self) -> str:
         classifier = self._model.classifier
-        parts = (self._device.type, classifier.encoder.spec, classifier.head_name, classifier.tasks, sorted(self.calibration.items()))
+        parts = (
+            self._device.type,
+            classifier.encoder.spec,
+            classifier.head_name,
+            classifier.tasks,
+            sorted(self.calibration.items()),
+        )
         digest = hashlib.sha256(repr((*parts, self.tokenizer.max_pieces)).encode())
         digest.update(self.tokenizer.to_json().encode())
         for name, tensor in classifier.state_dict().items():

@@ -2,10 +2,11 @@
 
     texts  →  groups of equal length, the longest first  →  workers  →  logits in the order the texts came
 
-A second thread on one text saves a fifth to a third of its time; on another text it nearly doubles what is done (docs/performance.md). So
-cores are given different texts. Texts of equal length share the reading of the weights. The longest groups go first, so that no core
-is left with a long one at the end. The workers share one session: ONNX Runtime computes a call on the thread that makes it, its weights
-are read by all, and a core more costs no memory.
+A second thread on one text saves a fifth to a third of its time; on another text it nearly doubles
+what is done (docs/performance.md). So cores are given different texts. Texts of equal length share
+the reading of the weights. The longest groups go first, so that no core is left with a long one at
+the end. The workers share one session: ONNX Runtime computes a call on the thread that makes it,
+its weights are read by all, and a core more costs no memory.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces
 
 MOST_TEXTS, MOST_PIECES = 16, 256
-"""In a group of several: enough to share the reading of the weights. Beyond it products run no faster and rows leave the cache."""
+"""In a group of several: enough to share the reading of the weights.
+
+Beyond it products run no faster and rows leave the cache.
+"""
 
 
 class Workers:
@@ -39,12 +43,21 @@ class Workers:
         """{task: (text, class)}"""
         groups = list(groups_of([len(text.ids) for text in texts]))
         if len(groups) <= 1:  # nothing to share: no detour by another thread
-            computed = [self.session.logits([texts[place] for place in places]) for places in groups]
+            computed = [
+                self.session.logits([texts[place] for place in places]) for places in groups
+            ]
         else:
             if self._process != os.getpid():  # threads do not survive a fork
                 self._pool, self._process = self._new_pool(), os.getpid()
-            computed = list(self._pool.map(lambda places: self.session.logits([texts[place] for place in places]), groups))
-        logits = {task: np.empty((len(texts), n_outputs), dtype=np.float32) for task, n_outputs in self.session.n_outputs.items()}
+            computed = list(
+                self._pool.map(
+                    lambda places: self.session.logits([texts[place] for place in places]), groups
+                )
+            )
+        logits = {
+            task: np.empty((len(texts), n_outputs), dtype=np.float32)
+            for task, n_outputs in self.session.n_outputs.items()
+        }
         for places, parts in zip(groups, computed, strict=True):
             for task, values in parts.items():
                 logits[task][places] = values
@@ -52,7 +65,9 @@ class Workers:
 
 
 def groups_of(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of texts of equal length, the longest first, at most MOST_TEXTS and MOST_PIECES in a group of several."""
+    """Places of texts of equal length, the longest first, at most MOST_TEXTS and MOST_PIECES in a
+    group of several.
+    """
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, length in enumerate(lengths):
         by_length[length].append(place)

@@ -1,1 +1,3 @@
-"""Many jobs: in this process, in several, or on a Ray cluster; nothing is lost when one of them dies."""
+"""Many jobs: in this process, in several, or on a Ray cluster; nothing is lost when one of them
+dies.
+"""

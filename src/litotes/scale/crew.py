@@ -1,4 +1,7 @@
-"""Jobs in several worker processes. A worker that dies loses nothing: its job is given to another one."""
+"""Jobs in several worker processes.
+
+A worker that dies loses nothing: its job is given to another one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,9 @@ _SECONDS_BETWEEN_LOOKS = 1.0
 _KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out
 
 
-def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch, what: str = "runs") -> Iterator[Outcome]:
+def in_workers(
+    jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch, what: str = "runs"
+) -> Iterator[Outcome]:
     """The jobs in up to `n_workers` processes; see `run_jobs`."""
     n_workers = min(n_workers, len(jobs))
     tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
@@ -40,7 +45,10 @@ def in_workers(jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watc
                 tally.show(crew.running())
                 yield from outcomes
         except KeyboardInterrupt as error:
-            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command again to go on.") from error
+            raise Stopped(
+                f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command"
+                " again to go on."
+            ) from error
 
 
 class Crew(Generic[Job]):
@@ -56,7 +64,12 @@ class Crew(Generic[Job]):
     def __enter__(self) -> Crew[Job]:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         deadline = time.monotonic() + GRACE_SECONDS
         try:
             for worker in self.workers:
@@ -73,17 +86,23 @@ class Crew(Generic[Job]):
 
     def hand_out(self) -> None:
         """A job to everyone who has none, in the order of the jobs."""
-        self.workers = [worker for worker in self.workers if worker.job is not None or worker.process.is_alive()]
+        self.workers = [
+            worker for worker in self.workers if worker.job is not None or worker.process.is_alive()
+        ]
         while self.waiting and (worker := self._free_worker()) is not None:
             name = self.waiting.popleft()
             worker.give(name, self.work, self.jobs[name])
 
     def collect(self) -> list[Outcome]:
         """Waits a moment for outcomes; takes the jobs of the dead back."""
-        wait([worker.pipe for worker in self.workers if worker.job is not None], timeout=_SECONDS_BETWEEN_LOOKS)
+        wait(
+            [worker.pipe for worker in self.workers if worker.job is not None],
+            timeout=_SECONDS_BETWEEN_LOOKS,
+        )
         outcomes = []
         for worker in [worker for worker in self.workers if worker.job is not None]:
-            is_dead = worker.process.exitcode is not None  # asked first: what it said before it died counts
+            # asked first: what it said before it died counts
+            is_dead = worker.process.exitcode is not None
             outcome = worker.answer()
             if outcome is None and is_dead:
                 outcome = self._bury(worker)
@@ -117,13 +136,19 @@ class Crew(Generic[Job]):
 def _last_words(worker: Worker) -> str:
     code = worker.process.exitcode or 0
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
-    advice = "perhaps out of memory; use fewer --workers" if code == _KILLED else "run it with --workers 1 to see why"
+    advice = (
+        "perhaps out of memory; use fewer --workers"
+        if code == _KILLED
+        else "run it with --workers 1 to see why"
+    )
     return f"{worker.job} ended its worker twice ({how}): {advice}."
 
 
 def threads_each(n_workers: int) -> int:
     """A worker's share of this machine's cores; fewer when OMP_NUM_THREADS asks for fewer."""
-    n_cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    n_cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     share = max(1, n_cores // max(n_workers, 1))
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(share, max(int(asked), 1)) if asked.isdecimal() else share

@@ -1,8 +1,9 @@
 """The same jobs on a Ray cluster: one that is there, or one of this machine's cores alone.
 
-Every job is a Ray task. What it writes must land in one place: on several nodes the folder of the results has to be shared by all of
-them (NFS or the like) and named by its whole path, and litotes installed on each. A worker or a node that dies loses nothing, since Ray
-gives its task to another one, where the job finds its own traces in that folder.
+Every job is a Ray task. What it writes must land in one place: on several nodes the folder of the
+results has to be shared by all of them (NFS or the like) and named by its whole path, and litotes
+installed on each. A worker or a node that dies loses nothing, since Ray gives its task to another
+one, where the job finds its own traces in that folder.
 """
 
 from __future__ import annotations
@@ -22,19 +23,27 @@ from litotes.scale.crew import GRACE_SECONDS
 from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt, in_one_sentence
 
 N_RETRIES = 3
-"""How often a job whose worker died is begun again; a cluster loses whole nodes, through no fault of the job."""
+"""How often a job whose worker died is begun again; a cluster loses whole nodes, through no fault
+of the job.
+"""
 
-SHARED_FOLDER = "The jobs run on a cluster: --out must be a folder that all its nodes share, and litotes be installed on each."
+SHARED_FOLDER = (
+    "The jobs run on a cluster: --out must be a folder that all its nodes share, and litotes be"
+    " installed on each."
+)
 """To be said when the jobs do not stay on this machine (`is_local`)."""
 
 _LOCAL = "local"
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).",  # every message: Ray prints them to stdout, where our results go
+    # every message: Ray prints them to stdout, where our results go
+    "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).",
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # what ends a job comes as an exception, too
 }
-_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}  # Ray's word for listening on 127.0.0.1 and nowhere else, on Linux as well
-_OBJECT_STORE_BYTES = 80_000_000  # about the least Ray accepts: descriptions and outcomes are all that travels
+# Ray's word for listening on 127.0.0.1 and nowhere else, on Linux as well
+_ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+# about the least Ray accepts: descriptions and outcomes are all that travels
+_OBJECT_STORE_BYTES = 80_000_000
 
 
 def run_on_ray(
@@ -48,13 +57,22 @@ def run_on_ray(
 ) -> Iterator[Outcome]:
     """Does all jobs on the cluster at `address` and gives each outcome as it comes; see `run_jobs`.
 
-    address: as Ray takes it ("auto", "10.0.0.1:6379", "ray://…"); None is $RAY_ADDRESS or else a cluster of this machine for as
-    long as this lasts, which talks to nobody outside.
+    address: as Ray takes it ("auto", "10.0.0.1:6379", "ray://…"); None is $RAY_ADDRESS or else a
+    cluster of this machine for as long as this lasts, which talks to nobody outside.
     """
     needs = {name: n for name, n in (("CPU", n_cpus_per_job), ("GPU", n_gpus_per_job)) if n}
     with cluster(address) as ray:
-        tally = Tally(len(jobs), n_workers=n_places(ray.nodes(), needs, is_local=is_local(address)), watch=watch)
-        task = ray.remote(num_cpus=n_cpus_per_job, num_gpus=n_gpus_per_job, max_retries=N_RETRIES, retry_exceptions=[Stopped])(_attempt)
+        tally = Tally(
+            len(jobs),
+            n_workers=n_places(ray.nodes(), needs, is_local=is_local(address)),
+            watch=watch,
+        )
+        task = ray.remote(
+            num_cpus=n_cpus_per_job,
+            num_gpus=n_gpus_per_job,
+            max_retries=N_RETRIES,
+            retry_exceptions=[Stopped],
+        )(_attempt)
         pending = {task.remote(name, work, job): name for name, job in jobs.items()}
         try:
             watch("runs", 0, len(jobs), "" if is_local(address) else SHARED_FOLDER)
@@ -65,7 +83,10 @@ def run_on_ray(
                 tally.show({})
                 yield from outcomes
         except KeyboardInterrupt as error:
-            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} runs done. Start the command again to go on.") from error
+            raise Stopped(
+                f"Stopped with {tally.n_done} of {tally.n_total} runs done. Start the command again"
+                " to go on."
+            ) from error
         finally:
             _cancel(ray, list(pending))
 
@@ -81,7 +102,9 @@ def _chosen(address: str | None) -> str:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """The module `ray`, connected to the address as `run_on_ray` takes it; what the caller has connected before stays so."""
+    """The module `ray`, connected to the address as `run_on_ray` takes it; what the caller has
+    connected before stays so.
+    """
     address = _chosen(address)
     for name, value in (_QUIET | _ALONE if address == _LOCAL else _QUIET).items():
         os.environ.setdefault(name, value)  # read when Ray is imported
@@ -92,14 +115,20 @@ def cluster(address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own: dict[str, Any] = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES} if address == _LOCAL else {}
+    own: dict[str, Any] = (
+        {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
+        if address == _LOCAL
+        else {}
+    )
     try:
         _knock(address)
         with _no_errors_shown():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (OSError, ValueError) as error:
         advice = "Start one there (ray start --head), or give no address to use this machine."
-        raise UserError(f"No Ray cluster answers at {address} ({in_one_sentence(error)}). {advice}") from error
+        raise UserError(
+            f"No Ray cluster answers at {address} ({in_one_sentence(error)}). {advice}"
+        ) from error
     try:
         yield ray
     finally:
@@ -127,13 +156,22 @@ def _knock(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def n_places(nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool) -> int:
-    """How many jobs the nodes can do at the same time, as far as is known now: a cluster may grow, a machine does not."""
+def n_places(
+    nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool
+) -> int:
+    """How many jobs the nodes can do at the same time, as far as is known now: a cluster may grow,
+    a machine does not.
+    """
     there = [node["Resources"] for node in nodes if node["Alive"]]
-    n_places = sum(int(min((has.get(name, 0) // n for name, n in needs.items()), default=1)) for has in there)
+    n_places = sum(
+        int(min((has.get(name, 0) // n for name, n in needs.items()), default=1)) for has in there
+    )
     if is_local and not n_places:
         wanted = " and ".join(f"{n:g} {name}" for name, n in needs.items())
-        raise UserError(f"A job asks for {wanted}, which this machine does not have. Ask for less, or give the address of a cluster.")
+        raise UserError(
+            f"A job asks for {wanted}, which this machine does not have. Ask for less, or give the"
+            " address of a cluster."
+        )
     return max(n_places, 1)
 
 
@@ -145,11 +183,17 @@ def _attempt(name: str, work: Work[Job], job: Job) -> Outcome:
 def _outcome(ray: Any, name: str, reference: Any) -> Outcome:
     try:
         outcome: Outcome = ray.get(reference)
-    except ray.exceptions.RayTaskError as error:  # not of the job itself, whose errors are its outcome
+    except (
+        ray.exceptions.RayTaskError
+    ) as error:  # not of the job itself, whose errors are its outcome
         return Outcome(name, 0.0, in_one_sentence(error.cause), str(error))
     except ray.exceptions.RayError as error:
         advice = "perhaps out of memory; give it more CPUs, so that fewer run beside it"
-        return Outcome(name, 0.0, f"{name} ended every worker it was given to ({type(error).__name__}): {advice}.")
+        return Outcome(
+            name,
+            0.0,
+            f"{name} ended every worker it was given to ({type(error).__name__}): {advice}.",
+        )
     return outcome
 
 

@@ -1,7 +1,9 @@
-"""Jobs for workers that stay: a Ray Dataset of the jobs' names, mapped by a pool of actors (Ray Data, `ActorPoolStrategy`).
+"""Jobs for workers that stay: a Ray Dataset of the jobs' names, mapped by a pool of actors (Ray
+Data, `ActorPoolStrategy`).
 
-`run_on_ray` gives every job to whoever is free, as it should be for long runs that share nothing. Here a worker does hundreds of short
-jobs, and what it has loaded for the first serves all of them. A worker that dies is begun again by Ray, and so is its job.
+`run_on_ray` gives every job to whoever is free, as it should be for long runs that share nothing.
+Here a worker does hundreds of short jobs, and what it has loaded for the first serves all of them.
+A worker that dies is begun again by Ray, and so is its job.
 """
 
 from __future__ import annotations
@@ -31,45 +33,68 @@ def map_on_ray(
     n_gpus: float = 0,
     what: str = "runs",
 ) -> Iterator[Outcome]:
-    """Does all jobs on the cluster at `address` (see `run_on_ray`) and gives each outcome as it comes.
+    """Does all jobs on the cluster at `address` (see `run_on_ray`) and gives each outcome as it
+    comes.
 
-    begun: an empty folder, shared by all nodes, where workers write down what they begin: a job that ends worker after worker is given
-    up. n_workers: each has a core; None: as many as there is room for.
+    begun: an empty folder, shared by all nodes, where workers write down what they begin: a job
+    that ends worker after worker is given up. n_workers: each has a core; None: as many as there is
+    room for.
     """
     watch(what, 0, len(jobs), "starting workers" if is_local(address) else SHARED_FOLDER)
     with cluster(address) as ray:
         needs = {name: n for name, n in (("CPU", 1.0), ("GPU", n_gpus)) if n}
-        n_workers = min(_n_workers(n_workers, n_places(ray.nodes(), needs, is_local=is_local(address)), address), len(jobs))
+        n_workers = min(
+            _n_workers(
+                n_workers, n_places(ray.nodes(), needs, is_local=is_local(address)), address
+            ),
+            len(jobs),
+        )
         tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
         try:
             for row in _mapped(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
-                outcome = Outcome(row["name"], row["seconds"], row["error"] or None, row["trace"] or None)
+                outcome = Outcome(
+                    row["name"], row["seconds"], row["error"] or None, row["trace"] or None
+                )
                 tally.add([outcome])
                 tally.show({})
                 yield outcome
         except KeyboardInterrupt as error:
-            raise Stopped(f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command again to go on.") from error
+            raise Stopped(
+                f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command"
+                " again to go on."
+            ) from error
         except ray.exceptions.RayError as error:
-            raise UserError(f"The cluster cannot go on ({in_one_sentence(error)}). Start the command again to go on.") from error
+            raise UserError(
+                f"The cluster cannot go on ({in_one_sentence(error)}). Start the command again to"
+                " go on."
+            ) from error
 
 
-def _mapped(jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers: int, n_gpus: float) -> Iterator[dict[str, Any]]:
+def _mapped(
+    jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers: int, n_gpus: float
+) -> Iterator[dict[str, Any]]:
     try:
         import ray.data
     except ImportError as error:
-        raise UserError(f'Workers that stay need Ray Data ({error}): pip install "litotes[ray]".') from error
+        raise UserError(
+            f'Workers that stay need Ray Data ({error}): pip install "litotes[ray]".'
+        ) from error
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # it prints
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of Ray's own settings, about themselves
+        # of Ray's own settings, about themselves
+        warnings.simplefilter("ignore", DeprecationWarning)
         context = ray.data.DataContext.get_current().copy()
     context.enable_progress_bars = context.print_on_execution_start = False
     with ray.data.DataContext.current(context):
-        names = ray.data.from_items([{"name": name} for name in jobs], override_num_blocks=len(jobs))
+        names = ray.data.from_items(
+            [{"name": name} for name in jobs], override_num_blocks=len(jobs)
+        )
         reports = names.map_batches(
             _Actor,
             fn_constructor_args=(dict(jobs), work, begun),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=n_workers, max_tasks_in_flight_per_actor=1),  # a job that waits could be done elsewhere
+            # a job that waits could be done elsewhere
+            compute=ray.data.ActorPoolStrategy(size=n_workers, max_tasks_in_flight_per_actor=1),
             num_cpus=1,
             num_gpus=n_gpus,
         )
@@ -79,7 +104,8 @@ def _mapped(jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers:
 def _n_workers(asked: int | None, n_there: int, address: str | None) -> int:
     if asked is not None and asked > n_there and is_local(address):
         raise UserError(
-            f"{asked} workers need a core each, and this machine has room for {n_there}: use --workers {n_there}, or leave it out."
+            f"{asked} workers need a core each, and this machine has room for {n_there}: use"
+            f" --workers {n_there}, or leave it out."
         )
     return asked or n_there
 
@@ -94,7 +120,12 @@ class _Actor(Generic[Job]):
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
         name = str(batch["name"][0])
         outcome = self._outcome(name)
-        return {"name": [name], "seconds": [outcome.seconds], "error": [outcome.error or ""], "trace": [outcome.trace or ""]}
+        return {
+            "name": [name],
+            "seconds": [outcome.seconds],
+            "error": [outcome.error or ""],
+            "trace": [outcome.trace or ""],
+        }
 
     def _outcome(self, name: str) -> Outcome:
         """Ray would begin a job again for ever."""
@@ -102,7 +133,10 @@ class _Actor(Generic[Job]):
         n_deaths = len(trace.read_text().splitlines()) if trace.exists() else 0
         if n_deaths > N_RETRIES:
             return Outcome(
-                name, 0.0, f"{name} ended every worker it was given to: perhaps out of memory; use fewer --workers, or smaller parts."
+                name,
+                0.0,
+                f"{name} ended every worker it was given to: perhaps out of memory; use fewer"
+                " --workers, or smaller parts.",
             )
         with trace.open("a") as stream:
             stream.write(f"{os.getpid()}\n")

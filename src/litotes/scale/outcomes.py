@@ -13,7 +13,9 @@ from litotes.core.progress import Watch
 
 Job = TypeVar("Job")
 Work = Callable[[Job, Watch], None]
-"""work(job, watch): a function of a module, so that another process can import it; it writes its result into a folder of its own."""
+"""work(job, watch): a function of a module, so that another process can import it; it writes its
+result into a folder of its own.
+"""
 
 _N_NAMED = 3  # jobs named as running; more would not fit a line
 
@@ -22,7 +24,8 @@ _N_NAMED = 3  # jobs named as running; more would not fit a line
 class Outcome:
     """How one job ended.
 
-    error: one sentence, None when all went well. trace: where an error came from that is no user's mistake.
+    error: one sentence, None when all went well. trace: where an error came from that is no user's
+    mistake.
     """
 
     name: str
@@ -32,7 +35,9 @@ class Outcome:
 
 
 def attempt(name: str, do: Callable[[], None]) -> Outcome:
-    """Does a job; what goes wrong in it is its outcome, and only a wish to stop goes on to the caller."""
+    """Does a job; what goes wrong in it is its outcome, and only a wish to stop goes on to the
+    caller.
+    """
     started = time.monotonic()
     error, trace = None, None
     try:
@@ -78,7 +83,9 @@ class Tally:
         self.watch(self.what, self.n_done, self.n_total, ", ".join(part for part in parts if part))
 
     def _seconds_left(self, begun: Iterable[float]) -> float:
-        """(mean × jobs waiting + what is left of those running) / workers; 0 when nothing can be said."""
+        """(mean × jobs waiting + what is left of those running) / workers; 0 when nothing can be
+        said.
+        """
         n_left = self.n_total - self.n_done
         if not self.seconds or not n_left:
             return 0.0

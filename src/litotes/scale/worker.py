@@ -1,8 +1,9 @@
 """A process that takes job after job, seen from the parent (`Worker`) and from inside (`serve`).
 
-A worker whose parent dies, however brutally, ends at once: nobody who starts the same jobs again meets it in their folders. Ctrl-C is
-for the parent alone, which then tells each worker once, by SIGTERM: a training loop saves at its next step (training/interruption.py),
-anything else may end where it is.
+A worker whose parent dies, however brutally, ends at once: nobody who starts the same jobs again
+meets it in their folders. Ctrl-C is for the parent alone, which then tells each worker once, by
+SIGTERM: a training loop saves at its next step (training/interruption.py), anything else may end
+where it is.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def serve(pipe: Connection[Any, Any], n_threads: int) -> None:
     _end_with_parent()
     if sys.platform == "win32":
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # elsewhere it is born deaf to it
-    os.environ["OMP_NUM_THREADS"] = str(n_threads)  # before the first job's module imports torch, which looks once
+    # before the first job's module imports torch, which looks once
+    os.environ["OMP_NUM_THREADS"] = str(n_threads)
     try:
         while (name := pipe.recv()) is not None:
             pipe.send(attempt(name, partial(_do, pipe, n_threads)))
@@ -114,7 +116,8 @@ def _deaf_to_interrupts() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
-    resource_tracker.ensure_running()  # multiprocessing would start it in here, and Python 3.11 then listens to Ctrl-C again
+    # multiprocessing would start it in here, and Python 3.11 then listens to Ctrl-C again
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

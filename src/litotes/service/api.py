@@ -28,14 +28,19 @@ from litotes.service.responses import Explanation, ModelList, Predictions
 from litotes.service.state import Service
 
 _SHOWN = ("occlusion", "effective", "standard")
-"""Asked where nobody says which methods: the most faithful one, and the two kinds of attention side by side."""
+"""Asked where nobody says which methods: the most faithful one, and the two kinds of attention side
+by side.
+"""
 
 
 def api_routes(service: Service) -> APIRouter:
     routes = APIRouter(prefix="/v1")
     settings = service.settings
 
-    @routes.post("/predict", **described(Predictions, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504))
+    @routes.post(
+        "/predict",
+        **described(Predictions, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504),
+    )
     async def predict(body: PredictBody, request: Request) -> Response:
         """Labels and probabilities for one text or several, in their order."""
         exchange: Exchange = request.state.exchange
@@ -50,18 +55,27 @@ def api_routes(service: Service) -> APIRouter:
             raise busy(full.seconds) from full
         except UserError as error:
             raise Refusal("unreadable-text", str(error)) from error
-        return json_response({"model": name, "predictions": [as_json(prediction) for prediction in predictions]})
+        return json_response(
+            {"model": name, "predictions": [as_json(prediction) for prediction in predictions]}
+        )
 
-    @routes.post("/explain", **described(Explanation, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504))
+    @routes.post(
+        "/explain",
+        **described(Explanation, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504),
+    )
     async def explain(body: ExplainBody, request: Request) -> Response:
-        """What an answer rests on: words and their weights, who left at which layer, attention between words."""
+        """What an answer rests on: words and their weights, who left at which layer, attention
+        between words.
+        """
         exchange: Exchange = request.state.exchange
         check_sizes([body.text], settings, most_characters=settings.most_explained_characters)
         _, predictor = service.models.pick(body.model)
         check_task(predictor, body.task)
         exchange.n_texts, exchange.n_characters = 1, len(body.text)
         try:
-            content = await exchange.outcome(service.explainer.submit(partial(explained, predictor, body), exchange.deadline))
+            content = await exchange.outcome(
+                service.explainer.submit(partial(explained, predictor, body), exchange.deadline)
+            )
         except Full as full:
             raise busy(full.seconds) from full
         except UserError as error:
@@ -78,7 +92,12 @@ def api_routes(service: Service) -> APIRouter:
             "body_bytes": settings.most_body_bytes,
             "seconds": settings.seconds,
         }
-        content = {"models": service.models.descriptions, "methods": list(METHODS), "limits": limits, "version": __version__}
+        content = {
+            "models": service.models.descriptions,
+            "methods": list(METHODS),
+            "limits": limits,
+            "version": __version__,
+        }
         return json_response(content)
 
     return routes

@@ -1,4 +1,6 @@
-"""The service as an ASGI app: what is asked over HTTP is what Python and the command line ask, answered by the same predictor."""
+"""The service as an ASGI app: what is asked over HTTP is what Python and the command line ask,
+answered by the same predictor.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ from litotes.service.state import Models, Service
 
 
 class GuardedApp(FastAPI):
-    """FastAPI behind the guard, without what FastAPI itself puts around an app (telemetry, which can be switched on from outside)."""
+    """FastAPI behind the guard, without what FastAPI itself puts around an app (telemetry, which
+    can be switched on from outside).
+    """
 
     guard: Guard
 
@@ -36,7 +40,8 @@ class GuardedApp(FastAPI):
 
 
 def create_app(models: Models, *, settings: ServiceSettings | None = None) -> FastAPI:
-    """models: predictors by name, the first answers by default; or a function that loads them once the service is up.
+    """models: predictors by name, the first answers by default; or a function that loads them once
+    the service is up.
 
     What runs it finds the service's state in `app.state.service`.
     """

@@ -1,11 +1,16 @@
-"""Texts of many requests, computed together: while one batch is computed, the next ones gather. Nobody waits for company.
+"""Texts of many requests, computed together: while one batch is computed, the next ones gather.
 
-    request of n texts → takes n of one budget → batches of one model's texts, the oldest first → answers, back in each request's order
+Nobody waits for company.
 
-One request fills at most half a batch while others wait, so that a request of many texts does not hold up those behind it, and is not
+    request of n texts → takes n of one budget → batches of one model's texts, the oldest first →
+    answers, back in each request's order
+
+One request fills at most half a batch while others wait, so that a request of many texts does not
+hold up those behind it, and is not
 held up by them either: nothing overtakes more than that.
 
-The queue is full when its texts would wait longer than `queue_seconds` at the speed at which texts have lately been computed.
+The queue is full when its texts would wait longer than `queue_seconds` at the speed at which texts
+have lately been computed.
 """
 
 from __future__ import annotations
@@ -26,9 +31,13 @@ from litotes.service.threads import Computing
 _FIRST_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
 _REMEMBERED = 64
-"""Texts whose speed counts: enough to even out, few enough to follow a change within a second or two."""
+"""Texts whose speed counts: enough to even out, few enough to follow a change within a second or
+two.
+"""
 _BATCH_SECONDS, _FEWEST = 0.2, 4
-"""A batch of a slow model is made small, so that who comes next does not wait long for its end; a few texts are always worth it."""
+"""A batch of a slow model is made small, so that who comes next does not wait long for its end; a
+few texts are always worth it.
+"""
 
 
 class Full(Exception):
@@ -40,7 +49,9 @@ class Full(Exception):
 
 
 class Job:
-    """The texts of one request on their way. deadline: in `time.monotonic()`; whoever cancels the future is not computed."""
+    """The texts of one request on their way. deadline: in `time.monotonic()`; whoever cancels the
+    future is not computed.
+    """
 
     def __init__(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> None:
         self.predictor, self.texts, self.deadline = predictor, texts, deadline
@@ -98,7 +109,11 @@ class Batcher(Computing[Batch]):
         """The job whose future will hold an answer per text; no room: `Full`."""
         job = Job(predictor, texts, deadline)
         with self._changed:
-            if self._is_closed or self.is_full or self.n_waiting + len(texts) > self._settings.queue_texts:
+            if (
+                self._is_closed
+                or self.is_full
+                or self.n_waiting + len(texts) > self._settings.queue_texts
+            ):
                 raise Full(self.seconds_to_wait)
             self._jobs.append(job)
             self.n_waiting += len(texts)
@@ -118,7 +133,9 @@ class Batcher(Computing[Batch]):
         self._measure(len(batch), time.perf_counter() - began)
 
     def _next(self) -> Batch | None:
-        """Texts of the oldest job's model: at first half a batch of each job, then whatever has room."""
+        """Texts of the oldest job's model: at first half a batch of each job, then whatever has
+        room.
+        """
         self._drop_what_is_over()
         batch: Batch = []
         most = min(self._settings.batch_texts, max(round(self.speed * _BATCH_SECONDS), _FEWEST))

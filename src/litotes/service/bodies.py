@@ -1,4 +1,6 @@
-"""Bodies of requests, read no further than they are allowed to be long and no longer than a client may take."""
+"""Bodies of requests, read no further than they are allowed to be long and no longer than a client
+may take.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,11 @@ class Bodies:
                     if n_bytes > self._most:
                         raise self._too_large()
                     if self._n_bytes > _BODIES_AT_ONCE * self._most:
-                        raise Refusal("busy", "Ask again in a second.", {"Retry-After": "1", "Connection": "close"})
+                        raise Refusal(
+                            "busy",
+                            "Ask again in a second.",
+                            {"Retry-After": "1", "Connection": "close"},
+                        )
                     if not message.get("more_body", False):
                         return b"".join(chunks)
         except TimeoutError as error:
@@ -52,7 +58,11 @@ class Bodies:
             self._n_bytes -= n_bytes
 
     def _too_large(self) -> Refusal:
-        return Refusal("too-large", f"A body may have {self._most:,} bytes. Send fewer texts at a time.", {"Connection": "close"})
+        return Refusal(
+            "too-large",
+            f"A body may have {self._most:,} bytes. Send fewer texts at a time.",
+            {"Connection": "close"},
+        )
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

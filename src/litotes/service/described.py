@@ -1,4 +1,6 @@
-"""The description in /openapi.json: every status a route may answer, with its headers and what it holds."""
+"""The description in /openapi.json: every status a route may answer, with its headers and what it
+holds.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,28 @@ _HEADERS = {
     429: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
     503: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
 }
-_ID = {"X-Request-Id": {"required": True, "schema": {"type": "string"}, "description": "Under which the request is in the log."}}
+_ID = {
+    "X-Request-Id": {
+        "required": True,
+        "schema": {"type": "string"},
+        "description": "Under which the request is in the log.",
+    }
+}
 
 
-def described(answer: type[BaseModel] | None, *statuses: int, media_type: str = "application/json") -> dict[str, Any]:
+def described(
+    answer: type[BaseModel] | None, *statuses: int, media_type: str = "application/json"
+) -> dict[str, Any]:
     """For a route's decorator: its answers, good (200) and bad. answer None: no JSON."""
     good: dict[str, Any] = {"description": "The answer.", "headers": _ID}
     if answer is None:
         good["content"] = {media_type: {"schema": {"type": "string"}}}
     else:
         good["model"] = answer
-    return {"response_model": None, "responses": {200: good, **{status: _problem(status) for status in statuses}}}
+    return {
+        "response_model": None,
+        "responses": {200: good, **{status: _problem(status) for status in statuses}},
+    }
 
 
 def _problem(status: int) -> dict[str, Any]:
@@ -43,14 +56,19 @@ def _problem(status: int) -> dict[str, Any]:
 
 def description(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     """FastAPI's, with the limits of this service and with the token where there is one."""
-    content = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+    content = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes
+    )
     schemas = content["components"]["schemas"]
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which are never sent
         schemas.pop(name, None)
     schemas["Problem"] = Problem.model_json_schema()
     schemas["OneText"]["properties"]["text"]["maxLength"] = settings.most_characters
     many = schemas["ManyTexts"]["properties"]["texts"]
-    many["maxItems"], many["items"]["maxLength"] = settings.texts_in_a_request, settings.most_characters
+    many["maxItems"], many["items"]["maxLength"] = (
+        settings.texts_in_a_request,
+        settings.most_characters,
+    )
     schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.most_explained_characters
     if settings.token is not None:
         content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}

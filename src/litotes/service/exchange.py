@@ -1,4 +1,6 @@
-"""One request and its answer: its id, its time, what is counted and written down about it, and the headers every answer has."""
+"""One request and its answer: its id, its time, what is counted and written down about it, and the
+headers every answer has.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,10 @@ Outcome = TypeVar("Outcome")
 SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
     (
         b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
-        b"form-action 'none'; frame-ancestors 'none'",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:;"
+            b" connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
     ),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -31,7 +35,18 @@ _NO_STORE = (b"cache-control", b"no-store")
 _GONE = 499
 """Written down for a client that did not wait for its answer; nobody is sent it."""
 
-_ROUTES = frozenset(("/", "/live", "/ready", "/metrics", "/openapi.json", "/v1/predict", "/v1/explain", "/v1/models"))
+_ROUTES = frozenset(
+    (
+        "/",
+        "/live",
+        "/ready",
+        "/metrics",
+        "/openapi.json",
+        "/v1/predict",
+        "/v1/explain",
+        "/v1/models",
+    )
+)
 
 
 class Gone(Exception):
@@ -46,7 +61,9 @@ def route_of(path: str) -> str:
 class Exchange:
     """From the first line of a request to the last byte of its answer."""
 
-    def __init__(self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    def __init__(
+        self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send
+    ) -> None:
         self.service, self.path, self.route = service, scope["path"], route_of(scope["path"])
         self._receive, self._send = receive, send
         self.id = service.new_id()
@@ -60,7 +77,11 @@ class Exchange:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = [*message.get("headers", ()), *SECURITY_HEADERS, (b"x-request-id", self.id.encode())]
+            headers = [
+                *message.get("headers", ()),
+                *SECURITY_HEADERS,
+                (b"x-request-id", self.id.encode()),
+            ]
             if self.path.startswith("/v1/"):
                 headers.append(_NO_STORE)
             if self.service.is_draining:
@@ -70,26 +91,41 @@ class Exchange:
 
     async def refuse(self, refusal: Refusal) -> None:
         body = refusal.body()
-        headers = [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-        headers += [(b"content-type", MEDIA_TYPE.encode()), (b"content-length", str(len(body)).encode())]
+        headers = [
+            (name.lower().encode(), value.encode()) for name, value in refusal.headers.items()
+        ]
+        headers += [
+            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-length", str(len(body)).encode()),
+        ]
         self.service.metrics.refused(refusal.name)
-        await self.send({"type": "http.response.start", "status": refusal.status, "headers": headers})
+        await self.send(
+            {"type": "http.response.start", "status": refusal.status, "headers": headers}
+        )
         await self.send({"type": "http.response.body", "body": body})
 
     async def outcome(self, future: Future[Outcome]) -> Outcome:
-        """What a queue will hold, unless the time is over or the client goes; then nothing is computed for it."""
+        """What a queue will hold, unless the time is over or the client goes; then nothing is
+        computed for it.
+        """
         awaited = asyncio.wrap_future(future)
         if self._leaving is None:
             self._leaving = asyncio.ensure_future(self._receive_until_gone())
         watched: set[asyncio.Future[Any]] = {awaited, self._leaving}
-        await asyncio.wait(watched, timeout=self.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(
+            watched, timeout=self.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
+        )
         if awaited.done():
             return awaited.result()
         awaited.cancel()  # and with it the future
         if self._leaving.done():
             raise Gone
         seconds = self.service.settings.seconds
-        raise Refusal("too-late", f"It took longer than {seconds:g} seconds. Send less at a time, or ask again when less is going on.")
+        raise Refusal(
+            "too-late",
+            f"It took longer than {seconds:g} seconds. Send less at a time, or ask again when less"
+            " is going on.",
+        )
 
     async def _receive_until_gone(self) -> Message:
         while (message := await self._receive())["type"] != "http.disconnect":

@@ -1,4 +1,6 @@
-"""Explanations, one after the other in a thread of their own: each takes as long as many answers, and answers must not wait for it."""
+"""Explanations, one after the other in a thread of their own: each takes as long as many answers,
+and answers must not wait for it.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +28,8 @@ class _Over(Exception):
 class Explainer(Computing[Errand]):
     """Does errands in the order they came. At most n_waiting wait.
 
-    One whose time is over, or which was cancelled, is not begun, or ended where it next tells how far it is: a long text must not keep
-    everybody from theirs.
+    One whose time is over, or which was cancelled, is not begun, or ended where it next tells how
+    far it is: a long text must not keep everybody from theirs.
     """
 
     def __init__(self, n_waiting: int) -> None:

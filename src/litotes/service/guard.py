@@ -1,8 +1,11 @@
-"""The thin layer around the app: who may ask, how much may be sent, and what is refused before it costs anything.
+"""The thin layer around the app: who may ask, how much may be sent, and what is refused before it
+costs anything.
 
-    Host, Origin → token → content type, length → room in the queue → the body, within its limits → the app
+    Host, Origin → token → content type, length → room in the queue → the body, within its limits →
+    the app
 
-When the queue is full, a request is refused before its body is read: the server's parser drops what still comes.
+When the queue is full, a request is refused before its body is read: the server's parser drops what
+still comes.
 """
 
 from __future__ import annotations
@@ -23,19 +26,26 @@ from litotes.service.state import Service
 Headers = Mapping[bytes, bytes]
 
 _ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
-"""Headers that mean something here. Whoever sends one twice may mean another one than we would read."""
+"""Headers that mean something here.
+
+Whoever sends one twice may mean another one than we would read.
+"""
 
 
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class Guard:
-    """ASGI around ASGI. It also turns every exception into an answer and writes every request down."""
+    """ASGI around ASGI.
+
+    It also turns every exception into an answer and writes every request down.
+    """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service, self._settings = app, service, service.settings
         self._bodies = Bodies(service.settings)
-        self._allows = lru_cache(maxsize=256)(self._allows_host)  # most requests ask for the same one
+        # most requests ask for the same one
+        self._allows = lru_cache(maxsize=256)(self._allows_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -69,21 +79,36 @@ class Guard:
         await self._app(scope, receive, exchange.send)
 
     def _check_host(self, headers: Headers) -> None:
-        """Against DNS rebinding, and against pages of other sites that ask with their visitor's rights."""
+        """Against DNS rebinding, and against pages of other sites that ask with their visitor's
+        rights.
+        """
         host = headers.get(b"host", b"")
         if not self._allows(host):
-            raise Refusal("host-not-allowed", "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.")
+            raise Refusal(
+                "host-not-allowed",
+                "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.",
+            )
         origin = headers.get(b"origin")
-        if origin is not None and not self._is_own(origin.decode("latin-1"), host.decode("latin-1")):
-            raise Refusal("origin-not-allowed", "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others ask.")
+        if origin is not None and not self._is_own(
+            origin.decode("latin-1"), host.decode("latin-1")
+        ):
+            raise Refusal(
+                "origin-not-allowed",
+                "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others"
+                " ask.",
+            )
 
     def _allows_host(self, host: bytes) -> bool:
         return self._settings.allows_host(_hostname(host))
 
     def _is_own(self, origin: str, host: str) -> bool:
-        """Of this very host, whatever the scheme (a proxy may speak TLS for us), or named at the start."""
+        """Of this very host, whatever the scheme (a proxy may speak TLS for us), or named at the
+        start.
+        """
         scheme, _, place = origin.partition("://")
-        return origin in self._settings.allowed_origins or (scheme in ("http", "https") and place.lower() == host.lower())
+        return origin in self._settings.allowed_origins or (
+            scheme in ("http", "https") and place.lower() == host.lower()
+        )
 
     def _check_token(self, path: str, headers: Headers) -> None:
         token = self._settings.token
@@ -91,7 +116,10 @@ class Guard:
             return
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), token.encode()):
-            sentence = "Send the header `Authorization: Bearer TOKEN`, with the token this service was started with."
+            sentence = (
+                "Send the header `Authorization: Bearer TOKEN`, with the token this service was"
+                " started with."
+            )
             raise Refusal("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
 
     def _check_room(self, route: str, headers: Headers) -> None:
@@ -104,14 +132,22 @@ class Guard:
 def busy(seconds: int, *, closes: bool = False) -> Refusal:
     """closes: the connection, where it is not known how much would still come on it."""
     sentence = f"Ask again in {seconds} second{'' if seconds == 1 else 's'}."
-    return Refusal("busy", sentence, {"Retry-After": str(seconds)} | ({"Connection": "close"} if closes else {}))
+    return Refusal(
+        "busy",
+        sentence,
+        {"Retry-After": str(seconds)} | ({"Connection": "close"} if closes else {}),
+    )
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in found and name in _ONCE:
-            raise Refusal("bad-http", f"The header {name.decode()} was sent twice. Send it once.", {"Connection": "close"})
+            raise Refusal(
+                "bad-http",
+                f"The header {name.decode()} was sent twice. Send it once.",
+                {"Connection": "close"},
+            )
         found[name] = value
     return found
 
@@ -125,4 +161,6 @@ def _hostname(host: bytes) -> str:
 def _check_content_type(headers: Headers) -> None:
     kind, _, _ = headers.get(b"content-type", b"").partition(b";")
     if kind.strip().lower() != b"application/json":
-        raise Refusal("wrong-content-type", "Send JSON with the header `Content-Type: application/json`.")
+        raise Refusal(
+            "wrong-content-type", "Send JSON with the header `Content-Type: application/json`."
+        )

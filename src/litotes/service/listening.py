@@ -1,4 +1,6 @@
-"""The door: opening it with a sentence when it cannot be, and closing it without losing who is just coming in."""
+"""The door: opening it with a sentence when it cannot be, and closing it without losing who is just
+coming in.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,14 @@ _SO_ATTACH_FILTER = 26
 def bound_socket(host: str, port: int) -> socket.socket:
     """Bound but not listening yet: nobody is let in before somebody can answer."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except OSError as error:
-        raise UserError(f"--host {host}: there is no such name or address. Use 127.0.0.1, or 0.0.0.0 for all of this machine's.") from error
+        raise UserError(
+            f"--host {host}: there is no such name or address. Use 127.0.0.1, or 0.0.0.0 for all of"
+            " this machine's."
+        ) from error
     door = socket.socket(family, kind, protocol)
     try:
         if sys.platform != "win32":  # there it would let two servers share a port
@@ -33,12 +40,21 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def sentence_of(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
-        return f"Port {port} is in use on {host}: choose another one with --port, or --port 0 for any that is free."
+        return (
+            f"Port {port} is in use on {host}: choose another one with --port, or --port 0 for any"
+            " that is free."
+        )
     if error.errno == errno.EACCES:
         return f"You may not listen on port {port}: choose one from 1024."
     if error.errno == errno.EADDRNOTAVAIL:
-        return f"--host {host} is not an address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of its addresses."
-    return f"Cannot listen on {host}, port {port}: {error.strerror or error}. Choose others with --host and --port."
+        return (
+            f"--host {host} is not an address of this machine. Use 127.0.0.1, or 0.0.0.0 for all of"
+            " its addresses."
+        )
+    return (
+        f"Cannot listen on {host}, port {port}: {error.strerror or error}. Choose others with"
+        " --host and --port."
+    )
 
 
 def address_of(door: socket.socket) -> str:
@@ -47,10 +63,12 @@ def address_of(door: socket.socket) -> str:
 
 
 def turn_newcomers_away(door: socket.socket) -> None:
-    """Linux: from now on the kernel drops every attempt to connect, while those under way are completed and can be accepted.
+    """Linux: from now on the kernel drops every attempt to connect, while those under way are
+    completed and can be accepted.
 
-    Whoever has been let in by the kernel but not yet by us would be cut off if the door were simply closed. A client whose attempt is
-    dropped tries again after a second, finds the door closed and goes elsewhere. Other systems have no such thing.
+    Whoever has been let in by the kernel but not yet by us would be cut off if the door were simply
+    closed. A client whose attempt is dropped tries again after a second, finds the door closed and
+    goes elsewhere. Other systems have no such thing.
     """
     if sys.platform != "linux":
         return
@@ -63,4 +81,8 @@ def turn_newcomers_away(door: socket.socket) -> None:
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     with suppress(OSError):  # a sandbox may not allow it
-        door.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(program), ctypes.addressof(code)))
+        door.setsockopt(
+            socket.SOL_SOCKET,
+            _SO_ATTACH_FILTER,
+            struct.pack("HP", len(program), ctypes.addressof(code)),
+        )

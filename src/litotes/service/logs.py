@@ -1,6 +1,9 @@
-"""Structured logs: one JSON object a line on stderr. Never a text, never a token, never a path as it was sent.
+"""Structured logs: one JSON object a line on stderr.
 
-Lines are written by a thread of their own: a terminal or a pipe that nobody reads must not hold up the answers.
+Never a text, never a token, never a path as it was sent.
+
+Lines are written by a thread of their own: a terminal or a pipe that nobody reads must not hold up
+the answers.
 """
 
 from __future__ import annotations
@@ -21,7 +24,10 @@ _LAST_SECONDS = 0.2
 
 
 class Log:
-    """Collects lines and writes them soon. When the reader of `stream` has stopped, the oldest lines are lost and counted."""
+    """Collects lines and writes them soon.
+
+    When the reader of `stream` has stopped, the oldest lines are lost and counted.
+    """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream
@@ -31,7 +37,9 @@ class Log:
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self.is_stuck = False
-        """The last flush waited in vain: nobody reads, and a thread is held in the middle of a line."""
+        """The last flush waited in vain: nobody reads, and a thread is held in the middle of a
+        line.
+        """
 
     def write(self, event: str, **content: Any) -> None:
         if len(self._lines) == _MOST_LINES:
@@ -43,11 +51,16 @@ class Log:
 
     def trace(self, event: str, error: BaseException, **content: Any) -> None:
         """Where an error came from. Its message is left out: it may quote a text."""
-        frames = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)]
+        frames = [
+            f"{frame.filename}:{frame.lineno} {frame.name}"
+            for frame in traceback.extract_tb(error.__traceback__)
+        ]
         self.write(event, error=type(error).__name__, trace=frames, **content)
 
     def flush(self) -> None:
-        """Waits until the lines are out, but not for a reader that has stopped: the service must be able to end."""
+        """Waits until the lines are out, but not for a reader that has stopped: the service must be
+        able to end.
+        """
         last = threading.Thread(target=self._write_out, name="litotes-last-lines", daemon=True)
         last.start()
         last.join(_LAST_SECONDS)
@@ -64,7 +77,10 @@ class Log:
                 try:
                     stream.write("\n".join(lines) + "\n")
                     stream.flush()
-                except (OSError, ValueError):  # nobody reads any more; answers matter more than lines
+                except (
+                    OSError,
+                    ValueError,
+                ):  # nobody reads any more; answers matter more than lines
                     return
 
     def close(self) -> None:
@@ -93,4 +109,5 @@ class ToLog(logging.Handler):
         if record.exc_info and record.exc_info[1] is not None:
             self._log.trace("server", record.exc_info[1], level=record.levelname)
         else:
-            self._log.write("server", level=record.levelname, message=record.msg)  # without its arguments
+            # without its arguments
+            self._log.write("server", level=record.levelname, message=record.msg)

@@ -1,4 +1,7 @@
-"""What /metrics tells, in a registry of its own. Labels come from fixed tables, never from a request."""
+"""What /metrics tells, in a registry of its own.
+
+Labels come from fixed tables, never from a request.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,60 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        self._requests = Counter("litotes_requests", "Requests answered.", ["route", "status"], registry=registry)
-        self._seconds = Histogram("litotes_request_seconds", "From request to answer.", ["route"], buckets=_SECONDS, registry=registry)
-        self._refused = Counter("litotes_refused", "Requests answered with a problem, by its name.", ["problem"], registry=registry)
-        self.in_flight = Gauge("litotes_requests_in_flight", "Requests being answered.", registry=registry)
+        self._requests = Counter(
+            "litotes_requests", "Requests answered.", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "litotes_request_seconds",
+            "From request to answer.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._refused = Counter(
+            "litotes_refused",
+            "Requests answered with a problem, by its name.",
+            ["problem"],
+            registry=registry,
+        )
+        self.in_flight = Gauge(
+            "litotes_requests_in_flight", "Requests being answered.", registry=registry
+        )
         self.texts = Counter("litotes_texts", "Texts answered.", registry=registry)
-        self.truncated = Counter("litotes_truncated_texts", "Texts longer than the model reads.", registry=registry)
-        self.batch_texts = Histogram("litotes_batch_texts", "Texts computed together.", buckets=_TEXTS, registry=registry)
-        self.batch_seconds = Histogram("litotes_batch_seconds", "To compute a batch.", buckets=_SECONDS, registry=registry)
+        self.truncated = Counter(
+            "litotes_truncated_texts", "Texts longer than the model reads.", registry=registry
+        )
+        self.batch_texts = Histogram(
+            "litotes_batch_texts", "Texts computed together.", buckets=_TEXTS, registry=registry
+        )
+        self.batch_seconds = Histogram(
+            "litotes_batch_seconds", "To compute a batch.", buckets=_SECONDS, registry=registry
+        )
         self._queue = Gauge("litotes_queue_texts", "Texts that wait.", registry=registry)
-        self._speed = Gauge("litotes_texts_per_second", "Texts a second while computing, lately.", registry=registry)
-        self._explanations = Gauge("litotes_queue_explanations", "Explanations that wait.", registry=registry)
+        self._speed = Gauge(
+            "litotes_texts_per_second", "Texts a second while computing, lately.", registry=registry
+        )
+        self._explanations = Gauge(
+            "litotes_queue_explanations", "Explanations that wait.", registry=registry
+        )
         self._by_name = cache(self._refused.labels)  # to look a label up takes longer than to count
-        self._of = cache(lambda route, status: (self._requests.labels(route, str(status)), self._seconds.labels(route)))
-        self._model = Info("litotes_model", "A model that is served.", ["name", "runtime"], registry=registry)
+        self._of = cache(
+            lambda route, status: (
+                self._requests.labels(route, str(status)),
+                self._seconds.labels(route),
+            )
+        )
+        self._model = Info(
+            "litotes_model", "A model that is served.", ["name", "runtime"], registry=registry
+        )
 
-    def watch(self, *, queue: Callable[[], float], speed: Callable[[], float], explanations: Callable[[], float]) -> None:
+    def watch(
+        self,
+        *,
+        queue: Callable[[], float],
+        speed: Callable[[], float],
+        explanations: Callable[[], float],
+    ) -> None:
         """Asked when /metrics is, not kept up to date."""
         self._queue.set_function(queue)
         self._speed.set_function(speed)

@@ -15,21 +15,29 @@ from litotes.service.problems import Refusal
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-_TRIED = ("Lovely. Another delay.", "Best sausage roll of my life, and the queue was no trouble at all, I would go again tomorrow.")
+_TRIED = (
+    "Lovely. Another delay.",
+    "Best sausage roll of my life, and the queue was no trouble at all, I would go again tomorrow.",
+)
 
 
 def checked_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise UserError(
-            f"{name!r} is no name for a model: up to 64 letters, digits, dots, dashes and underscores, with a letter or digit first. "
-            "Give it one: --model NAME=FOLDER."
+            f"{name!r} is no name for a model: up to 64 letters, digits, dots, dashes and"
+            " underscores, with a letter or digit first. Give it one: --model NAME=FOLDER."
         )
     return name
 
 
-def load_models(folders: Mapping[str, Path], *, device: str | None, runtime: str | None) -> dict[str, Predictor]:
+def load_models(
+    folders: Mapping[str, Path], *, device: str | None, runtime: str | None
+) -> dict[str, Predictor]:
     """A predictor for each name, ready: whatever is made at the first question has been made."""
-    models = {name: Predictor.load(folder, device=device, runtime=runtime) for name, folder in folders.items()}
+    models = {
+        name: Predictor.load(folder, device=device, runtime=runtime)
+        for name, folder in folders.items()
+    }
     for predictor in models.values():
         predictor.predict(_TRIED)
         predictor.explain(_TRIED[0], methods=[], faithfulness=False)
@@ -46,12 +54,17 @@ class ServedModels:
             raise UserError("There is no model to serve: name one.")
         self._models = {checked_name(name): predictor for name, predictor in models.items()}
         self.default = next(iter(self._models))
-        self.descriptions = [self._description(name, predictor) for name, predictor in self._models.items()]
+        self.descriptions = [
+            self._description(name, predictor) for name, predictor in self._models.items()
+        ]
 
     def pick(self, name: str | None) -> tuple[str, Predictor]:
         chosen = self.default if name is None else name
         if chosen not in self._models:
-            raise Refusal("unknown-model", f"Known: {', '.join(self._models)}. Without `model`, {self.default} answers.")
+            raise Refusal(
+                "unknown-model",
+                f"Known: {', '.join(self._models)}. Without `model`, {self.default} answers.",
+            )
         return chosen, self._models[chosen]
 
     def _description(self, name: str, predictor: Predictor) -> dict[str, Any]:
@@ -60,10 +73,16 @@ class ServedModels:
             "name": name,
             "is_default": name == self.default,
             "tasks": {task.name: list(task.labels) for task in predictor.tasks.values()},
-            "runtime": "torch" if all(isinstance(runtime, TorchRuntime) for runtime in runtimes) else "onnx",
+            "runtime": (
+                "torch"
+                if all(isinstance(runtime, TorchRuntime) for runtime in runtimes)
+                else "onnx"
+            ),
             "about": predictor.in_words(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
-            "n_layers": max(runtime.model().classifier.encoder.spec.n_layers for runtime in runtimes),
+            "n_layers": max(
+                runtime.model().classifier.encoder.spec.n_layers for runtime in runtimes
+            ),
         }
 
 

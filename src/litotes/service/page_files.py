@@ -1,4 +1,7 @@
-"""The page: a few static files of the package, read once at the start. No path is ever made from a request."""
+"""The page: a few static files of the package, read once at the start.
+
+No path is ever made from a request.
+"""
 
 from __future__ import annotations
 

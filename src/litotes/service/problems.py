@@ -1,4 +1,5 @@
-"""Everything that goes wrong is one JSON object (RFC 9457) with a sentence that says what to do, never with what was sent.
+"""Everything that goes wrong is one JSON object (RFC 9457) with a sentence that says what to do,
+never with what was sent.
 
 {"type": "urn:litotes:problem:NAME", "title": …, "status": N, "detail": …}
 """
@@ -68,12 +69,19 @@ class Refusal(Exception):
 @lru_cache(maxsize=64)  # the same few are sent over and over when there is too much to do
 def _body(name: str, detail: str) -> bytes:
     kind = KINDS[name]
-    content = {"type": f"urn:litotes:problem:{name}", "title": kind.title, "status": kind.status, "detail": detail}
+    content = {
+        "type": f"urn:litotes:problem:{name}",
+        "title": kind.title,
+        "status": kind.status,
+        "detail": detail,
+    }
     return json.dumps(content, ensure_ascii=False).encode()
 
 
 def bug(request_id: str) -> Refusal:
-    return Refusal("bug", f"This is our mistake, not yours. Please report it with the request id {request_id}.")
+    return Refusal(
+        "bug", f"This is our mistake, not yours. Please report it with the request id {request_id}."
+    )
 
 
 async def on_error(request: Request, error: Exception) -> NoReturn:
@@ -82,22 +90,34 @@ async def on_error(request: Request, error: Exception) -> NoReturn:
 
 
 async def on_http_error(request: Request, error: Exception) -> NoReturn:
-    """Starlette's own: no such path, another method, a body that is not JSON. The guard answers what is raised here."""
+    """Starlette's own: no such path, another method, a body that is not JSON.
+
+    The guard answers what is raised here.
+    """
     assert isinstance(error, HTTPException)
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == 404:
         raise Refusal("unknown-path", "GET /openapi.json lists the paths there are.")
     if error.status_code == 405:
-        raise Refusal("wrong-method", f"This path takes {headers.get('allow', 'another method')}.", headers)
-    raise Refusal("bad-json", "The body must be one JSON document in UTF-8, nested only as deep as needed.")
+        raise Refusal(
+            "wrong-method", f"This path takes {headers.get('allow', 'another method')}.", headers
+        )
+    raise Refusal(
+        "bad-json", "The body must be one JSON document in UTF-8, nested only as deep as needed."
+    )
 
 
 async def on_validation_error(request: Request, error: Exception) -> NoReturn:
-    """FastAPI's own, whose messages may hold what was sent: ours are made from the kind of error and the place alone."""
+    """FastAPI's own, whose messages may hold what was sent: ours are made from the kind of error
+    and the place alone.
+    """
     assert isinstance(error, RequestValidationError)
     if any(one["type"] == "json_invalid" for one in error.errors()):
         raise Refusal("bad-json", "The body must be one JSON document in UTF-8.")
-    raise Refusal("wrong-shape", " ".join(_sentences(error.errors())) + " GET /openapi.json describes what is asked for.")
+    raise Refusal(
+        "wrong-shape",
+        " ".join(_sentences(error.errors())) + " GET /openapi.json describes what is asked for.",
+    )
 
 
 _MOST_SENTENCES = 3

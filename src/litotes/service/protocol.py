@@ -14,7 +14,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from litotes.service.exchange import SECURITY_HEADERS
 from litotes.service.problems import MEDIA_TYPE, Refusal
@@ -24,7 +28,9 @@ _LINGER_SECONDS, _LINGER_BYTES = 2.0, 8_000_000
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """idle_since: when the last answer was complete, or the connection was made; on the loop's clock."""
+    """idle_since: when the last answer was complete, or the connection was made; on the loop's
+    clock.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._n_head = self._n_lingering = 0
@@ -37,17 +43,27 @@ class GuardedProtocol(HttpToolsProtocol):
         self.reading_since: float | None = self.idle_since
         super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
         if len(self.connections) > MOST_CONNECTIONS:
-            self._refusal = Refusal("busy", "Too many connections are open. Ask again in a second.", {"Retry-After": "1"})
+            self._refusal = Refusal(
+                "busy",
+                "Too many connections are open. Ask again in a second.",
+                {"Retry-After": "1"},
+            )
             self.send_400_response("")
 
     @property
     def is_idle(self) -> bool:
         """No request is being sent or answered."""
-        return self.is_whole and not self.pipeline and (self.cycle is None or self.cycle.response_complete)
+        return (
+            self.is_whole
+            and not self.pipeline
+            and (self.cycle is None or self.cycle.response_complete)
+        )
 
     @property
     def answering_since(self) -> float | None:
-        """When the request was complete, or the answer before it; None when nothing is to be answered."""
+        """When the request was complete, or the answer before it; None when nothing is to be
+        answered.
+        """
         is_answering = self.cycle is not None and not self.cycle.response_complete
         return max(self._asked_at, self.idle_since) if is_answering else None
 
@@ -117,13 +133,20 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.cycle is not None and not self.cycle.response_complete:
             is_in_body = not self.is_whole and not self._is_in_head
             if not is_in_body or self.pipeline or self.cycle.response_started:
-                self.cycle.keep_alive = False  # earlier requests are still to be answered; a refusal now would be taken for that
+                # earlier requests are still to be answered; a refusal now would be taken for that
+                self.cycle.keep_alive = False
                 return
             self.cycle.disconnected = True  # the app has been waiting for this body
             self.cycle.message_event.set()
         body = self._refusal.body()
-        headers = [*self.server_state.default_headers, *SECURITY_HEADERS, (b"content-type", MEDIA_TYPE.encode())]
-        headers += [(name.lower().encode(), value.encode()) for name, value in self._refusal.headers.items()]
+        headers = [
+            *self.server_state.default_headers,
+            *SECURITY_HEADERS,
+            (b"content-type", MEDIA_TYPE.encode()),
+        ]
+        headers += [
+            (name.lower().encode(), value.encode()) for name, value in self._refusal.headers.items()
+        ]
         headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close")]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
         self.is_whole = False  # nobody knows
@@ -131,13 +154,18 @@ class GuardedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def linger(self) -> None:
-        """The answer is complete; what still comes is thrown away until the client has seen that, or for a while."""
+        """The answer is complete; what still comes is thrown away until the client has seen that,
+        or for a while.
+        """
         self._is_lingering = True
         self.flow.resume_reading()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _refuse_head(self) -> Exception:
-        self._refusal = Refusal("huge-headers", f"A request may have {MOST_HEADERS} headers and {MOST_HEAD:,} bytes before its body.")
+        self._refusal = Refusal(
+            "huge-headers",
+            f"A request may have {MOST_HEADERS} headers and {MOST_HEAD:,} bytes before its body.",
+        )
         return ValueError("huge headers")
 
 

@@ -1,4 +1,6 @@
-"""What may be asked, as types; limits of length are checked beside them, since their answer is another (413)."""
+"""What may be asked, as types; limits of length are checked beside them, since their answer is
+another (413).
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def _readable(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_readable), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})]
+Text = Annotated[
+    str, AfterValidator(_readable), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})
+]
 """With more than blanks, as Python knows them, and with whole characters alone."""
 
 
@@ -35,7 +39,9 @@ def _known_method(name: str) -> str:
     return name
 
 
-MethodName = Annotated[str, AfterValidator(_known_method), Field(json_schema_extra={"enum": list(METHODS)})]
+MethodName = Annotated[
+    str, AfterValidator(_known_method), Field(json_schema_extra={"enum": list(METHODS)})
+]
 
 
 class _Strict(BaseModel):
@@ -70,24 +76,44 @@ def _which(body: Any) -> str:
     return "many" if isinstance(body, dict) and "texts" in body else "one"
 
 
-PredictBody = Annotated[Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_which)]
+PredictBody = Annotated[
+    Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_which)
+]
 
 
 class ExplainBody(_Strict):
     """A text whose answer is to be explained."""
 
-    text: Text = Field(description="Not blank, with at least one word the model's tokenizer knows of.")
-    task: str | None = Field(default=None, description="Which answer; null: that to the model's first task.")
-    method: MethodName | None = Field(default=None, description="The one to show first; null: occlusion.")
-    methods: list[MethodName] | None = Field(default=None, description="Those to ask beside it; null: occlusion, effective, standard.")
-    faithfulness: bool = Field(default=False, description="Also measure how far each can be believed, which takes most of the time.")
+    text: Text = Field(
+        description="Not blank, with at least one word the model's tokenizer knows of."
+    )
+    task: str | None = Field(
+        default=None, description="Which answer; null: that to the model's first task."
+    )
+    method: MethodName | None = Field(
+        default=None, description="The one to show first; null: occlusion."
+    )
+    methods: list[MethodName] | None = Field(
+        default=None, description="Those to ask beside it; null: occlusion, effective, standard."
+    )
+    faithfulness: bool = Field(
+        default=False,
+        description="Also measure how far each can be believed, which takes most of the time.",
+    )
     model: str | None = _MODEL
 
 
-def check_sizes(texts: Sequence[str], settings: ServiceSettings, *, most_characters: int | None = None) -> None:
+def check_sizes(
+    texts: Sequence[str], settings: ServiceSettings, *, most_characters: int | None = None
+) -> None:
     most = settings.most_characters if most_characters is None else most_characters
     if len(texts) > settings.texts_in_a_request:
-        raise Refusal("too-large", f"A request may have {settings.texts_in_a_request} texts. Send them in several.")
+        raise Refusal(
+            "too-large",
+            f"A request may have {settings.texts_in_a_request} texts. Send them in several.",
+        )
     for number, text in enumerate(texts, start=1):
         if len(text) > most:
-            raise Refusal("too-large", f"Text {number} has more than {most:,} characters. Cut it into parts.")
+            raise Refusal(
+                "too-large", f"Text {number} has more than {most:,} characters. Cut it into parts."
+            )

@@ -1,4 +1,6 @@
-"""What is answered, as types, for the description in /openapi.json; the answers themselves are written by what made them."""
+"""What is answered, as types, for the description in /openapi.json; the answers themselves are
+written by what made them.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ class Prediction(BaseModel):
     __pydantic_extra__: dict[str, Answer] = Field(init=False)
 
     text: str
-    truncated: bool = Field(description="The text is longer than the model reads; its end was not seen.")
+    truncated: bool = Field(
+        description="The text is longer than the model reads; its end was not seen."
+    )
 
 
 class Predictions(BaseModel):
@@ -39,7 +43,9 @@ class Predictions(BaseModel):
 
 
 class ExplainedWord(BaseModel):
-    """start, end: where it stands in the text. left_at_layer: from 0, after which it left; null: it stayed."""
+    """start, end: where it stands in the text. left_at_layer: from 0, after which it left; null: it
+    stayed.
+    """
 
     word: str
     start: int
@@ -66,7 +72,9 @@ class Shading(BaseModel):
 
 
 class Layer(BaseModel):
-    """Attention between words, by kind: standard and effective. between: null when there are too many words."""
+    """Attention between words, by kind: standard and effective. between: null when there are too
+    many words.
+    """
 
     attention_heads: int
     received: dict[str, list[float]]

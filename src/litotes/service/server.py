@@ -1,11 +1,12 @@
 """Runs the service until it is told to stop, and then stops without losing a request.
 
     SIGTERM  → /ready says 503 and every answer closes its connection; everything is still taken and answered   (_LAME_SECONDS)
-             → the door is closed: newcomers are turned away, those in the doorway are let in
-             → connections are closed as they become idle; what has been accepted is answered
-             → the end, exit code 0, at the latest after drain_seconds; a second signal ends it at once
+             → the door is closed: newcomers are turned away, those in the doorway are let in →
+             connections are closed as they become idle; what has been accepted is answered → the
+             end, exit code 0, at the latest after drain_seconds; a second signal ends it at once
 
-uvicorn's own way closes the door on those who stand in it, and closes idle connections on which a request may be just arriving.
+uvicorn's own way closes the door on those who stand in it, and closes idle connections on which a
+request may be just arriving.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from litotes.service.state import Service
 _LAME_SECONDS = 1.0
 _DOORWAY_SECONDS = 0.2
 _IDLE_SECONDS = 1.0
-"""Without a request on a connection, while draining, before it is closed: a client in the middle of its work asks sooner."""
+"""Without a request on a connection, while draining, before it is closed: a client in the middle of
+its work asks sooner.
+"""
 _CUT_SECONDS, _LAST_SECONDS = 1.5, 0.5
 """Before the end: who still waits is told; connections that are still there are cut."""
 _KEEP_ALIVE_SECONDS = 60
@@ -45,7 +48,10 @@ def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], No
     service: Service = app.state.service
     for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = [ToLog(service.log)] if name == "uvicorn.error" else [], False
+        logger.handlers, logger.propagate = (
+            ([ToLog(service.log)] if name == "uvicorn.error" else []),
+            False,
+        )
     config = uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -71,20 +77,28 @@ def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], No
 
 
 def _allow_many_files() -> None:
-    """As many as there may be connections, where this process may have so many. Windows knows no such limit."""
+    """As many as there may be connections, where this process may have so many.
+
+    Windows knows no such limit.
+    """
     with suppress(ImportError, ValueError, OSError):
         import resource
 
         few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = MOST_CONNECTIONS + _OTHER_FILES
         if few < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+            resource.setrlimit(
+                resource.RLIMIT_NOFILE,
+                (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most),
+            )
 
 
 class DrainingServer(uvicorn.Server):
     """uvicorn's server with another end."""
 
-    def __init__(self, config: uvicorn.Config, service: Service, when_ready: Callable[[], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, service: Service, when_ready: Callable[[], None]
+    ) -> None:
         super().__init__(config)
         self._service, self._when_ready, self._was_ready = service, when_ready, False
 
@@ -99,11 +113,17 @@ class DrainingServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn's, does not raise the signal again at the end: to stop when asked is a success."""
-        if threading.current_thread() is not threading.main_thread():  # no other thread hears signals
+        """Unlike uvicorn's, does not raise the signal again at the end: to stop when asked is a
+        success.
+        """
+        # no other thread hears signals
+        if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {
+            number: signal.signal(number, self.handle_exit)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
         try:
             yield
         finally:
@@ -121,13 +141,15 @@ class DrainingServer(uvicorn.Server):
     def _close_the_slow(self) -> None:
         """Requests that do not come to an end, and answers that are not taken.
 
-        Those whose body is late are answered by the app; this is for whoever has no head yet. An answer has `seconds` to be made, and as
-        long again to be read.
+        Those whose body is late are answered by the app; this is for whoever has no head yet. An
+        answer has `seconds` to be made, and as long again to be read.
         """
         now, seconds = asyncio.get_running_loop().time(), self._service.settings.seconds
         for connection in self._connections:
             reading, answering = connection.reading_since, connection.answering_since
-            if (reading is not None and now - reading > seconds) or (answering is not None and now - answering > 2 * seconds):
+            if (reading is not None and now - reading > seconds) or (
+                answering is not None and now - answering > 2 * seconds
+            ):
                 connection.cut()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

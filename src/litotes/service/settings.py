@@ -1,4 +1,7 @@
-"""What the service allows, all of it in one value. Every limit has a number, so that nothing a stranger sends can grow without end."""
+"""What the service allows, all of it in one value.
+
+Every limit has a number, so that nothing a stranger sends can grow without end.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,16 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class ServiceSettings:
     """Where the service listens, whom it answers, and how much it takes.
 
-    allowed_hosts: names under which it may be asked, beside localhost and `host` itself. allowed_origins: pages that may ask it although
-    they came from elsewhere, e.g. https://example.org. token: what every request to /v1 and /metrics must then carry.
+    allowed_hosts: names under which it may be asked, beside localhost and `host` itself.
+    allowed_origins: pages that may ask it although they came from elsewhere, e.g.
+    https://example.org. token: what every request to /v1 and /metrics must then carry.
 
-    most_…: of one request. seconds: from a request's first line to its answer; body_seconds: of them, to wait for its body.
-    queue_seconds: a queue is full when the texts in it would wait longer, at the speed measured; with the batch under way and its own, a
-    text is then answered within about a second. queue_texts and queue_characters bound the queue whatever the speed. batch_texts: at most
-    so many are computed together. queue_explanations: that may wait for the one being made.
+    most_…: of one request. seconds: from a request's first line to its answer; body_seconds: of
+    them, to wait for its body.
+    queue_seconds: a queue is full when the texts in it would wait longer, at the speed measured;
+    with the batch under way and its own, a text is then answered within about a second. queue_texts
+    and queue_characters bound the queue whatever the speed. batch_texts: at most so many are
+    computed together. queue_explanations: that may wait for the one being made.
     drain_seconds: from SIGTERM to the end.
     """
 
@@ -48,11 +54,23 @@ class ServiceSettings:
             if isinstance(value, int | float) and one.name != "port" and not value > 0:
                 raise UserError(f"{one.name} is {value}; it must be above 0.")
         if not 0 <= self.port <= 65535:
-            raise UserError(f"Port {self.port} does not exist: take one from 1 to 65535, or 0 for any that is free.")
-        if self.token is not None and not (self.token.isascii() and self.token.isprintable() and self.token.strip() == self.token != ""):
-            raise UserError("A token is made of letters, digits and signs of ASCII, without blanks around it.")
+            raise UserError(
+                f"Port {self.port} does not exist: take one from 1 to 65535, or 0 for any that is"
+                " free."
+            )
+        if self.token is not None and not (
+            self.token.isascii()
+            and self.token.isprintable()
+            and self.token.strip() == self.token != ""
+        ):
+            raise UserError(
+                "A token is made of letters, digits and signs of ASCII, without blanks around it."
+            )
         if self.body_seconds > self.seconds:
-            raise UserError(f"body_seconds ({self.body_seconds}) are part of seconds ({self.seconds}): they cannot be more.")
+            raise UserError(
+                f"body_seconds ({self.body_seconds}) are part of seconds ({self.seconds}): they"
+                " cannot be more."
+            )
 
     @property
     def texts_in_a_request(self) -> int:
@@ -62,14 +80,22 @@ class ServiceSettings:
     @property
     def is_open_to_others(self) -> bool:
         """Whether other machines can reach it."""
-        return self.host.lower() != "localhost" and not (is_address(self.host) and ip_address(self.host).is_loopback)
+        return self.host.lower() != "localhost" and not (
+            is_address(self.host) and ip_address(self.host).is_loopback
+        )
 
     def allows_host(self, name: str) -> bool:
-        """Whether a request may ask for this name, as its Host says; else a page of that name could have been pointed at this machine.
+        """Whether a request may ask for this name, as its Host says; else a page of that name could
+        have been pointed at this machine.
 
-        Where the service listens everywhere, any address will do: to abuse one, an attacker must have it.
+        Where the service listens everywhere, any address will do: to abuse one, an attacker must
+        have it.
         """
-        if name in _LOOPBACK or name == self.host.lower() or name in (allowed.lower() for allowed in self.allowed_hosts):
+        if (
+            name in _LOOPBACK
+            or name == self.host.lower()
+            or name in (allowed.lower() for allowed in self.allowed_hosts)
+        ):
             return True
         return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
 

@@ -1,4 +1,6 @@
-"""One running service: its models, its queues, its counters, and whether it is loading, ready or stopping."""
+"""One running service: its models, its queues, its counters, and whether it is loading, ready or
+stopping.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Service:
 
     def check_loaded(self) -> None:
         if self._models is None:
-            raise Refusal("loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"})
+            raise Refusal(
+                "loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"}
+            )
 
     def check_ready(self) -> None:
         if self.is_draining:
@@ -64,7 +68,9 @@ class Service:
         self.check_loaded()
 
     def start(self) -> None:
-        """Loads in the background, where there is something to load: /live answers from the beginning."""
+        """Loads in the background, where there is something to load: /live answers from the
+        beginning.
+        """
         if self._load is not None and self._models is None:
             start_computing(partial(self._load_all, self._load), "litotes-loading")
 
@@ -92,4 +98,6 @@ class Service:
 
 
 def draining() -> Refusal:
-    return Refusal("draining", "Ask another server, or this one when it is back.", {"Retry-After": "5"})
+    return Refusal(
+        "draining", "Ask another server, or this one when it is back.", {"Retry-After": "5"}
+    )

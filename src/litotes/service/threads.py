@@ -1,8 +1,8 @@
 """Threads that compute step back behind the one that answers.
 
-On a machine whose cores are all busy with texts, the event loop would wait for its turn like everybody else; then even refusals are
-late, and requests pile up in the kernel, where nobody counts them. A thread that one of these starts, ONNX Runtime's or torch's, is as
-modest as it is.
+On a machine whose cores are all busy with texts, the event loop would wait for its turn like
+everybody else; then even refusals are late, and requests pile up in the kernel, where nobody counts
+them. A thread that one of these starts, ONNX Runtime's or torch's, is as modest as it is.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _MODESTY = 2
-"""Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not enough for both. With much less, a flood
-of requests to refuse would leave nothing for those that were let in."""
+"""Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not
+enough for both. With much less, a flood of requests to refuse would leave nothing for those that
+were let in.
+"""
 
 
 Task = TypeVar("Task")
@@ -26,8 +28,13 @@ def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
     """A thread that ends with the process."""
 
     def run() -> None:
-        if sys.platform == "linux":  # elsewhere it is the process that has a priority, not the thread
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), os.getpriority(os.PRIO_PROCESS, 0) + _MODESTY)
+        # elsewhere it is the process that has a priority, not the thread
+        if sys.platform == "linux":
+            os.setpriority(
+                os.PRIO_PROCESS,
+                threading.get_native_id(),
+                os.getpriority(os.PRIO_PROCESS, 0) + _MODESTY,
+            )
         work()
 
     thread = threading.Thread(target=run, name=name, daemon=True)
@@ -36,7 +43,9 @@ def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
 
 
 class Computing(ABC, Generic[Task]):
-    """A thread that does what others hand in, one after the other: started with the first, ended with the process or when closed."""
+    """A thread that does what others hand in, one after the other: started with the first, ended
+    with the process or when closed.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,4 +1,6 @@
-"""What a whole study found, in at most eight sentences: the first thing a reader sees, computed like everything else."""
+"""What a whole study found, in at most eight sentences: the first thing a reader sees, computed
+like everything else.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,16 @@ from litotes.study.setup import corpora, encoder_name
 from litotes.study.vocabulary import Vocabulary, deviations, exchanges
 
 
-def study_words(study: Study, all_findings: Sequence[Findings], *, n_runs: int, n_failed: int) -> Iterator[str]:
+def study_words(
+    study: Study, all_findings: Sequence[Findings], *, n_runs: int, n_failed: int
+) -> Iterator[str]:
     """What was done, and what the tables say together."""
     seeds = "one seed" if len(study.seeds) == 1 else f"{len(study.seeds)} seeds"
     runs = counted(n_runs, "run") + (f", of which {n_failed} failed" if n_failed else "")
     if n_runs:
-        recipes = [setting.recipe for experiment in study.experiments for setting in experiment.grid]
+        recipes = [
+            setting.recipe for experiment in study.experiments for setting in experiment.grid
+        ]
         encoders = dict.fromkeys(encoder_name(recipe.model.encoder) for recipe in recipes)
         yield (
             f"{runs}: {counted(len(study.experiments), 'experiment')}, {seeds} each, "
@@ -39,7 +45,10 @@ def leak_summary(effects: Sequence[LeakEffect]) -> Iterator[str]:
     for way, words in (("keep", ""), ("join", ", with the labels they are tested for,")):
         if own := [effect for effect in effects if effect.way == way]:
             parts = ", ".join(f"{effect.overall.signed()} in {effect.task}" for effect in own)
-            yield f"Training on texts that leak into the test split{words} changes macro-F1 by {parts}."
+            yield (
+                f"Training on texts that leak into the test split{words} changes macro-F1 by"
+                f" {parts}."
+            )
 
 
 def vocabulary_summary(vocabularies: Sequence[Vocabulary]) -> Iterator[str]:
@@ -50,7 +59,10 @@ def vocabulary_summary(vocabularies: Sequence[Vocabulary]) -> Iterator[str]:
             exchanged = f"; its rows of {' and '.join(swapped)} look exchanged" if swapped else ""
             closest, furthest = min(by_group.values()), max(by_group.values())
             what = f"Shares of frequent {vocabulary.coverage.by}"
-            yield f"{what} deviate from the paper's by {closest:.3f} to {furthest:.3f}, by group{exchanged}."
+            yield (
+                f"{what} deviate from the paper's by {closest:.3f} to {furthest:.3f}, by"
+                f" group{exchanged}."
+            )
 
 
 def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
@@ -59,15 +71,22 @@ def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
     for one in confidences:
         by_task.setdefault(one.task, []).append(one)
     parts = [
-        f"{np.mean([one.before.reliability.ece for one in own]):.3f} to {np.mean([one.after.reliability.ece for one in own]):.3f} in {task}"
+        f"{np.mean([one.before.reliability.ece for one in own]):.3f} to"
+        f" {np.mean([one.after.reliability.ece for one in own]):.3f} in {task}"
         for task, own in by_task.items()
     ]
     if parts:
-        yield f"Calibration changes the calibration error, mean over experiments, from {' and from '.join(parts)}."
+        yield (
+            "Calibration changes the calibration error, mean over experiments, from"
+            f" {' and from '.join(parts)}."
+        )
 
 
 def _beside_paper(all_findings: Sequence[Findings]) -> Iterator[str]:
-    ours = {found.experiment.settings.name: [panel for panel in found.panels if panel.paper] for found in all_findings}
+    ours = {
+        found.experiment.settings.name: [panel for panel in found.panels if panel.paper]
+        for found in all_findings
+    }
     ours = {name: panels for name, panels in ours.items() if panels}
     if not ours:
         return
@@ -83,13 +102,20 @@ def _beside_paper(all_findings: Sequence[Findings]) -> Iterator[str]:
         return
     n_inside = sum(is_inside(cell, paper) for cell, paper in cells)
     inside = f"The paper's figure lies inside our 95 % interval in {n_inside} of {len(cells)} cells"
-    apart = {name: difference for name, panels in ours.items() if (difference := less_paper(*panels)) is not None and difference.is_clear}
+    apart = {
+        name: difference
+        for name, panels in ours.items()
+        if (difference := less_paper(*panels)) is not None and difference.is_clear
+    }
     if apart:
         furthest = sorted(apart, key=lambda name: -abs(apart[name].value))
         listed = ", ".join(f"{name} {apart[name].signed()}" for name in furthest)
         yield f"{inside}; clearly apart from it, mean over an experiment's cells: {listed}."
     else:
-        yield f"{inside}; on average over all of them ours is {higher_or_lower(overall)}, and no experiment as a whole is clearly apart."
+        yield (
+            f"{inside}; on average over all of them ours is {higher_or_lower(overall)}, and no"
+            " experiment as a whole is clearly apart."
+        )
 
 
 def _travel(panels: Sequence[Panel]) -> Iterator[str]:
@@ -107,7 +133,10 @@ def _travel(panels: Sequence[Panel]) -> Iterator[str]:
                 else f"{task} {gap.signed()}{'' if gap.is_clear else ', which may be chance'}"
             )
     if parts:
-        yield f"Away from where it was trained a model loses, in macro-F1 on average: {'; '.join(parts)}."
+        yield (
+            "Away from where it was trained a model loses, in macro-F1 on average:"
+            f" {'; '.join(parts)}."
+        )
 
 
 def _compared(all_findings: Sequence[Findings]) -> Iterator[str]:
@@ -116,12 +145,19 @@ def _compared(all_findings: Sequence[Findings]) -> Iterator[str]:
     for found in all_findings:
         path = found.experiment.settings.compare
         for one in found.comparisons:
-            what = "with another experiment" if one.elsewhere else f"between {COMPARED.get(path or '', f'values of {path}')}"
+            what = (
+                "with another experiment"
+                if one.elsewhere
+                else f"between {COMPARED.get(path or '', f'values of {path}')}"
+            )
             kinds.setdefault(what, []).append(one)
     if not kinds:
         return
     real = [one for comparisons in kinds.values() for one in comparisons if one.is_significant]
-    counts = [f"{sum(one.is_significant for one in own) or 'none'} of {len(own)} {what}" for what, own in kinds.items()]
+    counts = [
+        f"{sum(one.is_significant for one in own) or 'none'} of {len(own)} {what}"
+        for what, own in kinds.items()
+    ]
     n_unsure = sum(one.difference.interval[0] <= 0 <= one.difference.interval[1] for one in real)
     unsure = f"; in {n_unsure} of these the interval over seeds holds 0" if n_unsure else ""
     yield f"Significant after Holm's correction: {', '.join(counts)}{unsure}."
@@ -132,5 +168,9 @@ def _useless(panels: Sequence[Panel]) -> Iterator[str]:
     n_useless = sum(cell.interval[0] <= cell.majority for cell in cells)
     n_collapsed = sum(cell.n_collapsed > 0 for cell in cells)
     if n_useless:
-        collapsed = f"; in {n_collapsed} a model gives one answer to everything" if n_collapsed else ""
-        yield f"{n_useless} of {len(cells)} cells are not clearly above the majority line{collapsed}."
+        collapsed = (
+            f"; in {n_collapsed} a model gives one answer to everything" if n_collapsed else ""
+        )
+        yield (
+            f"{n_useless} of {len(cells)} cells are not clearly above the majority line{collapsed}."
+        )

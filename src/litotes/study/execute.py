@@ -17,7 +17,9 @@ from litotes.study.plan import Study
 
 @dataclass(frozen=True)
 class Executed:
-    """The runs of a study by key, and why some of them have no result. n_found: how many were there before."""
+    """The runs of a study by key, and why some of them have no result. n_found: how many were there
+    before.
+    """
 
     jobs: dict[str, RunJob]
     failures: dict[str, Outcome]
@@ -25,16 +27,26 @@ class Executed:
 
 
 def execute(
-    study: Study, out: Path, *, n_workers: int = 1, on: str = "here", device: str | None = None, watch: Watch = unwatched
+    study: Study,
+    out: Path,
+    *,
+    n_workers: int = 1,
+    on: str = "here",
+    device: str | None = None,
+    watch: Watch = unwatched,
 ) -> Executed:
     """Does every run that is not done yet; what fails is collected, and tried again the next time."""
-    jobs = jobs_of(study, out.resolve(), device=device)  # whole paths: other processes may work elsewhere
+    # whole paths: other processes may work elsewhere
+    jobs = jobs_of(study, out.resolve(), device=device)
     with locked(out):
         todo = {key: job for key, job in jobs.items() if not job.is_done()}
-        named = {f"{job.name} ({key})": job for key, job in todo.items()}  # what people see while it runs
+        # what people see while it runs
+        named = {f"{job.name} ({key})": job for key, job in todo.items()}
         keys = dict(zip(named, todo, strict=True))
         outcomes = _outcomes(named, n_workers, on, watch)
-        failures = {keys[outcome.name]: outcome for outcome in outcomes if outcome.error is not None}
+        failures = {
+            keys[outcome.name]: outcome for outcome in outcomes if outcome.error is not None
+        }
     return Executed(jobs, failures, len(jobs) - len(todo))
 
 
@@ -43,5 +55,11 @@ def _outcomes(todo: dict[str, RunJob], n_workers: int, on: str, watch: Watch) ->
         return iter(())
     if on == "ray":
         device = next(iter(todo.values())).device or ""
-        return run_on_ray(todo, work, address=None, watch=watch, n_gpus_per_job=1 if device.startswith("cuda") else 0)
+        return run_on_ray(
+            todo,
+            work,
+            address=None,
+            watch=watch,
+            n_gpus_per_job=1 if device.startswith("cuda") else 0,
+        )
     return run_jobs(todo, work, n_workers=n_workers, watch=watch)

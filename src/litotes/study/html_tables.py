@@ -20,10 +20,14 @@ def panel_table(panel: Panel, *, title: str) -> str:
     matrix = panel.table
     first = {cell.tested_on: cell for cell in reversed(matrix.cells)}
     head = "".join(
-        f"<th scope=col>{escape(column)}<small>n {first[column].n}, majority {first[column].majority:.3f}</small></th>"
+        f"<th scope=col>{escape(column)}<small>n {first[column].n}, majority"
+        f" {first[column].majority:.3f}</small></th>"
         for column in matrix.columns
     )
-    rows = "".join(f'<tr><th scope=row class="name">{escape(row)}</th>{_row(panel, row)}</tr>' for row in matrix.rows)
+    rows = "".join(
+        f'<tr><th scope=row class="name">{escape(row)}</th>{_row(panel, row)}</tr>'
+        for row in matrix.rows
+    )
     return (
         f'<div class="wide"><table><caption>{escape(title)}</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -34,8 +38,20 @@ def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """All comparisons, the surest first; what is not significant is grey and says so."""
     with_test = len({(one.tested_on, one.task) for one in comparisons}) > 1
     surest = sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p))
-    rows = (_comparison(one, _where(one.column, *((one.tested_on, one.task) if with_test else ()))) for one in surest)
-    head = ("system", "less", "row", "tested on", "difference (95 % interval)", "p", "p corrected", "")
+    rows = (
+        _comparison(one, _where(one.column, *((one.tested_on, one.task) if with_test else ())))
+        for one in surest
+    )
+    head = (
+        "system",
+        "less",
+        "row",
+        "tested on",
+        "difference (95 % interval)",
+        "p",
+        "p corrected",
+        "",
+    )
     return table(head, rows, caption="Cell by cell, on the same texts")
 
 
@@ -50,7 +66,11 @@ def overall_table(overall: Sequence[OverallDifference]) -> str:
         )
         for one in overall
     )
-    return table(("system", "less", "tested on", "cells", "difference (95 % interval)", ""), rows, caption="Over whole tables")
+    return table(
+        ("system", "less", "tested on", "cells", "difference (95 % interval)", ""),
+        rows,
+        caption="Over whole tables",
+    )
 
 
 def confidence_table(confidences: Sequence[Confidence]) -> str:
@@ -60,12 +80,31 @@ def confidence_table(confidences: Sequence[Confidence]) -> str:
         errors = [f"{believed.reliability.ece:.3f}" for believed in (one.before, one.after)]
         excess = [believed.excess.signed() for believed in (one.before, one.after)]
         temperatures = f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}"
-        rows.append(row([one.experiment], [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures]))
-    return table(("experiment", "task", "answers", "ECE before", "after", "too sure by, before", "after", "temperatures"), rows)
+        rows.append(
+            row(
+                [one.experiment],
+                [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures],
+            )
+        )
+    return table(
+        (
+            "experiment",
+            "task",
+            "answers",
+            "ECE before",
+            "after",
+            "too sure by, before",
+            "after",
+            "temperatures",
+        ),
+        rows,
+    )
 
 
 def timing_table(rows: Sequence[Timed]) -> str:
-    """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be compared."""
+    """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be
+    compared.
+    """
     lines = (
         row(
             [one.experiment, one.setting],
@@ -79,7 +118,15 @@ def timing_table(rows: Sequence[Timed]) -> str:
         )
         for one in rows
     )
-    head = ("experiment", "head, tasks", "runs", "ours: seconds a step (range)", "× the first", "paper: seconds a batch", "× the first")
+    head = (
+        "experiment",
+        "head, tasks",
+        "runs",
+        "ours: seconds a step (range)",
+        "× the first",
+        "paper: seconds a batch",
+        "× the first",
+    )
     return table(head, lines)
 
 
@@ -94,8 +141,14 @@ def vocabulary_table(vocabulary: Vocabulary) -> str:
 
 def _row(panel: Panel, row: str) -> str:
     if row in panel.failed:
-        return f'<td class="failed" colspan="{len(panel.table.columns)}">failed: {escape(panel.failed[row])}</td>'
-    return "".join(_cell(panel.table.find(row, column), panel.paper.get((row, column))) for column in panel.table.columns)
+        return (
+            f'<td class="failed" colspan="{len(panel.table.columns)}">failed:'
+            f" {escape(panel.failed[row])}</td>"
+        )
+    return "".join(
+        _cell(panel.table.find(row, column), panel.paper.get((row, column)))
+        for column in panel.table.columns
+    )
 
 
 def _cell(cell: MatrixCell | None, paper: float | None) -> str:
@@ -113,14 +166,20 @@ def _cell(cell: MatrixCell | None, paper: float | None) -> str:
         kinds.append("collapsed")
         lines.append(f"{cell.n_collapsed} of {len(cell.by_seed)} collapsed")
     mark = f' class="{" ".join(kinds)}"' if kinds else ""
-    return f"<td{mark}>{cell.macro_f1:.3f}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
+    return (
+        f"<td{mark}>{cell.macro_f1:.3f}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
+    )
 
 
 def _comparison(one: Comparison, where: str) -> str:
     difference = Estimate(one.difference.difference, one.difference.interval)
     words = "not significant"
     if one.is_significant:
-        words = "significant" if difference.is_clear else "significant for these seeds; interval holds 0"
+        words = (
+            "significant"
+            if difference.is_clear
+            else "significant for these seeds; interval holds 0"
+        )
     return row(
         [one.system, one.baseline],
         [

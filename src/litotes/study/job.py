@@ -38,7 +38,9 @@ FORMAT = "1"
 
 @dataclass(frozen=True)
 class RunJob:
-    """A recipe, the tests (by key) its model has to take, and the folder of its own it writes into; `name` is for people."""
+    """A recipe, the tests (by key) its model has to take, and the folder of its own it writes into;
+    `name` is for people.
+    """
 
     name: str
     recipe: Recipe
@@ -48,14 +50,17 @@ class RunJob:
     keep_model: bool
 
     def is_done(self) -> bool:
-        return (self.folder / "facts.json").is_file() and all(self.answers_file(key).is_file() for key in self.tests)
+        return (self.folder / "facts.json").is_file() and all(
+            self.answers_file(key).is_file() for key in self.tests
+        )
 
     def answers_file(self, test: str) -> Path:
         return self.folder / "tests" / f"{test}.json"
 
 
 def jobs_of(study: Study, out: Path, *, device: str | None = None) -> dict[str, RunJob]:
-    """All runs of the study by key; a run that several experiments need is there once, with all their tests.
+    """All runs of the study by key; a run that several experiments need is there once, with all
+    their tests.
 
     Everything that can be known to go wrong is told here, before the first run.
     """
@@ -72,18 +77,36 @@ def jobs_of(study: Study, out: Path, *, device: str | None = None) -> dict[str, 
                 key = run_key(recipe)
                 tests = {key_of_test(test, recipe): test for test in experiment.tests}
                 earlier = jobs[key].tests if key in jobs else {}
-                name = ", ".join([experiment.settings.name, *map(shown, setting.values.values()), f"seed {recipe.seed}"])
-                jobs[key] = RunJob(name, recipe, {**earlier, **tests}, out / "runs" / key, device, study.settings.keep_models)
+                name = ", ".join(
+                    [
+                        experiment.settings.name,
+                        *map(shown, setting.values.values()),
+                        f"seed {recipe.seed}",
+                    ]
+                )
+                jobs[key] = RunJob(
+                    name,
+                    recipe,
+                    {**earlier, **tests},
+                    out / "runs" / key,
+                    device,
+                    study.settings.keep_models,
+                )
     return jobs
 
 
 def run_key(recipe: Recipe) -> str:
     """The name of a run: its recipe, the texts it reads, and the encoder it starts from."""
-    return hashed(FORMAT, recipe.key(), fingerprint(recipe.data.source), _encoder(recipe.model.encoder))
+    return hashed(
+        FORMAT, recipe.key(), fingerprint(recipe.data.source), _encoder(recipe.model.encoder)
+    )
 
 
 def key_of_test(test: TestedOn, recipe: Recipe) -> str:
-    """The name of a test: which texts, and what the columns are. Labels are mapped as in training when the corpus is the same."""
+    """The name of a test: which texts, and what the columns are.
+
+    Labels are mapped as in training when the corpus is the same.
+    """
     source = test.data or recipe.data.source
     own = json.dumps(recipe.data.labels, sort_keys=True) if source == recipe.data.source else ""
     return hashed(source, fingerprint(source), test.where.model_dump_json(), test.by, own)
@@ -99,15 +122,21 @@ def work(job: RunJob, watch: Watch) -> None:
         if not job.answers_file(key).is_file():
             write_json(job.answers_file(key), _answers(predictor, test, job.recipe, watch))
     seconds = [model.facts["seconds_per_step"] for model in run.models]
-    write_json(job.folder / "timing.json", {"seconds_per_step": seconds, "machine": _machine(job.device)})
-    write_json(job.folder / "facts.json", _facts(run, job.recipe))  # last: a folder that has it is whole
+    write_json(
+        job.folder / "timing.json", {"seconds_per_step": seconds, "machine": _machine(job.device)}
+    )
+    # last: a folder that has it is whole
+    write_json(job.folder / "facts.json", _facts(run, job.recipe))
     if not job.keep_model:
         shutil.rmtree(job.folder / "model", ignore_errors=True)
 
 
 def _machine(device: str | None) -> dict[str, Any]:
     chosen = choose_device(device)
-    return {**machine(), "device": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu"}
+    return {
+        **machine(),
+        "device": torch.cuda.get_device_name(chosen) if chosen.type == "cuda" else "cpu",
+    }
 
 
 @cache
@@ -123,8 +152,14 @@ def fingerprint(source: str) -> str:
 
 @cache
 def _encoder(encoder: str) -> str:
-    """The hashes of an encoder's files where it is a folder; bundled encoders and Hub revisions are known by their names."""
-    files = sorted([*Path(encoder).glob("*.safetensors"), *Path(encoder).glob("*.json")]) if Path(encoder).is_dir() else []
+    """The hashes of an encoder's files where it is a folder; bundled encoders and Hub revisions are
+    known by their names.
+    """
+    files = (
+        sorted([*Path(encoder).glob("*.safetensors"), *Path(encoder).glob("*.json")])
+        if Path(encoder).is_dir()
+        else []
+    )
     return " ".join(sha256_of(file) for file in files)
 
 
@@ -135,17 +170,23 @@ def _tested(test: TestedOn, recipe: Recipe, tasks: Sequence[str]) -> Corpus:
         corpus = corpus.mapped(recipe.data.labels)
     common = [task for task in tasks if task in corpus.tasks]
     if not common:
-        raise UserError(f"{corpus.name} is labelled for {', '.join(corpus.tasks)}; models of {', '.join(tasks)} cannot be tested on it.")
+        raise UserError(
+            f"{corpus.name} is labelled for {', '.join(corpus.tasks)}; models of {', '.join(tasks)}"
+            " cannot be tested on it."
+        )
     chosen = corpus.where(variety=test.where.variety, source=test.where.source, task=common)
     return chosen.where(split=chosen.test_split())
 
 
 def _check_test(test: TestedOn, recipe: Recipe) -> None:
-    trained_on = corpus_of(recipe.data.source).mapped(recipe.data.labels).where(task=recipe.data.tasks)
+    trained_on = (
+        corpus_of(recipe.data.source).mapped(recipe.data.labels).where(task=recipe.data.tasks)
+    )
     for task in trained_on.tasks.values():
         if task.is_regression:
             raise UserError(
-                f"{task.name} of {trained_on.name} is answered with a number; a study is of macro-F1. Leave it out of data.tasks."
+                f"{task.name} of {trained_on.name} is answered with a number; a study is of"
+                " macro-F1. Leave it out of data.tasks."
             )
     chosen = _tested(test, recipe, list(trained_on.tasks))
     for name in chosen.tasks:
@@ -179,7 +220,9 @@ def _by_task(judged: Mapping[str, Judged], column: str, axis: Axis) -> dict[str,
 
 def _hash_of_texts(part: Judged) -> str:
     """Two systems may be compared text by text when this is the same for both."""
-    return sha256("\n".join(example_key(example) for example in part.examples).encode()).hexdigest()[:16]
+    return sha256(
+        "\n".join(example_key(example) for example in part.examples).encode()
+    ).hexdigest()[:16]
 
 
 def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
@@ -187,6 +230,8 @@ def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
         "recipe": recipe.model_dump(mode="json"),
         "n_train": [model.facts["data"]["n_train"] for model in run.models],
         "best_epoch": [model.facts["best_epoch"] for model in run.models],
-        "calibration": {task: one.as_json() for model in run.models for task, one in model.calibration.items()},
+        "calibration": {
+            task: one.as_json() for model in run.models for task, one in model.calibration.items()
+        },
         "notes": list(run.notes),
     }

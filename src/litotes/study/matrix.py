@@ -42,15 +42,29 @@ class Crossing:
 
 
 def cross(
-    recipe: Recipe, out: Path, *, axis: Axis = "variety", seeds: Sequence[int] = (0,), device: str | None = None, watch: Watch = unwatched
+    recipe: Recipe,
+    out: Path,
+    *,
+    axis: Axis = "variety",
+    seeds: Sequence[int] = (0,),
+    device: str | None = None,
+    watch: Watch = unwatched,
 ) -> Crossing:
-    """Trains a model per name and seed (each a run folder under `out`, found again when it is there) and tests it on every name."""
+    """Trains a model per name and seed (each a run folder under `out`, found again when it is
+    there) and tests it on every name.
+    """
     chosen = _chosen(recipe)
     tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
     if not tasks:
-        raise UserError(f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and evaluate for a regression.")
+        raise UserError(
+            f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and"
+            " evaluate for a regression."
+        )
     parts = _parts(chosen, axis)
-    tests = {name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **where) for name, where in parts.items()}
+    tests = {
+        name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **where)
+        for name, where in parts.items()
+    }
     known = {name: _learned_with_every_seed(recipe, where, seeds) for name, where in parts.items()}
     notes = dict.fromkeys(_left_out(known, tasks))  # a set that keeps its order
     judged: dict[tuple[str, str, str], list[Judged]] = {}
@@ -59,7 +73,13 @@ def cross(
     for place, (name, seed) in enumerate((name, seed) for name in rows for seed in seeds):
         here = _trained_on(recipe, parts[name], seed).changed(data__tasks=known[name])
         label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
-        run = train(here, out / "models" / f"{file_name(name)}-{seed}", device=device, resume=True, watch=prefixed(watch, label))
+        run = train(
+            here,
+            out / "models" / f"{file_name(name)}-{seed}",
+            device=device,
+            resume=True,
+            watch=prefixed(watch, label),
+        )
         notes |= dict.fromkeys(run.notes)
         predictor = Predictor(*run.models, device=device)
         for tested_on, test in tests.items():
@@ -67,7 +87,11 @@ def cross(
                 continue
             for task, result in judge(predictor, test, watch=prefixed(watch, label)).items():
                 judged.setdefault((task, name, tested_on), []).append(result)
-    matrices = tuple(_matrix(task, axis, tuple(parts), judged, seed=recipe.seed) for task in tasks if any(task == key[0] for key in judged))
+    matrices = tuple(
+        _matrix(task, axis, tuple(parts), judged, seed=recipe.seed)
+        for task in tasks
+        if any(task == key[0] for key in judged)
+    )
     if not matrices:
         raise UserError(f"{chosen.name} has nothing to learn from: {' '.join(notes)}")
     return Crossing(recipe, tuple(seeds), matrices, (*notes, *collapses(matrices)))
@@ -75,7 +99,11 @@ def cross(
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    return load(recipe.data.source).mapped(recipe.data.labels).where(variety=where.variety, source=where.source, task=recipe.data.tasks)
+    return (
+        load(recipe.data.source)
+        .mapped(recipe.data.labels)
+        .where(variety=where.variety, source=where.source, task=recipe.data.tasks)
+    )
 
 
 def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
@@ -83,13 +111,18 @@ def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
     cells = {cell_of(example) for example in corpus.where(split="train")}
     parts = {}
     for cell in cells:
-        where = {key: word for key in ("variety", "source") if axis in (key, "cell") and (word := getattr(cell, key)) is not None}
+        where = {
+            key: word
+            for key in ("variety", "source")
+            if axis in (key, "cell") and (word := getattr(cell, key)) is not None
+        }
         if where:
             parts[" ".join(where.values())] = where
     if len(parts) < 2:
         what = "kind of cell" if axis == "cell" else axis
         raise UserError(
-            f"{corpus.name} has {len(parts)} {what} to train on; a matrix needs at least two. Choose another --by or other data."
+            f"{corpus.name} has {len(parts)} {what} to train on; a matrix needs at least two."
+            " Choose another --by or other data."
         )
     return dict(sorted(parts.items()))
 
@@ -98,7 +131,9 @@ def _trained_on(recipe: Recipe, where: Mapping[str, str], seed: int) -> Recipe:
     return recipe.changed(**{f"data__where__{key}": word for key, word in where.items()}, seed=seed)
 
 
-def _learned_with_every_seed(recipe: Recipe, where: Mapping[str, str], seeds: Sequence[int]) -> list[str]:
+def _learned_with_every_seed(
+    recipe: Recipe, where: Mapping[str, str], seeds: Sequence[int]
+) -> list[str]:
     """The tasks that the texts can teach whatever slice of them is held out."""
     by_seed = [learnable(_trained_on(recipe, where, seed)) for seed in seeds]
     return [task for task in by_seed[0] if all(task in known for known in by_seed)]
@@ -106,7 +141,8 @@ def _learned_with_every_seed(recipe: Recipe, where: Mapping[str, str], seeds: Se
 
 def _left_out(known: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
     return [
-        f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task} labels. That row is left out."
+        f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task}"
+        " labels. That row is left out."
         for name, learned in known.items()
         for task in tasks
         if task not in learned
@@ -120,7 +156,14 @@ def file_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", name)[:40] + "-" + sha256(name.encode()).hexdigest()[:8]
 
 
-def _matrix(task: str, axis: str, names: tuple[str, ...], judged: dict[tuple[str, str, str], list[Judged]], *, seed: int) -> CrossMatrix:
+def _matrix(
+    task: str,
+    axis: str,
+    names: tuple[str, ...],
+    judged: dict[tuple[str, str, str], list[Judged]],
+    *,
+    seed: int,
+) -> CrossMatrix:
     rows = tuple(name for name in names if any((task, name, other) in judged for other in names))
     columns = tuple(name for name in names if any((task, other, name) in judged for other in names))
     cells = []
@@ -128,5 +171,14 @@ def _matrix(task: str, axis: str, names: tuple[str, ...], judged: dict[tuple[str
         for column in columns:
             results = judged[task, row, column]
             predicted = np.stack([result.predicted() for result in results])  # (seed, text)
-            cells.append(make_cell(row, column, results[0].gold(), predicted, len(results[0].task.labels), seed=seed))
+            cells.append(
+                make_cell(
+                    row,
+                    column,
+                    results[0].gold(),
+                    predicted,
+                    len(results[0].task.labels),
+                    seed=seed,
+                )
+            )
     return CrossMatrix(task, axis, rows, columns, tuple(cells))

@@ -20,7 +20,10 @@ def html_report(study: Crossing, corpus: Corpus, *, picture: str) -> str:
     return template.substitute(
         corpus=escape(corpus.name),
         seeds=escape(", ".join(map(str, study.seeds))),
-        model=escape(f"encoder {model.encoder}, head {model.head}, weighting {model.weighting}, pruning {model.pruning}"),
+        model=escape(
+            f"encoder {model.encoder}, head {model.head}, weighting {model.weighting}, pruning"
+            f" {model.pruning}"
+        ),
         source=escape(data.source),
         picture=picture[picture.index("<svg") :],
         reading="\n".join(f"<p>{escape(in_words(matrix))}</p>" for matrix in study.matrices),
@@ -42,10 +45,14 @@ def in_words(matrix: CrossMatrix) -> str:
     words = f"{matrix.task.capitalize()}: {matrix.mean:.3f} macro-F1 on average over the table."
     if home is not None and elsewhere is not None:
         words = (
-            f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the models reach {home:.3f} macro-F1 on "
-            f"average; tested elsewhere {elsewhere:.3f}, a gap of {home - elsewhere:+.3f}."
+            f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the"
+            f" models reach {home:.3f} macro-F1 on average; tested elsewhere {elsewhere:.3f}, a gap"
+            f" of {home - elsewhere:+.3f}."
         )
-    words += f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells smaller than that may be chance."
+    words += (
+        f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"
+        " smaller than that may be chance."
+    )
     if useless:
         pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
         words += f" Not clearly better than always answering the commonest label: {pairs}."
@@ -55,7 +62,8 @@ def in_words(matrix: CrossMatrix) -> str:
 def _matrix_table(matrix: CrossMatrix) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in matrix.columns)
     rows = "".join(
-        f"<tr><th>{escape(row)}</th>{''.join(_cell(matrix.find(row, column)) for column in matrix.columns)}</tr>" for row in matrix.rows
+        f"<tr><th>{escape(row)}</th>{''.join(_cell(matrix.find(row, column)) for column in matrix.columns)}</tr>"
+        for row in matrix.rows
     )
     return (
         f"<table><caption>{escape(matrix.task)}: macro-F1, 95 % interval, majority line</caption>"
@@ -69,7 +77,8 @@ def _cell(cell: MatrixCell | None) -> str:
     low, high = cell.interval
     mark = ' class="collapsed"' if cell.n_collapsed else ""
     return (
-        f"<td{mark}><b>{cell.macro_f1:.3f}</b><br><small>{low:.3f} to {high:.3f}<br>majority {cell.majority:.3f}, n {cell.n}</small></td>"
+        f"<td{mark}><b>{cell.macro_f1:.3f}</b><br><small>{low:.3f} to {high:.3f}<br>majority"
+        f" {cell.majority:.3f}, n {cell.n}</small></td>"
     )
 
 

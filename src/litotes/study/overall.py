@@ -1,10 +1,12 @@
-"""Numbers over a whole table: a mean over cells, and differences between such means, each with its interval.
+"""Numbers over a whole table: a mean over cells, and differences between such means, each with its
+interval.
 
     Σ over cells of weight · macro-F1        mean over seeds
 
-A single cell holds one or two hundred texts, so its interval is wide; the whole table knows more. Cells of one column hold the same texts
-and are resampled jointly: what is hard for all of them cancels in a difference. Seed s of all cells makes one value of the sum, and the
-seeds' part is Student's margin of these (`intervals.py`).
+A single cell holds one or two hundred texts, so its interval is wide; the whole table knows more.
+Cells of one column hold the same texts
+and are resampled jointly: what is hard for all of them cancels in a difference. Seed s of all cells
+makes one value of the sum, and the seeds' part is Student's margin of these (`intervals.py`).
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class OverallDifference:
-    """Two systems over all cells they share; `elsewhere`: the other experiment that the baseline is from."""
+    """Two systems over all cells they share; `elsewhere`: the other experiment that the baseline is
+    from.
+    """
 
     system: str
     baseline: str
@@ -73,25 +77,43 @@ class OverallDifference:
         return asdict(self)
 
 
-def overall_differences(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> tuple[OverallDifference, ...]:
-    """The experiment's comparisons, each over a whole table; `panels`: those of every experiment, by its name."""
+def overall_differences(
+    experiment: Experiment, panels: Mapping[str, Sequence[Panel]]
+) -> tuple[OverallDifference, ...]:
+    """The experiment's comparisons, each over a whole table; `panels`: those of every experiment,
+    by its name.
+    """
     together: dict[tuple[str, str, str, str, str | None], list[Pair]] = {}
     for pair in pairs_of(experiment, panels):
-        key = (pair.system, pair.baseline, pair.panel.table.task, pair.panel.tested_on, pair.elsewhere)
+        key = (
+            pair.system,
+            pair.baseline,
+            pair.panel.table.task,
+            pair.panel.tested_on,
+            pair.elsewhere,
+        )
         together.setdefault(key, []).append(pair)
     return tuple(
-        OverallDifference(*key, n_cells=len(pairs), difference=difference_of([(pair.own, pair.theirs) for pair in pairs]))
+        OverallDifference(
+            *key,
+            n_cells=len(pairs),
+            difference=difference_of([(pair.own, pair.theirs) for pair in pairs]),
+        )
         for key, pairs in together.items()
     )
 
 
 def mean_of(*panels: Panel) -> Estimate:
     """Mean macro-F1 over all cells of the tables."""
-    return weighted_sum(_evenly([answers for panel in panels for answers in panel.answers.values()], 1.0))
+    return weighted_sum(
+        _evenly([answers for panel in panels for answers in panel.answers.values()], 1.0)
+    )
 
 
 def home_less_elsewhere(*panels: Panel) -> Estimate | None:
-    """Mean over the cells tested where they were trained, less the mean over the others; None where there are not both."""
+    """Mean over the cells tested where they were trained, less the mean over the others; None where
+    there are not both.
+    """
     home: list[Answers] = []
     elsewhere: list[Answers] = []
     for panel in panels:
@@ -105,7 +127,9 @@ def home_less_elsewhere(*panels: Panel) -> Estimate | None:
 
 def difference_of(pairs: Sequence[tuple[Answers, Answers]]) -> Estimate:
     """First less second of each pair, mean over the pairs."""
-    return weighted_sum([*_evenly([own for own, _ in pairs], 1.0), *_evenly([theirs for _, theirs in pairs], -1.0)])
+    return weighted_sum(
+        [*_evenly([own for own, _ in pairs], 1.0), *_evenly([theirs for _, theirs in pairs], -1.0)]
+    )
 
 
 def less_paper(*panels: Panel) -> Estimate | None:
@@ -127,14 +151,20 @@ def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
         scores, draws = _together(together, seed=number)
         by_seed, resampled = by_seed + scores, resampled + draws  # (seed,), (resample,)
     value = float(by_seed.mean())
-    return Estimate(value, widened(value, interval(resampled), seed_margin(by_seed), within=_possible(parts)))
+    return Estimate(
+        value, widened(value, interval(resampled), seed_margin(by_seed), within=_possible(parts))
+    )
 
 
 def _together(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
-    """The sum over parts with the same texts: by seed (seed,), and of resampled texts, mean over seeds (resample,)."""
+    """The sum over parts with the same texts: by seed (seed,), and of resampled texts, mean over
+    seeds (resample,).
+    """
     first = parts[0][1]
     weights = np.array([weight for weight, _ in parts])
-    found = patterns(first.gold, np.vstack([answers.answers for _, answers in parts]), first.n_classes)
+    found = patterns(
+        first.gold, np.vstack([answers.answers for _, answers in parts]), first.n_classes
+    )
     scores = scores_of(found).reshape(len(parts), -1)  # (part, seed)
     draws = text_bootstrap(found, seed=seed).reshape(-1, *scores.shape)  # (resample, part, seed)
     return weights @ scores, draws.mean(2) @ weights
@@ -143,7 +173,9 @@ def _together(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
 def _possible(parts: Sequence[Weighted]) -> tuple[float, float]:
     """What Σ weight · macro-F1 can be at all."""
     weights = [weight for weight, _ in parts]
-    return sum(weight for weight in weights if weight < 0), sum(weight for weight in weights if weight > 0)
+    return sum(weight for weight in weights if weight < 0), sum(
+        weight for weight in weights if weight > 0
+    )
 
 
 def _evenly(answers: Sequence[Answers], total: float) -> list[Weighted]:

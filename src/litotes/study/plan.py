@@ -14,8 +14,9 @@
     compare = "model.head"                            # every head against the first one, text by text
     test = [{ by = "variety" }]                       # the columns
 
-Every combination of the grid is a run per seed. A run is known by the hash of its resolved recipe and of the texts it reads, so the
-same run in two experiments is made once, and a changed line of the file reruns only what it changes.
+Every combination of the grid is a run per seed. A run is known by the hash of its resolved recipe
+and of the texts it reads, so the same run in two experiments is made once, and a changed line of
+the file reruns only what it changes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class TestedOn(BaseModel):
     name: str = Field("", description="shown in titles; none: the selected source")
 
     def label(self) -> str:
-        return self.name or ", ".join(words for words in (self.where.source, self.where.variety) if isinstance(words, str))
+        return self.name or ", ".join(
+            words for words in (self.where.source, self.where.variety) if isinstance(words, str)
+        )
 
 
 class CoverageSettings(BaseModel):
@@ -72,8 +75,15 @@ class ExperimentSettings(BaseModel):
     set: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     rows: str = Field("data.where.variety", description="the path of the grid that makes the rows")
-    compare: str | None = Field(None, description="a path of the grid: every value against the first, on the same texts")
-    against: list[str] = Field([], description="other experiments with the same rows and columns: their first table of the same task")
+    compare: str | None = Field(
+        None, description="a path of the grid: every value against the first, on the same texts"
+    )
+    against: list[str] = Field(
+        [],
+        description=(
+            "other experiments with the same rows and columns: their first table of the same task"
+        ),
+    )
     test: list[TestedOn] = [TestedOn()]
 
 
@@ -85,7 +95,9 @@ class StudySettings(BaseModel):
     name: str
     about: str = ""
     seeds: int = Field(1, ge=1)
-    keep_models: bool = Field(False, description="keep the trained models, 90 MB each, after they were tested")
+    keep_models: bool = Field(
+        False, description="keep the trained models, 90 MB each, after they were tested"
+    )
     sources: dict[str, str] = {}
     recipe: dict[str, Any] = {}
     coverage: list[CoverageSettings] = []
@@ -94,7 +106,9 @@ class StudySettings(BaseModel):
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination of an experiment's grid: its values by path, and the recipe it makes (for the first seed)."""
+    """One combination of an experiment's grid: its values by path, and the recipe it makes (for the
+    first seed).
+    """
 
     values: Mapping[str, Any]
     recipe: Recipe
@@ -132,7 +146,9 @@ class Study:
 
 
 def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
-    """Reads a study file, applies `a.b=c` changes, and checks every recipe in it before anything starts."""
+    """Reads a study file, applies `a.b=c` changes, and checks every recipe in it before anything
+    starts.
+    """
     if not file.is_file():
         raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
     try:
@@ -146,7 +162,10 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
         raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
     if not settings.experiment and not settings.coverage:
         raise UserError(f"{file}: nothing to do; add an [[experiment]].")
-    experiments = tuple(_experiment(one, settings, where=f"{file}, experiment {one.name!r}") for one in settings.experiment)
+    experiments = tuple(
+        _experiment(one, settings, where=f"{file}, experiment {one.name!r}")
+        for one in settings.experiment
+    )
     _check_names(experiments, file)
     return Study(settings, experiments)
 
@@ -154,13 +173,18 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
 def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) -> Experiment:
     for path in filter(None, (one.rows, one.compare)):
         if path not in one.grid:
-            raise UserError(f"{where}: {path!r} is not in its grid ({', '.join(one.grid) or 'which is empty'}).")
+            raise UserError(
+                f"{where}: {path!r} is not in its grid ({', '.join(one.grid) or 'which is empty'})."
+            )
     for path, choices in one.grid.items():
         if not choices:
             raise UserError(f"{where}: the grid gives no value for {path!r}; name at least one.")
     labels = [test.label() for test in one.test]
     if len(set(labels)) < len(labels):
-        raise UserError(f"{where}: two of its tests would be called {max(labels, key=labels.count)!r}; give each a name.")
+        raise UserError(
+            f"{where}: two of its tests would be called {max(labels, key=labels.count)!r}; give"
+            " each a name."
+        )
     settings = []
     for values in _combinations(one.grid):
         content = deepcopy(study.recipe)  # every setting changes its own
@@ -169,7 +193,10 @@ def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) ->
         recipe = recipe_of(content, where)
         source = study.sources.get(recipe.data.source, recipe.data.source)
         settings.append(Setting(values, recipe.changed(data__source=source)))
-    tests = tuple(test.model_copy(update={"data": study.sources.get(test.data or "", test.data)}) for test in one.test)
+    tests = tuple(
+        test.model_copy(update={"data": study.sources.get(test.data or "", test.data)})
+        for test in one.test
+    )
     return Experiment(one, tuple(settings), tests)
 
 
@@ -182,11 +209,16 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
     names = [experiment.settings.name for experiment in experiments]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"{file}: two experiments are called {name!r}; give each a name of its own.")
+            raise UserError(
+                f"{file}: two experiments are called {name!r}; give each a name of its own."
+            )
     for experiment in experiments:
         for other in experiment.settings.against:
             if other not in names:
-                raise UserError(f"{file}: {experiment.settings.name!r} is compared with another. {unknown(other, names, 'experiment')}")
+                raise UserError(
+                    f"{file}: {experiment.settings.name!r} is compared with another."
+                    f" {unknown(other, names, 'experiment')}"
+                )
 
 
 def hashed(*parts: str) -> str:
@@ -200,7 +232,11 @@ def shown(value: Any) -> str:
 
 
 def named(path: str, value: Any) -> str:
-    """A grid's value where it stands without its path: a word says enough, a number or a yes does not."""
+    """A grid's value where it stands without its path: a word says enough, a number or a yes does
+    not.
+    """
     if path == "data.leaks":
-        return {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}.get(value, str(value))
+        return {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}.get(
+            value, str(value)
+        )
     return shown(value) if isinstance(value, str | list) else f"{path.rpartition('.')[2]} {value}"

@@ -1,4 +1,6 @@
-"""All a study found as one value, and that value as `report.json`: the same runs give the same bytes, whenever and wherever."""
+"""All a study found as one value, and that value as `report.json`: the same runs give the same
+bytes, whenever and wherever.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,12 @@ class Report:
 
 
 def make_report(
-    study: Study, all_findings: Sequence[Findings], vocabularies: Sequence[Vocabulary], *, n_runs: int, failures: Mapping[str, str]
+    study: Study,
+    all_findings: Sequence[Findings],
+    vocabularies: Sequence[Vocabulary],
+    *,
+    n_runs: int,
+    failures: Mapping[str, str],
 ) -> Report:
     """Puts tables, comparisons and coverage into words."""
     panels = {found.experiment.settings.name: found.panels for found in all_findings}
@@ -86,7 +93,13 @@ def make_report(
 
 def _made(found: Findings, panels: Mapping[str, Sequence[Panel]], study: Study) -> Section:
     overall = overall_differences(found.experiment, panels)
-    return Section(found, overall, in_words(found, overall), tuple(setup_words(found.experiment, study)), confidences(found))
+    return Section(
+        found,
+        overall,
+        in_words(found, overall),
+        tuple(setup_words(found.experiment, study)),
+        confidences(found),
+    )
 
 
 def _section(section: Section, study: Study) -> dict[str, Any]:
@@ -103,7 +116,10 @@ def _section(section: Section, study: Study) -> dict[str, Any]:
         "calibration": [one.as_json() for one in section.confidences],
         "notes": list(found.notes),
         "recipes": [
-            {"values": dict(setting.values), "recipe": shareable(setting.recipe, study).model_dump(mode="json")}
+            {
+                "values": dict(setting.values),
+                "recipe": shareable(setting.recipe, study).model_dump(mode="json"),
+            }
             for setting in found.experiment.grid
         ],
     }
@@ -119,7 +135,12 @@ def panel_json(panel: Panel) -> dict[str, Any]:
         **panel.table.as_json(),
         "mean_interval": mean_of(panel).interval,
         "paper": [
-            {"trained_on": row, "tested_on": column, "macro_f1": value, "inside": is_inside(cells[row, column], value)}
+            {
+                "trained_on": row,
+                "tested_on": column,
+                "macro_f1": value,
+                "inside": is_inside(cells[row, column], value),
+            }
             for (row, column), value in panel.paper.items()
             if (row, column) in cells
         ],

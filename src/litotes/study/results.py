@@ -20,7 +20,9 @@ from litotes.study.plan import Experiment, Setting, Study, TestedOn, hashed, nam
 
 @dataclass(frozen=True)
 class Answers:
-    """What the models of one cell said: gold (text,), answers and their probability (seed, text), temperature (seed,)."""
+    """What the models of one cell said: gold (text,), answers and their probability (seed, text),
+    temperature (seed,).
+    """
 
     gold: Counts
     answers: Counts
@@ -34,7 +36,8 @@ class Answers:
 class Panel:
     """One table of an experiment, the answers behind it, and the paper's numbers for it.
 
-    values: the grid's values that all of its models share; tested_on: the test's name; failed: {row: sentence}.
+    values: the grid's values that all of its models share; tested_on: the test's name; failed:
+    {row: sentence}.
     """
 
     values: Mapping[str, Any]
@@ -54,10 +57,16 @@ class Panel:
         return ", ".join(named(path, value) for path, value in self.values.items())
 
     def title_among(self, panels: Sequence[Panel]) -> str:
-        """What tells it from the others of its experiment: parts of the title that all of them share are left out."""
+        """What tells it from the others of its experiment: parts of the title that all of them
+        share are left out.
+        """
         own = (self.setting, self.tested_on, self.table.task)
         others = [(panel.setting, panel.tested_on, panel.table.task) for panel in panels]
-        telling = [part for place, part in enumerate(own) if part and len({other[place] for other in others}) > 1]
+        telling = [
+            part
+            for place, part in enumerate(own)
+            if part and len({other[place] for other in others}) > 1
+        ]
         return ", ".join(telling) or self.title
 
     def of(self, experiment: str) -> str:
@@ -91,8 +100,8 @@ class Comparison:
 class Findings:
     """An experiment with its tables, comparisons and notes.
 
-    seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed on, each once; failed: for each
-    setting without results, why.
+    seconds_per_step: by kind of the setting, one value per run; machines: those the runs were timed
+    on, each once; failed: for each setting without results, why.
     """
 
     experiment: Experiment
@@ -104,10 +113,14 @@ class Findings:
     failed: Mapping[str, str] = field(default_factory=dict)
 
 
-def findings(study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, str]) -> tuple[Findings, ...]:
+def findings(
+    study: Study, jobs: Mapping[str, RunJob], failures: Mapping[str, str]
+) -> tuple[Findings, ...]:
     """All experiments; `failures` says for a run's key why it has no answers."""
     reader = _Reader(jobs, failures)
-    panels = {one.settings.name: tuple(_panels(one, study.seeds, reader)) for one in study.experiments}
+    panels = {
+        one.settings.name: tuple(_panels(one, study.seeds, reader)) for one in study.experiments
+    }
     return tuple(
         Findings(
             experiment=one,
@@ -153,20 +166,35 @@ class _Reader:
 
     def notes(self, experiment: Experiment, seeds: Sequence[int]) -> Iterator[str]:
         done = [setting for setting in experiment.grid if self.failure(setting, seeds) is None]
-        yield from dict.fromkeys(note for setting in done for seed in seeds for note in self.facts(setting, seed)["notes"])
+        yield from dict.fromkeys(
+            note
+            for setting in done
+            for seed in seeds
+            for note in self.facts(setting, seed)["notes"]
+        )
 
     def seconds(self, experiment: Experiment, seeds: Sequence[int]) -> dict[str, tuple[float, ...]]:
         found: dict[str, tuple[float, ...]] = {}
         for setting in experiment.grid:
             if self.failure(setting, seeds) is None:
-                times = [time for seed in seeds for time in self.facts(setting, seed, "timing.json")["seconds_per_step"]]
+                times = [
+                    time
+                    for seed in seeds
+                    for time in self.facts(setting, seed, "timing.json")["seconds_per_step"]
+                ]
                 found[setting.kind] = (*found.get(setting.kind, ()), *times)
         return found
 
     def machines(self, experiment: Experiment, seeds: Sequence[int]) -> tuple[dict[str, Any], ...]:
         done = [setting for setting in experiment.grid if self.failure(setting, seeds) is None]
-        found = [self.facts(setting, seed, "timing.json").get("machine") for setting in done for seed in seeds]
-        return tuple({json.dumps(machine, sort_keys=True): machine for machine in found if machine}.values())
+        found = [
+            self.facts(setting, seed, "timing.json").get("machine")
+            for setting in done
+            for seed in seeds
+        ]
+        return tuple(
+            {json.dumps(machine, sort_keys=True): machine for machine in found if machine}.values()
+        )
 
     def _json(self, path: str) -> Any:
         if path not in self.read:
@@ -188,10 +216,19 @@ def _panels(experiment: Experiment, seeds: Sequence[int], reader: _Reader) -> It
 
 
 def _panels_of(
-    experiment: Experiment, shared: dict[str, Any], settings: Sequence[Setting], test: TestedOn, seeds: Sequence[int], reader: _Reader
+    experiment: Experiment,
+    shared: dict[str, Any],
+    settings: Sequence[Setting],
+    test: TestedOn,
+    seeds: Sequence[int],
+    reader: _Reader,
 ) -> Iterator[Panel]:
     rows = {shown(setting.values[experiment.settings.rows]): setting for setting in settings}
-    failed = {row: reason for row, setting in rows.items() if (reason := reader.failure(setting, seeds)) is not None}
+    failed = {
+        row: reason
+        for row, setting in rows.items()
+        if (reason := reader.failure(setting, seeds)) is not None
+    }
     answers: dict[str, dict[tuple[str, str], Answers]] = {}
     for row, setting in rows.items():
         if row not in failed:
@@ -199,20 +236,27 @@ def _panels_of(
                 answers.setdefault(task, {})[row, column] = cell
     for task, cells in answers.items():
         columns = tuple(sorted({column for _, column in cells}))
-        made = tuple(make_cell(row, column, one.gold, one.answers, one.n_classes) for (row, column), one in cells.items())
+        made = tuple(
+            make_cell(row, column, one.gold, one.answers, one.n_classes)
+            for (row, column), one in cells.items()
+        )
         table = CrossMatrix(task, test.by, tuple(rows), columns, made)
         labels = [*map(shown, shared.values()), test.label(), settings[0].recipe.model.head]
         paper = printed(experiment.settings.figure, task, labels, tuple(rows))
         yield Panel(shared, test.label(), table, cells, paper, failed)
 
 
-def _cells(setting: Setting, test: TestedOn, seeds: Sequence[int], reader: _Reader) -> Iterator[tuple[str, str, Answers]]:
+def _cells(
+    setting: Setting, test: TestedOn, seeds: Sequence[int], reader: _Reader
+) -> Iterator[tuple[str, str, Answers]]:
     by_seed = [reader.columns(setting, seed, test) for seed in seeds]
     calibrations = [reader.facts(setting, seed)["calibration"] for seed in seeds]
     for column, tasks in by_seed[0].items():
         for task, first in tasks.items():
             parts = [columns[column][task] for columns in by_seed]
-            temperatures = [one.get(task, {"temperature": 1.0})["temperature"] for one in calibrations]
+            temperatures = [
+                one.get(task, {"temperature": 1.0})["temperature"] for one in calibrations
+            ]
             yield (
                 task,
                 column,
@@ -242,22 +286,31 @@ class Pair:
 
     def difference(self) -> Difference:
         if self.own.texts != self.theirs.texts:
-            raise UserError(f"{self.system} and {self.baseline} were not tested on the same texts; they cannot be compared.")
+            raise UserError(
+                f"{self.system} and {self.baseline} were not tested on the same texts; they cannot"
+                " be compared."
+            )
         return difference(self.own.gold, self.own.answers, self.theirs.answers, self.own.n_classes)
 
 
-def _comparisons(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[Comparison]:
+def _comparisons(
+    experiment: Experiment, panels: Mapping[str, Sequence[Panel]]
+) -> Iterator[Comparison]:
     """Every pair that the experiment asks for, with Holm's correction over all of them together."""
     pairs = pairs_of(experiment, panels)
     found = [pair.difference() for pair in pairs]
     adjusted = holm([one.p for one in found])
     for pair, one, p in zip(pairs, found, adjusted, strict=True):
         where = (pair.panel.table.task, pair.panel.tested_on, pair.row, pair.column)
-        yield Comparison(pair.system, pair.baseline, *where, one, adjusted_p=p, elsewhere=pair.elsewhere)
+        yield Comparison(
+            pair.system, pair.baseline, *where, one, adjusted_p=p, elsewhere=pair.elsewhere
+        )
 
 
 def pairs_of(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> list[Pair]:
-    """All that the experiment asks to set side by side; `panels`: those of every experiment, by its name."""
+    """All that the experiment asks to set side by side; `panels`: those of every experiment, by its
+    name.
+    """
     return [*_within(experiment, panels[experiment.settings.name]), *_against(experiment, panels)]
 
 
@@ -271,27 +324,54 @@ def _within(experiment: Experiment, panels: Sequence[Panel]) -> Iterator[Pair]:
         if path == experiment.settings.rows:
             for (row, column), own in panel.answers.items():
                 if row != shown(first) and (shown(first), column) in panel.answers:
-                    yield Pair(row, shown(first), panel, row, column, own, panel.answers[shown(first), column])
+                    yield Pair(
+                        row,
+                        shown(first),
+                        panel,
+                        row,
+                        column,
+                        own,
+                        panel.answers[shown(first), column],
+                    )
         elif panel.values[path] != first:
             wanted = {**panel.values, path: first}
             for other in panels:
-                if (dict(other.values), other.tested_on, other.table.task) == (wanted, panel.tested_on, panel.table.task):
-                    rest = ", ".join(named(key, value) for key, value in panel.values.items() if key != path)
-                    system, baseline = (f"{named(path, value)}{f' ({rest})' if rest else ''}" for value in (panel.values[path], first))
+                if (dict(other.values), other.tested_on, other.table.task) == (
+                    wanted,
+                    panel.tested_on,
+                    panel.table.task,
+                ):
+                    rest = ", ".join(
+                        named(key, value) for key, value in panel.values.items() if key != path
+                    )
+                    system, baseline = (
+                        f"{named(path, value)}{f' ({rest})' if rest else ''}"
+                        for value in (panel.values[path], first)
+                    )
                     yield from _place_by_place(system, baseline, panel, other)
 
 
 def _against(experiment: Experiment, panels: Mapping[str, Sequence[Panel]]) -> Iterator[Pair]:
-    """Each panel with the first one of another experiment that answers the same task on the same test."""
+    """Each panel with the first one of another experiment that answers the same task on the same
+    test.
+    """
     for panel in panels[experiment.settings.name]:
         for name in experiment.settings.against:
-            others = [other for other in panels[name] if (other.table.task, other.tested_on) == (panel.table.task, panel.tested_on)]
+            others = [
+                other
+                for other in panels[name]
+                if (other.table.task, other.tested_on) == (panel.table.task, panel.tested_on)
+            ]
             if others:
                 system, baseline = panel.of(experiment.settings.name), others[0].of(name)
                 yield from _place_by_place(system, baseline, panel, others[0], elsewhere=name)
 
 
-def _place_by_place(system: str, baseline: str, panel: Panel, other: Panel, *, elsewhere: str | None = None) -> Iterator[Pair]:
+def _place_by_place(
+    system: str, baseline: str, panel: Panel, other: Panel, *, elsewhere: str | None = None
+) -> Iterator[Pair]:
     for (row, column), own in panel.answers.items():
         if (row, column) in other.answers:
-            yield Pair(system, baseline, panel, row, column, own, other.answers[row, column], elsewhere)
+            yield Pair(
+                system, baseline, panel, row, column, own, other.answers[row, column], elsewhere
+            )

@@ -1,7 +1,10 @@
-"""How long a training step took, beside tables I and II of the paper. Never the same twice, so it has a file of its own.
+"""How long a training step took, beside tables I and II of the paper.
 
-Seconds depend on the machine, the encoder and the batch; what can be compared between two machines is how much slower one head is than
-another on the same one. So every time also stands as a ratio to the first setting of its experiment.
+Never the same twice, so it has a file of its own.
+
+Seconds depend on the machine, the encoder and the batch; what can be compared between two machines
+is how much slower one head is than another on the same one. So every time also stands as a ratio to
+the first setting of its experiment.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from litotes.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Timed:
-    """One kind of run: mean seconds per step over n_runs runs and their range; the paper's seconds per batch, where it has them."""
+    """One kind of run: mean seconds per step over n_runs runs and their range; the paper's seconds
+    per batch, where it has them.
+    """
 
     experiment: str
     setting: str
@@ -36,7 +41,9 @@ class Timed:
 
 @dataclass(frozen=True)
 class Timing:
-    """All kinds of runs, the machines they ran on (none where a run did not note its own), and the paper's."""
+    """All kinds of runs, the machines they ran on (none where a run did not note its own), and the
+    paper's.
+    """
 
     rows: tuple[Timed, ...]
     machines: tuple[dict[str, Any], ...]
@@ -48,7 +55,9 @@ class Timing:
 
 def timing(all_findings: Sequence[Findings]) -> Timing:
     """The times of all runs that were done."""
-    machines = {repr(machine): dict(machine) for found in all_findings for machine in found.machines}
+    machines = {
+        repr(machine): dict(machine) for found in all_findings for machine in found.machines
+    }
     rows = tuple(row for found in all_findings for row in _rows(found))
     return Timing(rows, tuple(machines.values()), facts()["seconds_per_batch"]["hardware"])
 
@@ -77,7 +86,9 @@ def _rows(found: Findings) -> Iterator[Timed]:
 
 
 def paper_seconds(recipe: Recipe) -> float | None:
-    """Seconds per batch in table I (one task) or table II (both) for the same head on the same texts."""
+    """Seconds per batch in table I (one task) or table II (both) for the same head on the same
+    texts.
+    """
     table, corpus = facts()["seconds_per_batch"], recipe.data.source.partition(":")[0]
     tasks = recipe.data.tasks or []
     if len(tasks) == 1:

@@ -1,7 +1,7 @@
 """Where each text lies in a packed tensor.
 
-Texts are laid end to end along the first axis, `(piece, …)`, with their lengths beside them: nothing is padded. Three texts of 3, 1
-and 2 pieces:
+Texts are laid end to end along the first axis, `(piece, …)`, with their lengths beside them:
+nothing is padded. Three texts of 3, 1 and 2 pieces:
 
     piece      0 1 2 | 3 | 4 5
     text       0 0 0 | 1 | 2 2
@@ -20,7 +20,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Layout:
-    """The lengths of packed texts, and the index tensors that follow from them (made once, on `device`)."""
+    """The lengths of packed texts, and the index tensors that follow from them (made once, on
+    `device`).
+    """
 
     lengths: tuple[int, ...]
     device: torch.device
@@ -55,7 +57,9 @@ class Layout:
     @cached_property
     def texts(self) -> Tensor:
         """The text each piece belongs to. (piece,)"""
-        text = torch.arange(self.n_texts).repeat_interleave(torch.tensor(self.lengths), output_size=self.n_pieces)
+        text = torch.arange(self.n_texts).repeat_interleave(
+            torch.tensor(self.lengths), output_size=self.n_pieces
+        )
         return text.to(self.device, non_blocking=True)
 
     @cached_property

@@ -40,10 +40,14 @@ def _target(examples: Sequence[Example], task: Task) -> Tensor:
     return torch.tensor([MISSING if label is None else place[str(label)] for label in labels])
 
 
-def by_budget(lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 4096) -> Iterator[list[int]]:
-    """Places of consecutive texts that fit into one batch, by their number and by their pieces together.
+def by_budget(
+    lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 4096
+) -> Iterator[list[int]]:
+    """Places of consecutive texts that fit into one batch, by their number and by their pieces
+    together.
 
-    The defaults suit work without gradients: large enough to keep the cores busy, small enough for their caches.
+    The defaults suit work without gradients: large enough to keep the cores busy, small enough for
+    their caches.
     """
     batch: list[int] = []
     n_pieces = 0
@@ -59,7 +63,9 @@ def by_budget(lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 
 
 @dataclass(frozen=True)
 class TextSet:
-    """Texts ready to be packed: their pieces, targets (text,) per task, and the number of the group each belongs to (text,)."""
+    """Texts ready to be packed: their pieces, targets (text,) per task, and the number of the group
+    each belongs to (text,).
+    """
 
     pieces: Sequence[Pieces]
     targets: Mapping[str, Tensor]
@@ -88,9 +94,17 @@ class TextSet:
         return pack([self.pieces[place] for place in places], device=device)
 
 
-def text_set(examples: Sequence[Example], tasks: Iterable[Task], tokenizer: PieceTokenizer, *, group_by: Axis = "variety") -> TextSet:
+def text_set(
+    examples: Sequence[Example],
+    tasks: Iterable[Task],
+    tokenizer: PieceTokenizer,
+    *,
+    group_by: Axis = "variety",
+) -> TextSet:
     """Tokenizes the examples, looks up their targets and numbers their groups."""
-    pieces = tokenizer.encode([example.text for example in examples], [example.pair for example in examples])
+    pieces = tokenizer.encode(
+        [example.text for example in examples], [example.pair for example in examples]
+    )
     names = [name_along(example, group_by) for example in examples]
     known = tuple(sorted(set(names)))
     groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)

@@ -13,7 +13,9 @@ from litotes.core.errors import UserError
 
 @dataclass(frozen=True)
 class Pieces:
-    """One text (or pair) as piece numbers with their segments; `truncated` when it was longer than the encoder can read."""
+    """One text (or pair) as piece numbers with their segments; `truncated` when it was longer than
+    the encoder can read.
+    """
 
     ids: list[int]
     segments: list[int]
@@ -22,7 +24,9 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Word:
-    """A word as the tokenizer cuts text: where it stands in the text (or in the pair), and its pieces by their places."""
+    """A word as the tokenizer cuts text: where it stands in the text (or in the pair), and its
+    pieces by their places.
+    """
 
     written: str
     start: int
@@ -35,7 +39,8 @@ class Word:
 class ReadText:
     """A text as the encoder reads it, with what a person needs to read along.
 
-    written: the pieces in writing (`[CLS]`, `##ing`). words: in order; special pieces, and pieces of blanks, belong to none.
+    written: the pieces in writing (`[CLS]`, `##ing`). words: in order; special pieces, and pieces
+    of blanks, belong to none.
     """
 
     text: str
@@ -56,14 +61,18 @@ class ReadText:
 class PieceTokenizer:
     """A `tokenizer.json` with our own length limit.
 
-    Files often carry truncation and padding of their own (the bundled one: 128 pieces); both are switched off.
+    Files often carry truncation and padding of their own (the bundled one: 128 pieces); both are
+    switched off.
     """
 
     def __init__(self, file: Path, *, max_pieces: int) -> None:
         try:
             self._tokenizer = Tokenizer.from_file(str(file))
         except Exception as error:  # the library raises bare Exception
-            raise UserError(f"{file}: not a readable tokenizer.json ({error}). Save it again with a fast tokenizer.") from error
+            raise UserError(
+                f"{file}: not a readable tokenizer.json ({error}). Save it again with a fast"
+                " tokenizer."
+            ) from error
         self.max_pieces = max_pieces
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(max_length=max_pieces)
@@ -80,25 +89,41 @@ class PieceTokenizer:
         self._tokenizer.enable_truncation(max_length=self.max_pieces)
         return content
 
-    def encode(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> list[Pieces]:
+    def encode(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
+    ) -> list[Pieces]:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
         return [_pieces(encoding) for _, _, encoding in self._encoded(texts, pairs)]
 
     def written(self, texts: Sequence[str]) -> list[list[str]]:
-        """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special pieces are left out."""
+        """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special
+        pieces are left out.
+        """
         encodings = self._tokenizer.encode_batch(list(texts))
         return [
-            [piece for piece, is_special in zip(encoding.tokens, encoding.special_tokens_mask, strict=True) if not is_special]
+            [
+                piece
+                for piece, is_special in zip(
+                    encoding.tokens, encoding.special_tokens_mask, strict=True
+                )
+                if not is_special
+            ]
             for encoding in encodings
         ]
 
-    def read(self, texts: Sequence[str], pairs: Sequence[str | None] | None = None) -> list[ReadText]:
+    def read(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
+    ) -> list[ReadText]:
         """The same as `encode`, with the pieces in writing and the words they belong to."""
         return [_read(*encoded) for encoded in self._encoded(texts, pairs)]
 
-    def _encoded(self, texts: Sequence[str], pairs: Sequence[str | None] | None) -> list[tuple[str, str | None, Encoding]]:
+    def _encoded(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None
+    ) -> list[tuple[str, str | None, Encoding]]:
         pairs = pairs or [None] * len(texts)
-        inputs = [text if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)]
+        inputs = [
+            text if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
+        ]
         return list(zip(texts, pairs, self._tokenizer.encode_batch(inputs), strict=True))
 
 
@@ -107,16 +132,29 @@ def _pieces(encoding: Encoding) -> Pieces:
 
 
 def _read(text: str, pair: str | None, encoding: Encoding) -> ReadText:
-    """Words are what the tokenizer splits at before it looks for pieces (BERT: blanks and punctuation)."""
+    """Words are what the tokenizer splits at before it looks for pieces (BERT: blanks and
+    punctuation).
+    """
     places: dict[tuple[int, int], list[int]] = {}
-    for place, (word, sequence) in enumerate(zip(encoding.word_ids, encoding.sequence_ids, strict=True)):
+    for place, (word, sequence) in enumerate(
+        zip(encoding.word_ids, encoding.sequence_ids, strict=True)
+    ):
         if word is not None and sequence is not None:
             places.setdefault((sequence, word), []).append(place)
     words = []
     for (sequence, _), pieces in places.items():
         start, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[-1]][1]
         written = (text if sequence == 0 else pair or "")[start:end]
-        start += len(written) - len(written.lstrip())  # RoBERTa counts the blank before a word as its beginning
+        # RoBERTa counts the blank before a word as its beginning
+        start += len(written) - len(written.lstrip())
         if written.strip():
-            words.append(Word(written.strip(), start, start + len(written.strip()), sequence == 1, tuple(pieces)))
+            words.append(
+                Word(
+                    written.strip(),
+                    start,
+                    start + len(written.strip()),
+                    sequence == 1,
+                    tuple(pieces),
+                )
+            )
     return ReadText(text, pair, _pieces(encoding), tuple(encoding.tokens), tuple(words))

@@ -16,19 +16,32 @@ def model_card(model: Model, rows: Sequence[CellScores]) -> str:
     lines = [
         f"# {' and '.join(model.classifier.tasks)} classifier",
         "",
-        f"Encoder `{model.base}` ({spec.family}, {spec.n_layers} layers, width {spec.width}), head `{model.classifier.head_name}`, "
-        f"weighting `{spec.weighting}`, pruning `{spec.pruning}`. "
-        f"Trained by litotes on {facts['data']['n_train']} texts of `{recipe['data']['source']}`"
-        f"{_selection(recipe['data']['where'])}, seed {recipe['seed']}.",
+        (
+            f"Encoder `{model.base}` ({spec.family}, {spec.n_layers} layers, width {spec.width}),"
+            f" head `{model.classifier.head_name}`, weighting `{spec.weighting}`, pruning"
+            f" `{spec.pruning}`. Trained by litotes on {facts['data']['n_train']} texts of"
+            f" `{recipe['data']['source']}`{_selection(recipe['data']['where'])}, seed"
+            f" {recipe['seed']}."
+        ),
         "",
-        *[f"- **{task.name}**: {', '.join(task.labels) or 'a number'}" for task in model.classifier.tasks.values()],
+        *[
+            f"- **{task.name}**: {', '.join(task.labels) or 'a number'}"
+            for task in model.classifier.tasks.values()
+        ],
         "",
         "## Scores on the test split",
         "",
-        *(_score_table(rows) if rows else ["The data has no test split; nothing is known about this model's quality."]),
+        *(
+            _score_table(rows)
+            if rows
+            else ["The data has no test split; nothing is known about this model's quality."]
+        ),
         "",
-        "The interval is a 95 % bootstrap over texts of this test split, for this one training run. It says nothing about other "
-        "varieties, platforms or years; test there before you trust it there.",
+        (
+            "The interval is a 95 % bootstrap over texts of this test split, for this one training"
+            " run. It says nothing about other varieties, platforms or years; test there before you"
+            " trust it there."
+        ),
         "",
         *[f"> {note}" for note in facts["notes"]],
     ]
@@ -41,7 +54,10 @@ def _selection(where: dict[str, object]) -> str:
 
 
 def _score_table(rows: Sequence[CellScores]) -> list[str]:
-    lines = ["| task | texts of | n | score | 95 % interval | majority line |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| task | texts of | n | score | 95 % interval | majority line |",
+        "|---|---|---|---|---|---|",
+    ]
     for row in rows:
         scores = row.scores
         low, high = scores.interval
@@ -50,5 +66,8 @@ def _score_table(rows: Sequence[CellScores]) -> list[str]:
             if isinstance(scores, Scores)
             else (f"Pearson {scores.pearson:.3f}", "")
         )
-        lines.append(f"| {scores.task} | {row.cell} | {scores.n} | {value} | {low:.3f} to {high:.3f} | {majority} |")
+        lines.append(
+            f"| {scores.task} | {row.cell} | {scores.n} | {value} | {low:.3f} to {high:.3f} |"
+            f" {majority} |"
+        )
     return lines

@@ -1,7 +1,7 @@
 """What a training step computes from: whole texts, or what the frozen layers made of them.
 
-With `freeze_below = n` the embeddings and the first n layers stay as they are. They are computed once per text (without dropout) and
-kept, so that every epoch walks only the upper layers.
+With `freeze_below = n` the embeddings and the first n layers stay as they are. They are computed
+once per text (without dropout) and kept, so that every epoch walks only the upper layers.
 """
 
 from __future__ import annotations
@@ -40,15 +40,27 @@ class WholeTexts:
 class FromLayer:
     """Every step starts from the kept output of layer `layer`."""
 
-    def __init__(self, texts: TextSet, device: torch.device, *, classifier: Classifier, layer: int, watch: Watch = unwatched) -> None:
+    def __init__(
+        self,
+        texts: TextSet,
+        device: torch.device,
+        *,
+        classifier: Classifier,
+        layer: int,
+        watch: Watch = unwatched,
+    ) -> None:
         self.texts, self.device, self.layer = texts, device, layer
         self.hidden: list[Tensor] = []  # per text (piece, width)
         classifier.eval()
         with torch.no_grad():
             for places in by_budget(texts.lengths):
                 batch = texts.batch(places, device)
-                encoding = classifier.encoder.walk(classifier.encoder.embeddings(batch), batch.layout, stop=layer)
-                self.hidden.extend(part.clone() for part in encoding.hidden.split(batch.layout.lengths))
+                encoding = classifier.encoder.walk(
+                    classifier.encoder.embeddings(batch), batch.layout, stop=layer
+                )
+                self.hidden.extend(
+                    part.clone() for part in encoding.hidden.split(batch.layout.lengths)
+                )
                 watch("frozen layers", len(self.hidden), len(texts), "")
 
     def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
@@ -57,11 +69,21 @@ class FromLayer:
         return classifier.from_layer(torch.cat(chosen), layout, self.layer)
 
 
-def feeder(texts: TextSet, classifier: Classifier, device: torch.device, *, freeze_below: int, watch: Watch = unwatched) -> Feeder:
+def feeder(
+    texts: TextSet,
+    classifier: Classifier,
+    device: torch.device,
+    *,
+    freeze_below: int,
+    watch: Watch = unwatched,
+) -> Feeder:
     """The feeder that fits the number of frozen layers."""
     if freeze_below:
         if (pruning := classifier.encoder.spec.pruning) != "none":
-            raise UserError(f"freeze_below does not go with pruning = {pruning}, which begins in the first layers. Set freeze_below = 0.")
+            raise UserError(
+                f"freeze_below does not go with pruning = {pruning}, which begins in the first"
+                " layers. Set freeze_below = 0."
+            )
         return FromLayer(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
     return WholeTexts(texts, device)
 
@@ -72,7 +94,10 @@ def freeze(classifier: Classifier, below: int) -> None:
     if not below:
         return
     if spec.n_layer_groups:
-        raise UserError(f"freeze_below does not go with {spec.family}: its layers share their weights. Set freeze_below = 0.")
+        raise UserError(
+            f"freeze_below does not go with {spec.family}: its layers share their weights. Set"
+            " freeze_below = 0."
+        )
     if below > spec.n_layers:
         raise UserError(f"freeze_below = {below}, but the encoder has {spec.n_layers} layers.")
     parts = [classifier.encoder.embeddings, *classifier.encoder.blocks[:below]]
@@ -82,14 +107,21 @@ def freeze(classifier: Classifier, below: int) -> None:
         part.requires_grad_(False)
 
 
-def all_logits(source: Feeder, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing") -> dict[str, Tensor]:
+def all_logits(
+    source: Feeder, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
+) -> dict[str, Tensor]:
     """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
     classifier.eval()
     parts: list[dict[str, Tensor]] = []
     n_done = 0
     with torch.no_grad():
         for places in by_budget(source.texts.lengths):
-            parts.append({task: logits.float().cpu() for task, logits in source.logits(classifier, places).items()})
+            parts.append(
+                {
+                    task: logits.float().cpu()
+                    for task, logits in source.logits(classifier, places).items()
+                }
+            )
             n_done += len(places)
             watch(what, n_done, len(source.texts), "")
     return {task: torch.cat([part[task] for part in parts]) for task in classifier.tasks}

@@ -1,4 +1,6 @@
-"""Groups of texts (varieties, say) that must not be left behind: how the texts of a batch become one loss."""
+"""Groups of texts (varieties, say) that must not be left behind: how the texts of a batch become
+one loss.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from litotes.training.processes import Processes
 
 @dataclass(frozen=True)
 class TaskBatch:
-    """One task in a batch: the losses (text,) and groups (text,) of this process's texts, and what the whole batch weighs (group,)."""
+    """One task in a batch: the losses (text,) and groups (text,) of this process's texts, and what
+    the whole batch weighs (group,).
+    """
 
     losses: Tensor
     groups: Tensor
@@ -21,7 +25,10 @@ class TaskBatch:
 
 
 class GroupLoss(nn.Module, ABC):
-    """One task's losses in a batch → its loss. What it keeps of the groups is saved with the run."""
+    """One task's losses in a batch → its loss.
+
+    What it keeps of the groups is saved with the run.
+    """
 
     def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
         super().__init__()
@@ -38,9 +45,12 @@ class Alike(GroupLoss):
 
 
 class GroupDRO(GroupLoss):
-    """Groups that do badly gain weight: q_g ← q_g · exp(η L_g) / Σ, L = Σ_g q_g L_g. Sagawa et al. 2020, arXiv 1911.08731, algorithm 1.
+    """Groups that do badly gain weight: q_g ← q_g · exp(η L_g) / Σ, L = Σ_g q_g L_g.
 
-    L_g is the loss of the group's texts in the batch; q starts level; each task has its own. η is `rate`.
+    Sagawa et al. 2020, arXiv 1911.08731, algorithm 1.
+
+    L_g is the loss of the group's texts in the batch; q starts level; each task has its own. η is
+    `rate`.
     """
 
     def __init__(self, n_tasks: int, n_groups: int, *, rate: float) -> None:
@@ -51,10 +61,12 @@ class GroupDRO(GroupLoss):
 
     def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
         summed = torch.zeros_like(batch.weights).index_add(0, batch.groups, batch.losses)
-        by_group = summed / batch.weights.clamp(min=1e-12)  # (group,); 0 for a group that the batch has none of
+        # (group,); 0 for a group that the batch has none of
+        by_group = summed / batch.weights.clamp(min=1e-12)
         whole = by_group.detach().clone()
         processes.add_up([whole])
-        # the same as q · exp(η L) / Σ, without the overflow that a regression's large losses would bring
+        # the same as q · exp(η L) / Σ, without the overflow that a regression's large losses would
+        # bring
         self.shares[task] = torch.softmax(self.shares[task].log() + self.rate * whole, dim=0)
         return self.shares[task].clone() @ by_group
 

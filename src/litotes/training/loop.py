@@ -1,6 +1,7 @@
 """The training loop: steps, epochs, early stopping, checkpoints.
 
-A run is a pure function of its recipe: on a CPU the same recipe gives the same bytes, killed and resumed or not.
+A run is a pure function of its recipe: on a CPU the same recipe gives the same bytes, killed and
+resumed or not.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class Surroundings:
 class Loop:
     """Trains a classifier on the texts of a feeder.
 
-    validate: gives the held-out score of the classifier as it is (higher is better; None: cannot be told); without it, or where it
-    cannot tell, the last epoch is taken.
+    validate: gives the held-out score of the classifier as it is (higher is better; None: cannot be
+    told); without it, or where it cannot tell, the last epoch is taken.
     teacher: answers to imitate beside the labels.
     """
 
@@ -70,10 +71,16 @@ class Loop:
         self.seed, self.around, self.validate, self.teacher = seed, surroundings, validate, teacher
         n_tasks, device = len(classifier.tasks), surroundings.device
         self.balancing = pick(BALANCINGS, settings.balancing, "balancing")(n_tasks).to(device)
-        self.group_loss = GROUP_LOSSES[settings.groups](n_tasks, source.texts.n_groups, rate=settings.group_rate).to(device)
+        self.group_loss = GROUP_LOSSES[settings.groups](
+            n_tasks, source.texts.n_groups, rate=settings.group_rate
+        ).to(device)
         parameters = trainable(classifier) | trainable(self.balancing, "balancing.")
-        self.tensors = Tensors(parameters, dict(self.group_loss.named_buffers()), make_optimizer(parameters, settings))
-        weights = task_weights(source.texts.targets, classifier.tasks, balanced=settings.class_weights)
+        self.tensors = Tensors(
+            parameters, dict(self.group_loss.named_buffers()), make_optimizer(parameters, settings)
+        )
+        weights = task_weights(
+            source.texts.targets, classifier.tasks, balanced=settings.class_weights
+        )
         self.weights = {task: weight.to(device) for task, weight in weights.items()}
         self.n_steps_an_epoch = -(-len(source.texts) // settings.batch_texts)
         self.n_steps = self.n_steps_an_epoch * settings.epochs
@@ -96,7 +103,9 @@ class Loop:
                     if interruption.wanted:
                         self._save()
                         where = f"Stopped after step {self.state.step} of {self.n_steps}."
-                        raise Stopped(f"{where} Start the command again to go on (train: with --resume).")
+                        raise Stopped(
+                            f"{where} Start the command again to go on (train: with --resume)."
+                        )
                 self._end_epoch()
         if self.tensors.best:
             self.classifier.load_state_dict(self.tensors.best, strict=False)
@@ -104,7 +113,9 @@ class Loop:
 
     def _order(self) -> list[list[int]]:
         """The epoch's batches: the same for the same seed and epoch."""
-        generator = torch.Generator().manual_seed(derived_seed(self.seed, "order", self.state.epoch))
+        generator = torch.Generator().manual_seed(
+            derived_seed(self.seed, "order", self.state.epoch)
+        )
         order = torch.randperm(len(self.source.texts), generator=generator).tolist()
         size = self.settings.batch_texts
         return [order[start : start + size] for start in range(0, len(order), size)]
@@ -120,7 +131,10 @@ class Loop:
         losses = self._losses(places, processes.share(places))
         loss = processes.total(float(torch.stack([value.detach() for value in losses]).sum()))
         if not math.isfinite(loss):
-            raise UserError(f"The loss is {loss} at step {state.step + 1}: training diverged. Lower training.learning_rate.")
+            raise UserError(
+                f"The loss is {loss} at step {state.step + 1}: training diverged. Lower"
+                " training.learning_rate."
+            )
         parameters = list(self.tensors.parameters.values())
         self.balancing.backward(losses, parameters, processes=processes, step=state.step)
         if self.settings.max_gradient_norm:
@@ -130,32 +144,55 @@ class Loop:
         state.step += 1
         state.place += 1
         state.seconds += time.monotonic() - started
-        self.around.watch("training", state.step, self.n_steps, f"epoch {state.epoch + 1}, loss {state.loss_sum / state.place:.3f}")
+        self.around.watch(
+            "training",
+            state.step,
+            self.n_steps,
+            f"epoch {state.epoch + 1}, loss {state.loss_sum / state.place:.3f}",
+        )
 
     def _losses(self, places: Sequence[int], share: Sequence[int]) -> list[Tensor]:
         """This process's part of each task's loss."""
         device, texts = self.around.device, self.source.texts
-        own = share or places[:1]  # fewer texts than processes: one text without weight keeps every parameter in the graph
+        # fewer texts than processes: one text without weight keeps every parameter in the graph
+        own = share or places[:1]
         logits = self._logits(own)
-        whole_targets, own_targets, whole_groups = texts.targets_of(places), texts.targets_of(own), texts.groups[list(places)]
+        whole_targets, own_targets, whole_groups = (
+            texts.targets_of(places),
+            texts.targets_of(own),
+            texts.groups[list(places)],
+        )
         losses = []
         for number, (task, values) in enumerate(logits.items()):
-            one = self._text_losses(task, values, own_targets[task].to(device), own) if share else values.float().sum(-1) * 0.0
+            one = (
+                self._text_losses(task, values, own_targets[task].to(device), own)
+                if share
+                else values.float().sum(-1) * 0.0
+            )
             weigh = self._weigh(task, whole_targets[task].to(device))
-            by_group = torch.zeros(texts.n_groups, device=device).index_add(0, whole_groups.to(device), weigh)
+            by_group = torch.zeros(texts.n_groups, device=device).index_add(
+                0, whole_groups.to(device), weigh
+            )
             batch = TaskBatch(one, texts.groups[list(own)].to(device), by_group)
             losses.append(self.group_loss(number, batch, self.around.processes))
         return losses
 
-    def _text_losses(self, task: str, logits: Tensor, targets: Tensor, places: Sequence[int]) -> Tensor:
-        """The loss of each text by its label and, where there is a teacher, by the teacher's answer. (text,)"""
+    def _text_losses(
+        self, task: str, logits: Tensor, targets: Tensor, places: Sequence[int]
+    ) -> Tensor:
+        """The loss of each text by its label and, where there is a teacher, by the teacher's
+        answer. (text,)
+        """
         by_label = text_losses(logits, targets, self.weights.get(task))
         if self.teacher is None:
             return by_label
         return self.teacher.mixed_in(by_label, logits, places, task, self._weigh(task, targets))
 
     def _weigh(self, task: str, targets: Tensor) -> Tensor:
-        """How much each text counts. A text without a label teaches nothing, unless a teacher has an answer to it. (text,)"""
+        """How much each text counts.
+
+        A text without a label teaches nothing, unless a teacher has an answer to it. (text,)
+        """
         weights = text_weights(targets, self.weights.get(task))
         return weights if self.teacher is None else torch.where(unlabelled(targets), 1.0, weights)
 
@@ -165,7 +202,11 @@ class Loop:
 
     def _end_epoch(self) -> None:
         state = self.state
-        line: dict[str, float] = {"epoch": state.epoch + 1, "step": state.step, "loss": state.loss_sum / max(state.place, 1)}
+        line: dict[str, float] = {
+            "epoch": state.epoch + 1,
+            "step": state.step,
+            "loss": state.loss_sum / max(state.place, 1),
+        }
         score = self._judge() if self.validate is not None else None
         if score is not None:
             line["held_out"] = score
@@ -175,15 +216,20 @@ class Loop:
             lines = "".join(json.dumps(one) + "\n" for one in state.history)
             write_text(self.around.folder / "history.jsonl", lines)
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
-        state.finished = state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
+        state.finished = (
+            state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
+        )
 
     def _judge(self) -> float | None:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""
         assert self.validate is not None
         state, score = self.state, self.validate()
         self.classifier.encoder.pace(state.step / self.n_steps)
-        if score is None or not all(attention.weighting.is_settled for attention in self.classifier.encoder.attentions):
-            # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any, and nobody loses patience.
+        if score is None or not all(
+            attention.weighting.is_settled for attention in self.classifier.encoder.attentions
+        ):
+            # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any,
+            # and nobody loses patience.
             self.tensors.keep_best()
             state.best_epoch = state.epoch + 1
         elif state.best_score is None or score > state.best_score:
@@ -203,9 +249,13 @@ class Loop:
         self.saved_at = time.monotonic()
 
 
-def autocast(settings: TrainingSettings, device: torch.device) -> torch.autocast | nullcontext[None]:
+def autocast(
+    settings: TrainingSettings, device: torch.device
+) -> torch.autocast | nullcontext[None]:
     """bfloat16 where the settings and the device allow it."""
-    wanted = settings.precision == "bfloat16" or (settings.precision == "auto" and device.type == "cuda")
+    wanted = settings.precision == "bfloat16" or (
+        settings.precision == "auto" and device.type == "cuda"
+    )
     return torch.autocast(device.type, torch.bfloat16) if wanted else nullcontext()
 
 

@@ -2,8 +2,9 @@
 
     L_task = Σ_i w_{y_i} · (−log p_i[y_i]) / Σ_i w_{y_i},   w_c = n / (C · n_c)
 
-Texts without a label for a task add nothing to it. The normalisers are those of the whole batch, so that several processes that each
-compute a part of it add up to the same gradient as one process. How the tasks' losses become one step is `balancing`'s business.
+Texts without a label for a task add nothing to it. The normalisers are those of the whole batch, so
+that several processes that each compute a part of it add up to the same gradient as one process.
+How the tasks' losses become one step is `balancing`'s business.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ from litotes.core.values import MISSING, Task
 
 
 def class_weights(targets: Tensor, task: Task) -> Tensor:
-    """Inverse class frequencies, 1 on average over the texts. A class that never occurs gets 0. (class,)"""
+    """Inverse class frequencies, 1 on average over the texts.
+
+    A class that never occurs gets 0. (class,)
+    """
     counts = torch.bincount(targets[targets != MISSING], minlength=len(task.labels)).float()
     n_seen = int((counts > 0).sum())
     return torch.where(counts > 0, counts.sum() / (max(n_seen, 1) * counts.clamp(min=1)), 0.0)
 
 
-def task_weights(targets: Mapping[str, Tensor], tasks: Mapping[str, Task], *, balanced: bool) -> dict[str, Tensor]:
+def task_weights(
+    targets: Mapping[str, Tensor], tasks: Mapping[str, Task], *, balanced: bool
+) -> dict[str, Tensor]:
     """Class weights per classification task; all ones where classes are not to be balanced."""
     classification = {name: task for name, task in tasks.items() if not task.is_regression}
     if not balanced:
@@ -47,5 +53,9 @@ def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
 def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
     """Each text's weighted loss; 0 without a label. logits (text, class), targets (text,) → (text,)"""
     if weights is None:
-        return (logits.float().squeeze(-1) - targets.nan_to_num()).square() * text_weights(targets, None)
-    return functional.cross_entropy(logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="none")
+        return (logits.float().squeeze(-1) - targets.nan_to_num()).square() * text_weights(
+            targets, None
+        )
+    return functional.cross_entropy(
+        logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="none"
+    )

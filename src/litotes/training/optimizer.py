@@ -13,8 +13,9 @@ OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
 
 
 OWN_RATE = 5e-3
-"""For what a balancing, a weighting or a pruning learns: a few numbers that start far from their place and have some hundred steps to
-get there."""
+"""For what a balancing, a weighting or a pruning learns: a few numbers that start far from their
+place and have some hundred steps to get there.
+"""
 
 SEAMS = (".weighting.", "encoder.pruning.")
 """What marks the parameters of a weighting or a pruning."""
@@ -37,8 +38,16 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
         for decayed in (True, False):
             chosen = [p for p in own if (p.ndim > 1) == decayed]
             if chosen:
-                groups.append({"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": settings.weight_decay if decayed else 0.0})
-    on_cuda = all(parameter.is_cuda for parameter in parameters.values())  # where many small launches cost more than the arithmetic
+                groups.append(
+                    {
+                        "params": chosen,
+                        "lr": rate,
+                        "base_rate": rate,
+                        "weight_decay": settings.weight_decay if decayed else 0.0,
+                    }
+                )
+    # where many small launches cost more than the arithmetic
+    on_cuda = all(parameter.is_cuda for parameter in parameters.values())
     return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate, fused=on_cuda)
 
 
@@ -47,7 +56,9 @@ def _part(name: str) -> str:
 
 
 def set_rate(optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int) -> None:
-    """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so resuming needs no state."""
+    """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so
+    resuming needs no state.
+    """
     factor = rate_factor(settings, step=step, n_steps=n_steps)
     for group in optimizer.param_groups:
         group["lr"] = group["base_rate"] * factor

@@ -15,9 +15,11 @@ from litotes.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Prepared:
-    """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to test on.
+    """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to
+    test on.
 
-    reserved: training texts that nothing of the training has seen, for choices made afterwards. notes: sentences the user should read.
+    reserved: training texts that nothing of the training has seen, for choices made afterwards.
+    notes: sentences the user should read.
     """
 
     whole: Corpus
@@ -42,7 +44,8 @@ def prepare(recipe: Recipe) -> Prepared:
         if not task.is_regression and len(present) < 2:
             only = f"only {next(iter(present))!r}" if present else "none"
             raise UserError(
-                f"The training texts of {prepared.train.name} carry {only} of the {name} labels {', '.join(task.labels)}: nothing to learn."
+                f"The training texts of {prepared.train.name} carry {only} of the {name} labels"
+                f" {', '.join(task.labels)}: nothing to learn."
             )
     return prepared
 
@@ -59,14 +62,23 @@ def _divided(recipe: Recipe) -> Prepared:
     whole, avoided = _without_avoided(whole, recipe)
     notes += leak_notes + avoided
     if options_of(recipe.data.source).get("told") == "yes":
-        notes.append("Trained on texts that begin with their source and variety (told=yes): it must be asked with such texts.")
+        notes.append(
+            "Trained on texts that begin with their source and variety (told=yes): it must be asked"
+            " with such texts."
+        )
     where = recipe.data.where
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
     if "train" not in chosen.splits():
-        raise UserError(f"{recipe.data.source} has no training texts for this selection, only {', '.join(chosen.splits())}.")
-    training = chosen.where(split="train", task=list(chosen.tasks))  # only texts with a label can teach
+        raise UserError(
+            f"{recipe.data.source} has no training texts for this selection, only"
+            f" {', '.join(chosen.splits())}."
+        )
+    # only texts with a label can teach
+    training = chosen.where(split="train", task=list(chosen.tasks))
     share, kept_back = recipe.training.held_out, recipe.training.reserved
-    rest, reserved = training.hold_out(kept_back, seed=recipe.seed) if kept_back else (training, None)
+    rest, reserved = (
+        training.hold_out(kept_back, seed=recipe.seed) if kept_back else (training, None)
+    )
     rest, held_out = rest.hold_out(share, seed=recipe.seed) if share else (rest, None)
     test = _test_part(chosen)
     if test is None:
@@ -79,7 +91,9 @@ def _answers_seen(corpus: Corpus, task: str) -> set[Label]:
 
 
 def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
-    """The corpus with its labels replaced as the recipe says, and a sentence for every task where something was."""
+    """The corpus with its labels replaced as the recipe says, and a sentence for every task where
+    something was.
+    """
     notes = []
     for name, words in recipe.data.labels.items():
         labels = corpus.tasks[name].labels if name in corpus.tasks else ()
@@ -95,16 +109,20 @@ def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
         return corpus, []
     if recipe.data.leaks == "drop":
         return clean, [
-            f"{n_leaks} training texts also sit in another split (under this or another task) and were dropped. "
-            "Keep them with --set data.leaks=keep."
+            f"{n_leaks} training texts also sit in another split (under this or another task) and"
+            " were dropped. Keep them with --set data.leaks=keep."
         ]
     if recipe.data.leaks == "keep":
-        note = f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told: scores on it will be too high."
+        note = (
+            f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told:"
+            " scores on it will be too high."
+        )
         return corpus, [note]
     joined, n_joined = corpus.with_joined_labels()
     return joined, [
-        f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told; {n_joined} of them were given labels from "
-        "there: scores on it are worthless but to show what such a leak does."
+        f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told;"
+        f" {n_joined} of them were given labels from there: scores on it are worthless but to show"
+        " what such a leak does."
     ]
 
 
@@ -114,7 +132,10 @@ def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]
         return corpus, []
     kept, n_avoided = without_texts_of(corpus, [load(source) for source in recipe.data.avoid])
     names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
-    return kept, [f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and were left out."]
+    return kept, [
+        f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and"
+        " were left out."
+    ]
 
 
 def _test_part(chosen: Corpus) -> Corpus | None:

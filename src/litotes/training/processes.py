@@ -1,7 +1,8 @@
 """Several processes as one: `torchrun --nproc-per-node N -m litotes train …`.
 
-Every process holds the whole model and takes its share of each batch; gradients are added up. Since the loss is divided by the whole
-batch's normaliser (losses.py), N processes take the same step as one.
+Every process holds the whole model and takes its share of each batch; gradients are added up. Since
+the loss is divided by the whole batch's normaliser (losses.py), N processes take the same step as
+one.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ class Processes:
         if self.n == 1:
             return
         tensors = [gradient for gradient in gradients if gradient is not None]
-        flat = torch.cat([tensor.flatten() for tensor in tensors])  # one message instead of a hundred
+        # one message instead of a hundred
+        flat = torch.cat([tensor.flatten() for tensor in tensors])
         distributed.all_reduce(flat)
-        for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
+        for tensor, part in zip(
+            tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True
+        ):
             tensor.copy_(part.view_as(tensor))
 
     def total(self, value: float) -> float:

@@ -33,16 +33,29 @@ class DataSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    source: str = Field("sampler", description="NAME[:PATH][?option=value], see `litotes list sources`")
+    source: str = Field(
+        "sampler", description="NAME[:PATH][?option=value], see `litotes list sources`"
+    )
     tasks: list[str] | None = Field(None, description="None: all the corpus has")
     where: Where = Where()
     labels: dict[str, dict[str, str]] = Field(
-        {}, description='label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
+        {},
+        description=(
+            'label words to replace, by task: {sentiment = {neutral = ""}}; "" takes the label away'
+        ),
     )
-    avoid: list[str] = Field([], description="sources whose test and valid texts must not be learned from, in whatever spelling")
+    avoid: list[str] = Field(
+        [],
+        description=(
+            "sources whose test and valid texts must not be learned from, in whatever spelling"
+        ),
+    )
     leaks: Literal["drop", "keep", "join"] = Field(
         "drop",
-        description="training texts that also sit in another split, under whatever task: dropped, kept, or given the labels from there",
+        description=(
+            "training texts that also sit in another split, under whatever task: dropped, kept, or"
+            " given the labels from there"
+        ),
     )
 
 
@@ -51,13 +64,23 @@ class ModelSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    encoder: str = Field("minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION")
+    encoder: str = Field(
+        "minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION"
+    )
     head: str = Field("mean", description="see `litotes list heads`")
-    separate: bool = Field(False, description="a model of its own for every task instead of one for all")
-    weighting: str = Field("softmax", description="how affinities become weights, see `litotes list weightings`")
+    separate: bool = Field(
+        False, description="a model of its own for every task instead of one for all"
+    )
+    weighting: str = Field(
+        "softmax", description="how affinities become weights, see `litotes list weightings`"
+    )
     weighting_options: Options = Field({}, description='for example {alpha = "learned"}')
-    pruning: str = Field("none", description="which pieces and attention heads go on, see `litotes list prunings`")
-    pruning_options: Options = Field({}, description='for example {schedule = "geometric", final = 0.3}')
+    pruning: str = Field(
+        "none", description="which pieces and attention heads go on, see `litotes list prunings`"
+    )
+    pruning_options: Options = Field(
+        {}, description='for example {schedule = "geometric", final = 0.3}'
+    )
     dropout: float = Field(0.1, ge=0, lt=1, description="before the output of the head")
     max_pieces: int | None = Field(None, description="None: what the encoder can read, at most 512")
 
@@ -74,11 +97,15 @@ class Recipe(BaseModel):
 
     def key(self) -> str:
         """A hash of everything that can change the result."""
-        content = self.model_dump(mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}})
+        content = self.model_dump(
+            mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
+        )
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def changed(self, **paths: Any) -> Recipe:
-        """A copy with values at dotted paths replaced (dots written as two underscores: `data__where__variety="en-AU"`)."""
+        """A copy with values at dotted paths replaced (dots written as two underscores:
+        `data__where__variety="en-AU"`).
+        """
         content = self.model_dump()
         for path, value in paths.items():
             put(content, path.split("__"), value, where=path)
@@ -88,7 +115,10 @@ class Recipe(BaseModel):
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
     if not file.is_file():
-        raise UserError(f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all that can be set.")
+        raise UserError(
+            f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all"
+            " that can be set."
+        )
     try:
         text = file.read_text("utf-8")
         content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
@@ -103,7 +133,9 @@ def apply_changes(content: dict[str, Any], changes: Sequence[str]) -> None:
     for change in changes:
         path, equals, value = change.partition("=")
         if not equals:
-            raise UserError(f"--set {change}: write it as key=value, for example --set training.epochs=3.")
+            raise UserError(
+                f"--set {change}: write it as key=value, for example --set training.epochs=3."
+            )
         put(content, path.strip().split("."), _value(value.strip()), where=f"--set {path.strip()}")
 
 
@@ -143,7 +175,8 @@ def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:
     """The settings of the table that lies under these names."""
     for name in names:
         annotation = model.model_fields[name].annotation
-        inner = [part for part in (annotation, *get_args(annotation)) if _is_model(part)]  # a table, or a list of them
+        # a table, or a list of them
+        inner = [part for part in (annotation, *get_args(annotation)) if _is_model(part)]
         if not inner:
             return {}
         model = inner[0]

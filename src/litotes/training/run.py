@@ -1,6 +1,7 @@
 """One run: a recipe becomes a trained, tested model folder.
 
-corpus → no leaks → train / held out → texts as pieces → loop → calibration → model folder → scores on the test split
+corpus → no leaks → train / held out → texts as pieces → loop → calibration → model folder → scores
+on the test split
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK)
 """What a run that was killed before its first checkpoint may have left."""
 
 LAST_FILES = ("scores.json", "model.safetensors", "tokenizer.json", "README.md", "config.json")
-"""What one that was killed in its very last moments may have left beside them: litotes.json comes after these."""
+"""What one that was killed in its very last moments may have left beside them: litotes.json comes
+after these.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,13 +68,24 @@ class Run:
         return model
 
 
-def train(recipe: Recipe, out: Path, *, device: str | None = None, resume: bool = False, watch: Watch = unwatched) -> Run:
+def train(
+    recipe: Recipe,
+    out: Path,
+    *,
+    device: str | None = None,
+    resume: bool = False,
+    watch: Watch = unwatched,
+) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
     check_names(recipe)
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
         around = Surroundings(chosen, out, recipe.key(), processes, watch)
-        return _train_separately(recipe, around, resume=resume) if recipe.model.separate else _train_one(recipe, around, resume=resume)
+        return (
+            _train_separately(recipe, around, resume=resume)
+            if recipe.model.separate
+            else _train_one(recipe, around, resume=resume)
+        )
 
 
 def check_names(recipe: Recipe) -> None:
@@ -84,12 +98,15 @@ def check_names(recipe: Recipe) -> None:
 
 def seams(recipe: Recipe) -> dict[str, Any]:
     """What the recipe chooses for the seams of attention."""
-    return recipe.model.model_dump(include={"weighting", "weighting_options", "pruning", "pruning_options"})
+    return recipe.model.model_dump(
+        include={"weighting", "weighting_options", "pruning", "pruning_options"}
+    )
 
 
 def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
     prepared = prepare(recipe)
-    around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")  # the same file name may hold other texts today
+    # the same file name may hold other texts today
+    around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")
     checkpoints = Checkpoints(around.folder / "checkpoints", key=around.key)
     with ExitStack() as stack:
         if around.processes.is_first:
@@ -100,20 +117,39 @@ def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
         return _train(recipe, prepared, around, checkpoints, resume=resume)
 
 
-def _train(recipe: Recipe, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints, *, resume: bool) -> Run:
+def _train(
+    recipe: Recipe,
+    prepared: Prepared,
+    around: Surroundings,
+    checkpoints: Checkpoints,
+    *,
+    resume: bool,
+) -> Run:
     started = time.monotonic()
-    source = pretrained.load(recipe.model.encoder, max_pieces=recipe.model.max_pieces, **seams(recipe))
+    source = pretrained.load(
+        recipe.model.encoder, max_pieces=recipe.model.max_pieces, **seams(recipe)
+    )
     torch.manual_seed(recipe.seed)  # the heads' first weights
     tasks = list(prepared.train.tasks.values())
-    classifier = Classifier(source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout).to(around.device)
+    classifier = Classifier(
+        source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout
+    ).to(around.device)
     texts = _texts(recipe, prepared.train, prepared, source)
-    held_out = _texts(recipe, prepared.held_out, prepared, source) if prepared.held_out is not None else None
+    held_out = (
+        _texts(recipe, prepared.held_out, prepared, source)
+        if prepared.held_out is not None
+        else None
+    )
     if around.processes.is_first:
         write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
     state, calibration = _fit(recipe, classifier, texts, held_out, around, resume=resume)
     notes = (*prepared.notes, *_truncation_note(texts), *_held_out_notes(recipe, prepared, state))
-    facts = _facts(recipe, prepared, state, key=around.key, notes=notes, seconds=time.monotonic() - started)
-    model = Model(classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts)
+    facts = _facts(
+        recipe, prepared, state, key=around.key, notes=notes, seconds=time.monotonic() - started
+    )
+    model = Model(
+        classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts
+    )
     return _finish(recipe, model, prepared, around, checkpoints)
 
 
@@ -139,20 +175,40 @@ def finished_run(folder: Path, checkpoints: Checkpoints) -> Run:
     """A run that was trained before, read back."""
     model = load_model(folder)
     checkpoints.clear()  # left behind when the run was killed just after its last file
-    rows = tuple(CellScores.from_json(row) for row in json.loads((folder / "scores.json").read_text("utf-8")))
+    rows = tuple(
+        CellScores.from_json(row) for row in json.loads((folder / "scores.json").read_text("utf-8"))
+    )
     return Run(folder, (model,), rows, tuple(model.facts["notes"]))
 
 
 def _fit(
-    recipe: Recipe, classifier: Classifier, texts: TextSet, held_out: TextSet | None, around: Surroundings, *, resume: bool
+    recipe: Recipe,
+    classifier: Classifier,
+    texts: TextSet,
+    held_out: TextSet | None,
+    around: Surroundings,
+    *,
+    resume: bool,
 ) -> tuple[RunState, dict[str, Calibration]]:
     """Trains, and fits the calibration on the held-out texts."""
     settings = recipe.training
     freeze(classifier, settings.freeze_below)
-    source = feeder(texts, classifier, around.device, freeze_below=settings.freeze_below, watch=around.watch)
-    held = feeder(held_out, classifier, around.device, freeze_below=settings.freeze_below) if held_out is not None else None
-    validate = partial(held_out_score, classifier, held, worst_group=settings.selection == "worst_group") if held is not None else None
-    loop = Loop(classifier, source, settings, seed=recipe.seed, surroundings=around, validate=validate)
+    source = feeder(
+        texts, classifier, around.device, freeze_below=settings.freeze_below, watch=around.watch
+    )
+    held = (
+        feeder(held_out, classifier, around.device, freeze_below=settings.freeze_below)
+        if held_out is not None
+        else None
+    )
+    validate = (
+        partial(held_out_score, classifier, held, worst_group=settings.selection == "worst_group")
+        if held is not None
+        else None
+    )
+    loop = Loop(
+        classifier, source, settings, seed=recipe.seed, surroundings=around, validate=validate
+    )
     if resume:
         loop.resume()
     around.processes.wait()
@@ -160,13 +216,21 @@ def _fit(
     if held is None or settings.calibration == "none":
         return state, {}
     by_group = settings.selection == "worst_group"
-    return state, calibrations(classifier, held, with_threshold=settings.calibration == "full", by_group=by_group)
+    return state, calibrations(
+        classifier, held, with_threshold=settings.calibration == "full", by_group=by_group
+    )
 
 
-def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints) -> Run:
+def _finish(
+    recipe: Recipe, model: Model, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints
+) -> Run:
     """Tests the model and writes the folder; the first process does it for all."""
     predictor = Predictor(model, device=str(around.device))
-    rows = evaluate(predictor, prepared.test, seed=recipe.seed, watch=around.watch) if prepared.test is not None else ()
+    rows = (
+        evaluate(predictor, prepared.test, seed=recipe.seed, watch=around.watch)
+        if prepared.test is not None
+        else ()
+    )
     notes = (*model.facts["notes"], *warnings_of(rows))
     model = replace(model, facts={**model.facts, "notes": list(notes)})
     if around.processes.is_first:
@@ -180,23 +244,41 @@ def _finish(recipe: Recipe, model: Model, prepared: Prepared, around: Surroundin
 def _check_parts(out: Path, tasks: Sequence[str]) -> None:
     """What lies in the folder of a run per task must be of such a run."""
     ours = {*tasks, DESCRIPTION, "recipe.json", "scores.json"}
-    if out.exists() and (not out.is_dir() or any(path.name not in ours and not is_staged(path) for path in out.iterdir())):
-        raise UserError(f"{out} holds files that are not of a run with a model per task. Choose an empty or a new folder for --out.")
+    if out.exists() and (
+        not out.is_dir()
+        or any(path.name not in ours and not is_staged(path) for path in out.iterdir())
+    ):
+        raise UserError(
+            f"{out} holds files that are not of a run with a model per task. Choose an empty or a"
+            " new folder for --out."
+        )
 
 
 def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool) -> bool:
-    """Whether `out` already holds this very run; anything else in the way is a mistake to be told before work starts."""
+    """Whether `out` already holds this very run; anything else in the way is a mistake to be told
+    before work starts.
+    """
     found = checkpoints.key_found()
     if (out / DESCRIPTION).is_file():
         if not resume:
-            raise UserError(f"{out} already holds a trained model. Choose another --out, or take it as it is with --resume.")
+            raise UserError(
+                f"{out} already holds a trained model. Choose another --out, or take it as it is"
+                " with --resume."
+            )
         found = str(load_model(out).facts.get("key"))
     elif found is not None and not resume:
-        raise UserError(f"{out} holds a run that was stopped. Go on with --resume, or choose another --out.")
+        raise UserError(
+            f"{out} holds a run that was stopped. Go on with --resume, or choose another --out."
+        )
     elif found is None and _holds_strange_files(out):
-        raise UserError(f"{out} holds files that are not of a run. Choose an empty or a new folder for --out.")
+        raise UserError(
+            f"{out} holds files that are not of a run. Choose an empty or a new folder for --out."
+        )
     if found is not None and found != key:
-        raise UserError(f"{out} holds a run of another recipe or on other data. Choose another --out, or start it as it was started.")
+        raise UserError(
+            f"{out} holds a run of another recipe or on other data. Choose another --out, or start"
+            " it as it was started."
+        )
     return (out / DESCRIPTION).is_file()
 
 
@@ -206,20 +288,31 @@ def _holds_strange_files(out: Path) -> bool:
     return not names <= ours
 
 
-def _texts(recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained) -> TextSet:
+def _texts(
+    recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained
+) -> TextSet:
     tasks = prepared.train.tasks.values()
     return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)
 
 
 def _held_out_notes(recipe: Recipe, prepared: Prepared, state: RunState) -> list[str]:
     if prepared.held_out is not None:
-        blind = "The held-out texts of every task (or group) show one answer alone and cannot tell epochs apart: the last one was taken."
+        blind = (
+            "The held-out texts of every task (or group) show one answer alone and cannot tell"
+            " epochs apart: the last one was taken."
+        )
         return [blind] if state.best_score is None else []
     notes = []
     if recipe.training.calibration != "none":
-        notes.append("Not calibrated: training.held_out is 0, so there are no texts to fit temperature and threshold on.")
+        notes.append(
+            "Not calibrated: training.held_out is 0, so there are no texts to fit temperature and"
+            " threshold on."
+        )
     if recipe.training.selection == "worst_group":
-        notes.append("training.selection = worst_group chose nothing: training.held_out is 0, so the last epoch was taken.")
+        notes.append(
+            "training.selection = worst_group chose nothing: training.held_out is 0, so the last"
+            " epoch was taken."
+        )
     return notes
 
 
@@ -227,15 +320,28 @@ def _truncation_note(texts: TextSet) -> list[str]:
     if not texts.n_truncated:
         return []
     return [
-        f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and were cut at {max(texts.lengths)} pieces."
+        f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads and"
+        f" were cut at {max(texts.lengths)} pieces."
     ]
 
 
-def _facts(recipe: Recipe, prepared: Prepared, state: RunState, *, key: str, notes: tuple[str, ...], seconds: float) -> dict[str, Any]:
+def _facts(
+    recipe: Recipe,
+    prepared: Prepared,
+    state: RunState,
+    *,
+    key: str,
+    notes: tuple[str, ...],
+    seconds: float,
+) -> dict[str, Any]:
     return {
         "key": key,
         "recipe": recipe.model_dump(mode="json"),
-        "data": {"name": prepared.whole.name, "sha256": prepared.whole.fingerprint(), "n_train": len(prepared.train)},
+        "data": {
+            "name": prepared.whole.name,
+            "sha256": prepared.whole.fingerprint(),
+            "n_train": len(prepared.train),
+        },
         "best_epoch": state.best_epoch,
         "history": state.history,
         "notes": list(notes),

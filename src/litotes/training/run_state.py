@@ -1,7 +1,9 @@
 """Where a training run stands, kept so that a killed run goes on as if nothing had happened.
 
-Tensors go to safetensors, numbers to JSON, both into a folder that is staged, flushed and renamed (storage.py). Randomness is no
-state: every step draws from a generator seeded by (seed, step, process), and every epoch's order from (seed, epoch).
+Tensors go to safetensors, numbers to JSON, both into a folder that is staged, flushed and renamed
+(storage.py). Randomness is no
+state: every step draws from a generator seeded by (seed, step, process), and every epoch's order
+from (seed, epoch).
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ class RunState:
 
 @dataclass
 class Tensors:
-    """The tensors of a run under way: what learns, what is kept beside it (`buffers`), and the best weights so far."""
+    """The tensors of a run under way: what learns, what is kept beside it (`buffers`), and the best
+    weights so far.
+    """
 
     parameters: dict[str, Parameter]
     buffers: dict[str, Tensor]
@@ -49,7 +53,9 @@ class Tensors:
 
     def keep_best(self) -> None:
         """Remembers the weights as they are."""
-        self.best = {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
+        self.best = {
+            name: parameter.detach().clone() for name, parameter in self.parameters.items()
+        }
 
 
 class Checkpoints:
@@ -68,14 +74,18 @@ class Checkpoints:
 
         def fill(folder: Path) -> None:
             save_file(_named(tensors), folder / "state.safetensors")
-            (folder / "state.json").write_text(json.dumps({"key": self.key, "state": asdict(state)}), "utf-8")
+            (folder / "state.json").write_text(
+                json.dumps({"key": self.key, "state": asdict(state)}), "utf-8"
+            )
 
         write_folder(target, fill)
         for old in self._all()[:-KEPT]:
             remove_folder(old)
 
     def load(self, tensors: Tensors) -> RunState | None:
-        """Restores the newest whole checkpoint of this very recipe and says where it stood; None when there is none."""
+        """Restores the newest whole checkpoint of this very recipe and says where it stood; None
+        when there is none.
+        """
         clear_staged(self.folder)
         for folder in reversed(self._all()):
             if is_whole(folder):
@@ -104,7 +114,11 @@ class Checkpoints:
 
 def trainable(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
     """The parameters that learn, by name."""
-    return {f"{prefix}{name}": parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
+    return {
+        f"{prefix}{name}": parameter
+        for name, parameter in module.named_parameters()
+        if parameter.requires_grad
+    }
 
 
 def _named(tensors: Tensors) -> dict[str, Tensor]:
@@ -131,4 +145,6 @@ def _restore(named: dict[str, Tensor], tensors: Tensors) -> None:
         else:
             name, _, key = name.rpartition("/")
             parameter = tensors.parameters[name]
-            tensors.optimizer.state[parameter][key] = tensor.to(parameter.device) if is_fused or key != "step" else tensor
+            tensors.optimizer.state[parameter][key] = (
+                tensor.to(parameter.device) if is_fused or key != "step" else tensor
+            )

@@ -1,4 +1,6 @@
-"""Which attention heads a model can do without. Michel, Levy and Neubig 2019, arXiv 1905.10650, §4.1.
+"""Which attention heads a model can do without.
+
+Michel, Levy and Neubig 2019, arXiv 1905.10650, §4.1.
 
 I_h = mean over batches of |∂L / ∂ξ_h|,   ξ_h = 1 a factor on the output of attention head h, divided by the norm of I over its layer
 """
@@ -20,13 +22,19 @@ BATCH = 32
 def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 512) -> Tensor:
     """How much the model's own answers hang on each attention head. (block, attention_head)
 
-    The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a number: its square), so no labels
-    are needed.
+    The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a
+    number: its square), so no labels are needed.
     """
     classifier.eval()
     attentions = classifier.encoder.attentions
-    gates = [torch.ones(attention.n_heads, device=classifier.device, requires_grad=True) for attention in attentions]
-    hooks = [attention.output.register_forward_pre_hook(_gated(gate)) for attention, gate in zip(attentions, gates, strict=True)]
+    gates = [
+        torch.ones(attention.n_heads, device=classifier.device, requires_grad=True)
+        for attention in attentions
+    ]
+    hooks = [
+        attention.output.register_forward_pre_hook(_gated(gate))
+        for attention, gate in zip(attentions, gates, strict=True)
+    ]
     total = [torch.zeros_like(gate) for gate in gates]
     n_texts = min(n_texts, len(source.texts))
     try:
@@ -41,7 +49,9 @@ def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 5
 
 
 def heads_to_keep(sensitivity: Tensor, share: float) -> list[list[int]]:
-    """The attention heads to keep in every block when `share` of all are kept: the most needed ones, and at least one a block."""
+    """The attention heads to keep in every block when `share` of all are kept: the most needed
+    ones, and at least one a block.
+    """
     n_blocks, n_heads = sensitivity.shape
     kept = [{int(layer.argmax())} for layer in sensitivity]
     for place in sensitivity.flatten().argsort(descending=True).tolist():
@@ -60,5 +70,8 @@ def _gated(gate: Tensor) -> Callable[[object, tuple[Tensor]], tuple[Tensor]]:
 
 
 def _surprise(logits: Sequence[Tensor]) -> Tensor:
-    parts = [functional.cross_entropy(one, one.argmax(-1)) if one.shape[-1] > 1 else one.square().mean() for one in logits]
+    parts = [
+        functional.cross_entropy(one, one.argmax(-1)) if one.shape[-1] > 1 else one.square().mean()
+        for one in logits
+    ]
     return torch.stack(parts).sum()

@@ -22,10 +22,16 @@ class Teacher:
     share: float
     temperature: float = 2.0
 
-    def mixed_in(self, losses: Tensor, logits: Tensor, places: Sequence[int], task: str, weights: Tensor) -> Tensor:
-        """The losses (text,) of the labels and those of the teacher's answers to the texts at `places`, together."""
+    def mixed_in(
+        self, losses: Tensor, logits: Tensor, places: Sequence[int], task: str, weights: Tensor
+    ) -> Tensor:
+        """The losses (text,) of the labels and those of the teacher's answers to the texts at
+        `places`, together.
+        """
         wanted = self.logits[task][list(places)].to(logits.device)
-        return (1 - self.share) * losses + self.share * weights * self.differences(logits.float(), wanted)
+        return (1 - self.share) * losses + self.share * weights * self.differences(
+            logits.float(), wanted
+        )
 
     def differences(self, logits: Tensor, wanted: Tensor) -> Tensor:
         """How far each text's answer is from the teacher's. (text,)"""
@@ -33,4 +39,6 @@ class Teacher:
             return (logits - wanted).square().squeeze(-1)
         heat = self.temperature
         student, teacher = (logits / heat).log_softmax(-1), (wanted / heat).log_softmax(-1)
-        return heat**2 * functional.kl_div(student, teacher, reduction="none", log_target=True).sum(-1)
+        return heat**2 * functional.kl_div(student, teacher, reduction="none", log_target=True).sum(
+            -1
+        )

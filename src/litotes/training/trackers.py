@@ -1,4 +1,6 @@
-"""Optional curves elsewhere: TensorBoard or MLflow, if they are installed. `history.jsonl` is always written."""
+"""Optional curves elsewhere: TensorBoard or MLflow, if they are installed. `history.jsonl` is
+always written.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def _tensorboard(folder: Path) -> Track:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise UserError('tracker = "tensorboard" needs TensorBoard: `pip install tensorboard`, or set tracker = "none".') from error
+        raise UserError(
+            'tracker = "tensorboard" needs TensorBoard: `pip install tensorboard`, or set tracker ='
+            ' "none".'
+        ) from error
     writer = SummaryWriter(str(folder / "tensorboard"))
 
     def track(step: int, values: Mapping[str, float]) -> None:
@@ -36,7 +41,9 @@ def _mlflow(folder: Path) -> Track:
     try:
         import mlflow
     except ImportError as error:
-        raise UserError('tracker = "mlflow" needs MLflow: `pip install mlflow`, or set tracker = "none".') from error
+        raise UserError(
+            'tracker = "mlflow" needs MLflow: `pip install mlflow`, or set tracker = "none".'
+        ) from error
     mlflow.start_run(run_name=folder.name, nested=True)
 
     def track(step: int, values: Mapping[str, float]) -> None:
@@ -45,4 +52,8 @@ def _mlflow(folder: Path) -> Track:
     return track
 
 
-TRACKERS: dict[str, Callable[[Path], Track]] = {"none": _none, "tensorboard": _tensorboard, "mlflow": _mlflow}
+TRACKERS: dict[str, Callable[[Path], Track]] = {
+    "none": _none,
+    "tensorboard": _tensorboard,
+    "mlflow": _mlflow,
+}

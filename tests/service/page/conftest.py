@@ -19,18 +19,33 @@ from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.predict.predictor import Predictor
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 SHORT = "#text=tea"
 TASKS = (Task("sentiment", ("negative", "positive")), Task("sarcasm", ("literal", "sarcastic")))
-PRUNED = {"n_layers": 4, "pruning": "cascade", "pruning_options": {"schedule": [0.8, 0.6, 0.4, 0.3], "final_heads": 0.5}}
+PRUNED = {
+    "n_layers": 4,
+    "pruning": "cascade",
+    "pruning_options": {"schedule": [0.8, 0.6, 0.4, 0.3], "final_heads": 0.5},
+}
 
 
 @pytest.fixture(scope="session")
 def predictors(tiny_folder: Path) -> dict[str, Predictor]:
     """Two models whose words leave and stay; both answer both tasks."""
     tiny = pretrained.load(str(tiny_folder))
-    return {name: Predictor(_model(tiny, **choices), device="cpu") for name, choices in (("pruned", PRUNED), ("dense", {}))}
+    return {
+        name: Predictor(_model(tiny, **choices), device="cpu")
+        for name, choices in (("pruned", PRUNED), ("dense", {}))
+    }
 
 
 def _model(tiny: pretrained.Pretrained, **choices: object) -> Model:
@@ -39,7 +54,9 @@ def _model(tiny: pretrained.Pretrained, **choices: object) -> Model:
     for parameter in encoder.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.3)
-    return Model(Classifier(encoder, TASKS, head="mean", dropout=0.0).eval(), tiny.tokenizer, "tiny", None)
+    return Model(
+        Classifier(encoder, TASKS, head="mean", dropout=0.0).eval(), tiny.tokenizer, "tiny", None
+    )
 
 
 @pytest.fixture(scope="session")
@@ -63,20 +80,34 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator[Opens]:
-    """Opens the page with a text that is quickly explained, unless `after` the address says otherwise.
+    """Opens the page with a text that is quickly explained, unless `after` the address says
+    otherwise.
 
-    An exception, a complaint in its console (unless `may_complain`) and a request to elsewhere are failures.
+    An exception, a complaint in its console (unless `may_complain`) and a request to elsewhere are
+    failures.
     """
     contexts: list[BrowserContext] = []
     wrong: list[str] = []
 
-    def opened(after: str = SHORT, *, at: Server = server, may_complain: bool = False, script: str = "", **choices: object) -> Page:
+    def opened(
+        after: str = SHORT,
+        *,
+        at: Server = server,
+        may_complain: bool = False,
+        script: str = "",
+        **choices: object,
+    ) -> Page:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **choices})  # type: ignore[arg-type]
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: None if request.url.startswith((at.address, "blob:")) else wrong.append(request.url))
+        page.on(
+            "request",
+            lambda request: (
+                None if request.url.startswith((at.address, "blob:")) else wrong.append(request.url)
+            ),
+        )
         if not may_complain:
             page.on("console", lambda message: wrong.append(message.text))
         if script:

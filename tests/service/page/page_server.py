@@ -29,7 +29,14 @@ class Server:
 
     def start(self) -> None:
         app = create_app(self._predictors, settings=self._settings)
-        config = uvicorn.Config(app, host="127.0.0.1", port=self.port, log_level="critical", ws="none", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(
+            app,
+            host="127.0.0.1",
+            port=self.port,
+            log_level="critical",
+            ws="none",
+            timeout_graceful_shutdown=1,
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()

@@ -41,7 +41,16 @@ def test_nothing_is_inline() -> None:
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.name)
 def test_no_text_becomes_html_or_code(file: Path) -> None:
     text = file.read_text("utf-8")
-    for way in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function", "DOMParser", '"style"'):
+    for way in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        "new Function",
+        "DOMParser",
+        '"style"',
+    ):
         assert way not in text, way
 
 
@@ -53,13 +62,19 @@ def test_every_import_is_there_and_needed(file: Path) -> None:
         for name in names.split(", "):
             assert name in exported, f"{source} has no {name}"
             assert len(re.findall(rf"\b{name}\b", text)) > 1, f"{name} is not used"
-    assert text.count("import ") == len(re.findall(r'^import \{ .*? \} from "\./', text, re.MULTILINE))
+    assert text.count("import ") == len(
+        re.findall(r'^import \{ .*? \} from "\./', text, re.MULTILINE)
+    )
 
 
 def test_every_place_a_script_asks_for_exists() -> None:
     page = next(file for file in FILES if file.suffix == ".html").read_text("utf-8")
     places = re.findall(r'\bid="([\w-]+)"', page)
     assert len(places) == len(set(places))
-    asked = {name for file in SCRIPTS for name in re.findall(r'byId\("([\w-]+)"\)', file.read_text("utf-8"))}
+    asked = {
+        name
+        for file in SCRIPTS
+        for name in re.findall(r'byId\("([\w-]+)"\)', file.read_text("utf-8"))
+    }
     assert asked
     assert asked <= set(places)

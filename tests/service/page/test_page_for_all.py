@@ -12,7 +12,12 @@ WIDE = "pneumonoultramicroscopicsilicovolcanoconiosis" * 6
 
 
 def focused(page: Page) -> str:
-    return str(page.evaluate("document.activeElement.id || document.activeElement.className || document.activeElement.tagName"))
+    return str(
+        page.evaluate(
+            "document.activeElement.id || document.activeElement.className ||"
+            " document.activeElement.tagName"
+        )
+    )
 
 
 def test_everything_is_reached_by_keys(open_page: Opens) -> None:
@@ -25,7 +30,17 @@ def test_everything_is_reached_by_keys(open_page: Opens) -> None:
         if seen[-1] == "BODY":
             break
         assert page.evaluate("document.activeElement.matches(':focus-visible')"), seen[-1]
-    for name in ("copy-link", "theme", "text", "model", "method", "explain", "layer", "standard", "effective"):
+    for name in (
+        "copy-link",
+        "theme",
+        "text",
+        "model",
+        "method",
+        "explain",
+        "layer",
+        "standard",
+        "effective",
+    ):
         assert name in seen, name
     assert any(name.startswith("word") for name in seen)
     assert sum(name.startswith("word") for name in seen) == 1  # the other words by arrows
@@ -42,17 +57,31 @@ def test_everything_is_reached_by_keys(open_page: Opens) -> None:
     expect(page.locator("#shaded .chosen")).to_have_text("bad")
 
 
-@pytest.mark.parametrize("text", ["the tea is bad, and the queue is great", WIDE, "tea\nbad\n" + WIDE])
+@pytest.mark.parametrize(
+    "text", ["the tea is bad, and the queue is great", WIDE, "tea\nbad\n" + WIDE]
+)
 def test_nothing_scrolls_sideways_at_360_pixels(open_page: Opens, text: str) -> None:
     page = open_page(viewport={"width": 360, "height": 740})
     page.locator("#text").dispatch_event("paste")
     page.locator("#text").fill(text)
-    expect(page.locator("#lines-note" if "\n" in text else "#shaded")).to_contain_text("All 3 lines" if "\n" in text else text[:20])
+    expect(page.locator("#lines-note" if "\n" in text else "#shaded")).to_contain_text(
+        "All 3 lines" if "\n" in text else text[:20]
+    )
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
 def brightness(page: Page) -> float:
-    return sum(map(float, re.findall(r"[\d.]+", page.evaluate("getComputedStyle(document.body).backgroundColor"))[:3])) / 3
+    return (
+        sum(
+            map(
+                float,
+                re.findall(
+                    r"[\d.]+", page.evaluate("getComputedStyle(document.body).backgroundColor")
+                )[:3],
+            )
+        )
+        / 3
+    )
 
 
 def test_dark_and_light(open_page: Opens) -> None:

@@ -16,7 +16,10 @@ from litotes.predict.predictor import Predictor
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 RISKY = ['=SUM(A1:A9) "tea", bad', "+tea", "-tea", "@tea", "\ttea"]
-LINES = [*RISKY, *(f"the tea is {'bad' if place % 3 else 'great'} and {place}" for place in range(195))]
+LINES = [
+    *RISKY,
+    *(f"the tea is {'bad' if place % 3 else 'great'} and {place}" for place in range(195)),
+]
 
 
 def paste(page: Page, text: str) -> None:
@@ -33,10 +36,17 @@ def downloaded(page: Page, folder: Path) -> str:
     return (folder / "litotes.csv").read_bytes().decode("utf-8")
 
 
-def test_two_hundred_lines_become_a_table_and_a_file(open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path) -> None:
+def test_two_hundred_lines_become_a_table_and_a_file(
+    open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path
+) -> None:
     page = open_page(permissions=CLIPBOARD)
     asked = []
-    page.on("request", lambda request: asked.append(request.post_data_json) if request.url.endswith("/v1/predict") else None)
+    page.on(
+        "request",
+        lambda request: (
+            asked.append(request.post_data_json) if request.url.endswith("/v1/predict") else None
+        ),
+    )
     paste(page, "\n".join(LINES))
     expect(page.locator("#lines-note")).to_have_text("All 200 lines answered.")
     assert [len(body["texts"]) for body in asked if "texts" in body] == [64, 64, 64, 8]
@@ -44,12 +54,20 @@ def test_two_hundred_lines_become_a_table_and_a_file(open_page: Opens, predictor
     expected = predictors["pruned"].predict(LINES)
 
     content = downloaded(page, tmp_path)
-    assert content.startswith("\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated\r\n")
+    assert content.startswith(
+        "\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated\r\n"
+    )
     rows = list(csv.DictReader(StringIO(content.removeprefix("\ufeff"), newline="")))
     assert [row["text"] for row in rows] == [f"'{line}" for line in RISKY] + LINES[len(RISKY) :]
     for row, prediction in zip(rows, expected, strict=True):
         assert row["sarcasm"] == prediction.answers["sarcasm"].label
-        assert abs(float(row["sentiment_probability"]) - (prediction.answers["sentiment"].probability or 0)) < 1e-5
+        assert (
+            abs(
+                float(row["sentiment_probability"])
+                - (prediction.answers["sentiment"].probability or 0)
+            )
+            < 1e-5
+        )
         assert row["truncated"] == "False"
 
     page.locator("#table thead button").nth(3).click()
@@ -71,21 +89,29 @@ def test_lines_may_be_one_text_all_the_same(open_page: Opens) -> None:
 
 
 def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Opens) -> None:
-    page = open_page(may_complain=True, permissions=CLIPBOARD)  # the browser writes down what the service refuses
+    # the browser writes down what the service refuses
+    page = open_page(may_complain=True, permissions=CLIPBOARD)
     told = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
 
     def refuse(route: Route) -> None:
         is_bad = "queue" in (route.request.post_data or "")
-        route.fulfill(status=422, content_type="application/problem+json", body=told) if is_bad else route.continue_()
+        (
+            route.fulfill(status=422, content_type="application/problem+json", body=told)
+            if is_bad
+            else route.continue_()
+        )
 
     page.route("**/v1/predict", refuse)
-    paste(page, "\n".join(["tea", "x" * 10_017, "\x1f", "queue", "bad"]))  # the third is blank to Python
+    # the third is blank to Python
+    paste(page, "\n".join(["tea", "x" * 10_017, "\x1f", "queue", "bad"]))
     expect(page.locator("#lines-note")).to_contain_text("2 lines could not be answered")
     rows = page.locator("#table tbody tr")
     expect(rows.nth(1)).to_contain_text("Too long by 17 characters; the limit is 10,000.")
     expect(rows.nth(2)).to_contain_text("A text that cannot be read. Type it as UTF-8.")
     for place in (0, 3):
-        expect(rows.nth(place).locator("td.label").first).to_have_text(re.compile("negative|positive"))
+        expect(rows.nth(place).locator("td.label").first).to_have_text(
+            re.compile("negative|positive")
+        )
 
 
 def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:
@@ -95,7 +121,12 @@ def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) 
 
     def refuse(route: Route) -> None:
         asked.append(time.monotonic())
-        route.fulfill(status=429, headers={"Retry-After": "1"}, content_type="application/problem+json", body="{}")
+        route.fulfill(
+            status=429,
+            headers={"Retry-After": "1"},
+            content_type="application/problem+json",
+            body="{}",
+        )
 
     page.route("**/v1/predict", refuse)
     paste(page, "\n".join(LINES[:70]))

@@ -14,21 +14,27 @@ from litotes.predict.predictor import Predictor
 def test_a_text_too_long_says_by_how_much(open_page: Opens) -> None:
     page = open_page()
     page.locator("#text").fill("a" * 10_240)
-    expect(page.locator("#answer-note")).to_have_text("10,240 characters are 240 more than the 10,000 that can be read: shorten the text.")
+    expect(page.locator("#answer-note")).to_have_text(
+        "10,240 characters are 240 more than the 10,000 that can be read: shorten the text."
+    )
     page.locator("#text").fill("a " * 1_500)
     told = "3,000 characters are 1,000 more than the 2,000 that can be explained: shorten the text."
     expect(page.locator("#why-note")).to_have_text(told)
     expect(page.locator("#explained")).to_be_hidden()
 
 
-def test_the_service_goes_away_and_comes_back(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_the_service_goes_away_and_comes_back(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     own = Server(predictors)
     own.start()
     page = open_page(at=own, may_complain=True)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     own.stop()
     page.locator("#text").fill("the tea is great")
-    expect(page.locator("#notice-said")).to_have_text(re.compile(r"The service does not answer\. Trying again in [1-5] s\."))
+    expect(page.locator("#notice-said")).to_have_text(
+        re.compile(r"The service does not answer\. Trying again in [1-5] s\.")
+    )
     page.wait_for_timeout(1_000)  # by now the explanation has not come either
     own.start()
     expect(page.locator("#notice")).to_be_hidden()
@@ -36,11 +42,16 @@ def test_the_service_goes_away_and_comes_back(open_page: Opens, predictors: dict
     own.stop()
 
 
-def test_a_token_is_asked_for_and_kept_for_the_tab(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_a_token_is_asked_for_and_kept_for_the_tab(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     own = Server(predictors, token="open-sesame")
     own.start()
     page = open_page(at=own, may_complain=True)
-    for token, told in (("wrong", "Whoever started it has one"), ("open-sesame", "did not accept that token")):
+    for token, told in (
+        ("wrong", "Whoever started it has one"),
+        ("open-sesame", "did not accept that token"),
+    ):
         expect(page.locator("#token-said")).to_contain_text(told)
         page.locator("#token").fill(token)
         page.keyboard.press("Enter")
@@ -53,11 +64,19 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(open_page: Opens, predictors:
 
 
 @pytest.mark.parametrize(("status", "path"), [(504, "predict"), (500, "explain")])
-def test_what_does_not_pass_is_told_and_can_be_tried_again(open_page: Opens, status: int, path: str) -> None:
+def test_what_does_not_pass_is_told_and_can_be_tried_again(
+    open_page: Opens, status: int, path: str
+) -> None:
     page = open_page(may_complain=True)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     told = '{"title": "Not answered in time", "detail": "Send less."}'
-    page.route(f"**/v1/{path}", lambda route: route.fulfill(status=status, content_type="application/problem+json", body=told), times=1)
+    page.route(
+        f"**/v1/{path}",
+        lambda route: route.fulfill(
+            status=status, content_type="application/problem+json", body=told
+        ),
+        times=1,
+    )
     page.locator("#text").fill("the tea")
     where = page.locator("#notice-said" if path == "predict" else "#why-note")
     expect(where).to_have_text("Not answered in time. Send less.")

@@ -18,7 +18,9 @@ LONG = "the tea is bad and the queue is great, " * 12
 def answer_of(predictors: dict[str, Predictor], text: str, task: str) -> tuple[str, str]:
     answer = predictors["pruned"].predict([text])[0].answers[task]
     assert answer.probability is not None
-    return str(answer.label), "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
+    return str(answer.label), (
+        "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
+    )
 
 
 def expect_answer(page: Page, predictors: dict[str, Predictor], text: str) -> None:
@@ -27,7 +29,9 @@ def expect_answer(page: Page, predictors: dict[str, Predictor], text: str) -> No
             expect(page.locator(f'[data-task="{task}"] .said')).to_contain_text(part)
 
 
-def test_a_first_visit_shows_an_example_already_answered(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_a_first_visit_shows_an_example_already_answered(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page("")
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
     text = page.locator("#text").input_value()
@@ -38,7 +42,9 @@ def test_a_first_visit_shows_an_example_already_answered(open_page: Opens, predi
     assert page.locator("#examples button").count() >= 5
 
 
-def test_typing_is_answered_as_python_answers(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_typing_is_answered_as_python_answers(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page()
     page.locator("#text").fill("")
     expect(page.locator("#answer-note")).to_contain_text("nothing to label yet")
@@ -59,7 +65,9 @@ window.fetch = async (path, options = {}) => {
 """
 
 
-def test_an_older_answer_never_overwrites_a_newer_one(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_an_older_answer_never_overwrites_a_newer_one(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page(script=LATE)
     expect(page.locator("html")).to_have_attribute("data-explained", re.compile("sarcasm"))
     with page.expect_request("**/v1/predict"):
@@ -71,11 +79,15 @@ def test_an_older_answer_never_overwrites_a_newer_one(open_page: Opens, predicto
     expect(page.locator("#shaded")).to_have_text("love the tea")
 
 
-def test_words_are_shaded_by_their_weights(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_words_are_shaded_by_their_weights(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page()
     page.locator("#text").fill(TEXT)
     expect(page.locator("#shaded")).to_have_text(TEXT)
-    explanation = predictors["pruned"].explain(TEXT, task="sarcasm", methods=["occlusion"], faithfulness=False)
+    explanation = predictors["pruned"].explain(
+        TEXT, task="sarcasm", methods=["occlusion"], faithfulness=False
+    )
     weights = explanation.shadings["occlusion"].weights
     words = page.locator("#shaded .word")
     assert words.all_inner_texts() == [word.written for word in explanation.read.words]
@@ -90,16 +102,22 @@ def test_words_are_shaded_by_their_weights(open_page: Opens, predictors: dict[st
     expect(page.locator("html")).to_have_attribute("data-explained", "sentiment/rollout/4")
 
 
-def test_words_leave_as_the_slider_moves(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_words_leave_as_the_slider_moves(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page()
     page.locator("#text").fill(TEXT)
     expect(page.locator("#fading")).to_have_text(TEXT)
-    explanation = predictors["pruned"].explain(TEXT, methods=["standard"], method="standard", faithfulness=False)
+    explanation = predictors["pruned"].explain(
+        TEXT, methods=["standard"], method="standard", faithfulness=False
+    )
     page.locator("#layer").focus()
     for layer in (4, 3, 2, 1):
         n_gone = sum(left is not None and left < layer - 1 for left in explanation.left_at_layer)
         n_seen, n_pieces = len(explanation.trace.there(layer - 1)), len(explanation.read.written)
-        expect(page.locator("#layer-said")).to_contain_text(f"Layer {layer} of 4 sees {n_seen} of {n_pieces} pieces")
+        expect(page.locator("#layer-said")).to_contain_text(
+            f"Layer {layer} of 4 sees {n_seen} of {n_pieces} pieces"
+        )
         expect(page.locator("#fading .gone")).to_have_count(n_gone)
         page.keyboard.press("ArrowLeft")
     assert any(left is not None for left in explanation.left_at_layer)
@@ -112,10 +130,14 @@ def test_a_model_that_keeps_all_words_says_so(open_page: Opens) -> None:
     page.locator("#model").select_option("dense")
     expect(page.locator("#leaving-note")).to_contain_text("No word leaves")
     expect(page.locator("#about")).to_contain_text("Answered by dense")
-    assert "model=dense" in page.url or (page.wait_for_timeout(500) is None and "model=dense" in page.url)
+    assert "model=dense" in page.url or (
+        page.wait_for_timeout(500) is None and "model=dense" in page.url
+    )
 
 
-def test_maps_tell_the_weights_between_words(open_page: Opens, predictors: dict[str, Predictor]) -> None:
+def test_maps_tell_the_weights_between_words(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
     page = open_page()
     page.locator("#text").fill("tea is bad")
     expect(page.locator("#shaded")).to_have_text("tea is bad")
@@ -123,7 +145,11 @@ def test_maps_tell_the_weights_between_words(open_page: Opens, predictors: dict[
     page.locator("#standard").focus()
     for key in ("ArrowRight", "ArrowRight"):
         page.keyboard.press(key)
-    maps = word_maps(predictors["pruned"].explain("tea is bad", methods=[], method="standard", faithfulness=False))
+    maps = word_maps(
+        predictors["pruned"].explain(
+            "tea is bad", methods=[], method="standard", faithfulness=False
+        )
+    )
     told = page.locator("#cell-said").inner_text()
     assert told.startswith("“tea” looks at “is”")
     standard = re.search(r"standard ([\d.]+)", told)
@@ -171,7 +197,10 @@ def test_a_link_to_what_is_not_there_gives_way(open_page: Opens) -> None:
     expect(page.locator("#answer-note")).to_contain_text("is not here; the first one answers")
 
 
-HOSTILE = "<img src=x onerror=\"document.title='broken in'\"><script>document.title='in'</script> tea \u202eevil\u202c &amp; 😀 \x07 tea"
+HOSTILE = (
+    "<img src=x onerror=\"document.title='broken in'\"><script>document.title='in'</script> tea"
+    " \u202eevil\u202c &amp; 😀 \x07 tea"
+)
 
 
 def test_a_hostile_text_stays_text(open_page: Opens) -> None:
@@ -179,6 +208,7 @@ def test_a_hostile_text_stays_text(open_page: Opens) -> None:
     page.locator("#text").fill(HOSTILE)
     expect(page.locator("#shaded")).to_contain_text("<img src=x onerror=")
     expect(page.locator("#shaded")).to_contain_text("‹U+202E›evil‹U+202C› &amp; 😀 ‹U+0007› tea")
-    assert page.locator("#shaded .word").last.inner_text() == "tea"  # an emoji before it moves nothing
+    # an emoji before it moves nothing
+    assert page.locator("#shaded .word").last.inner_text() == "tea"
     assert page.title() == "litotes: sentiment and sarcasm"
     assert page.locator("main img, main script").count() == 0

@@ -1,4 +1,6 @@
-"""Where corpora come from: the table of sources, and `load`, which reads `NAME[/SUB][:PATH][?key=value&key=value][ + …]`."""
+"""Where corpora come from: the table of sources, and `load`, which reads
+`NAME[/SUB][:PATH][?key=value&key=value][ + …]`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,25 @@ from urllib.parse import unquote
 from litotes.core.errors import UserError
 from litotes.core.registry import pick, unknown
 from litotes.data.corpus import Corpus, joined
-from litotes.data.sources import besstie, bicodemix, glue, hub, irony, isarcasm, sampler, table, twitter, vader
+from litotes.data.sources import (
+    besstie,
+    bicodemix,
+    glue,
+    hub,
+    irony,
+    isarcasm,
+    sampler,
+    table,
+    twitter,
+    vader,
+)
 
 
 @dataclass(frozen=True)
 class Source:
-    """A way to read a corpus: from a path or from none, with options that are explained in a line each."""
+    """A way to read a corpus: from a path or from none, with options that are explained in a line
+    each.
+    """
 
     read: Callable[[Path | None, Mapping[str, str]], Corpus]
     about: str
@@ -27,7 +42,12 @@ class Source:
 
 
 SOURCES: dict[str, Source] = {
-    "sampler": Source(sampler.read, "invented reviews and posts in three varieties, built in", needs_path=False, example="sampler"),
+    "sampler": Source(
+        sampler.read,
+        "invented reviews and posts in three varieties, built in",
+        needs_path=False,
+        example="sampler",
+    ),
     "besstie": Source(
         besstie.read,
         "reviews and comments in en-AU, en-IN and en-UK, sentiment and sarcasm",
@@ -35,10 +55,16 @@ SOURCES: dict[str, Source] = {
         example="besstie:data/besstie",
     ),
     "twitter": Source(
-        twitter.read, "tweets about brands and games, sentiment", twitter.OPTIONS, example="twitter:data/twitter_training.csv?min_words=40"
+        twitter.read,
+        "tweets about brands and games, sentiment",
+        twitter.OPTIONS,
+        example="twitter:data/twitter_training.csv?min_words=40",
     ),
     "bicodemix": Source(
-        bicodemix.read, "Malaysian comments, sentiment and sarcasm", bicodemix.OPTIONS, example="bicodemix:data/bicodemix?classes=2"
+        bicodemix.read,
+        "Malaysian comments, sentiment and sarcasm",
+        bicodemix.OPTIONS,
+        example="bicodemix:data/bicodemix?classes=2",
     ),
     "vader": Source(
         vader.read,
@@ -52,21 +78,51 @@ SOURCES: dict[str, Source] = {
         isarcasm.OPTIONS,
         example="isarcasm:data/isarcasmeval2022?rephrased=yes",
     ),
-    "irony": Source(irony.read, "TweetEval's ironic tweets, as sarcasm", example="irony:data/tweeteval-irony"),
-    "glue/sst2": Source(partial(glue.read, glue.SST2), "film reviews, sentiment", example="glue/sst2:data/glue"),
-    "glue/rte": Source(partial(glue.read, glue.RTE), "does the first text entail the second", example="glue/rte:data/glue"),
-    "glue/qnli": Source(partial(glue.read, glue.QNLI), "does the sentence answer the question", example="glue/qnli:data/glue"),
-    "glue/mrpc": Source(partial(glue.read, glue.MRPC), "are the two sentences paraphrases", example="glue/mrpc:data/glue"),
-    "glue/stsb": Source(partial(glue.read, glue.STSB), "how similar two sentences are, 0 to 5", example="glue/stsb:data/glue"),
-    "table": Source(
-        table.read, "any CSV, TSV, JSONL or Parquet file", table.OPTIONS, example="table:reviews.csv?text=review&label.sentiment=stars"
+    "irony": Source(
+        irony.read, "TweetEval's ironic tweets, as sarcasm", example="irony:data/tweeteval-irony"
     ),
-    "hub": Source(hub.read, "a data set of the Hugging Face Hub", hub.OPTIONS, example="hub:OWNER/NAME@REVISION?label.sentiment=label"),
+    "glue/sst2": Source(
+        partial(glue.read, glue.SST2), "film reviews, sentiment", example="glue/sst2:data/glue"
+    ),
+    "glue/rte": Source(
+        partial(glue.read, glue.RTE),
+        "does the first text entail the second",
+        example="glue/rte:data/glue",
+    ),
+    "glue/qnli": Source(
+        partial(glue.read, glue.QNLI),
+        "does the sentence answer the question",
+        example="glue/qnli:data/glue",
+    ),
+    "glue/mrpc": Source(
+        partial(glue.read, glue.MRPC),
+        "are the two sentences paraphrases",
+        example="glue/mrpc:data/glue",
+    ),
+    "glue/stsb": Source(
+        partial(glue.read, glue.STSB),
+        "how similar two sentences are, 0 to 5",
+        example="glue/stsb:data/glue",
+    ),
+    "table": Source(
+        table.read,
+        "any CSV, TSV, JSONL or Parquet file",
+        table.OPTIONS,
+        example="table:reviews.csv?text=review&label.sentiment=stars",
+    ),
+    "hub": Source(
+        hub.read,
+        "a data set of the Hugging Face Hub",
+        hub.OPTIONS,
+        example="hub:OWNER/NAME@REVISION?label.sentiment=label",
+    ),
 }
 
 
 def load(spec: str) -> Corpus:
-    """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader + isarcasm:data/isarcasm + sampler`."""
+    """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader +
+    isarcasm:data/isarcasm + sampler`.
+    """
     return joined([_load(part) for part in _parts(spec)])
 
 
@@ -90,13 +146,19 @@ def _load(spec: str) -> Corpus:
         raise UserError(f"{name} is built in and reads no path: write {source.example}.")
     try:
         return source.read(Path(path).expanduser() if path else None, options)
-    except OSError as error:  # a folder that may not be entered, a name longer than the system takes
+    except (
+        OSError
+    ) as error:  # a folder that may not be entered, a name longer than the system takes
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def options_of(spec: str) -> dict[str, str]:
     """The options in a source as a user writes it."""
-    return {key: value for part in _parts(spec) for key, value in _options(part.partition("?")[2]).items()}
+    return {
+        key: value
+        for part in _parts(spec)
+        for key, value in _options(part.partition("?")[2]).items()
+    }
 
 
 def _options(query: str) -> dict[str, str]:
@@ -104,7 +166,10 @@ def _options(query: str) -> dict[str, str]:
     for part in query.split("&") if query else ():
         key, _, value = part.partition("=")
         if not key or not value:
-            raise UserError(f"The option {part!r} is not of the form key=value (write %26 for an & that belongs to a value).")
+            raise UserError(
+                f"The option {part!r} is not of the form key=value (write %26 for an & that belongs"
+                " to a value)."
+            )
         if key in options:
             raise UserError(f"The option {key!r} is given twice: give it once.")
         options[key] = unquote(value)
@@ -116,4 +181,8 @@ def _is_labelling(key: str, known: Mapping[str, str]) -> bool:
 
 
 def _no_option(key: str, name: str, known: Mapping[str, str]) -> str:
-    return unknown(key, known, f"option of {name}") if known else f"{name} has no options, so leave {key!r} out."
+    return (
+        unknown(key, known, f"option of {name}")
+        if known
+        else f"{name} has no options, so leave {key!r} out."
+    )

@@ -1,7 +1,9 @@
-"""BESSTIE: sentiment and sarcasm in Australian, Indian and British English, from Google reviews and Reddit comments.
+"""BESSTIE: sentiment and sarcasm in Australian, Indian and British English, from Google reviews and
+Reddit comments.
 
-Srirag et al. 2025, "BESSTIE: A Benchmark for Sentiment and Sarcasm Classification for Varieties of English", ACL Findings.
-Read in the long form it is published in (a row for each text and task) and in the wide form of the ALTA 2026 shared task.
+Srirag et al. 2025, "BESSTIE: A Benchmark for Sentiment and Sarcasm Classification for Varieties of
+English", ACL Findings. Read in the long form it is published in (a row for each text and task) and
+in the wide form of the ALTA 2026 shared task.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ OPTIONS = {
 
 _TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
 _LABELS = {  # as floats too: that is how a table with an empty cell in the column stores them
-    task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True)) for task in _TASKS.values()
+    task.name: dict(zip(("0", "1", "0.0", "1.0"), task.labels * 2, strict=True))
+    for task in _TASKS.values()
 }
 _VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
 _SPOKEN = {"en-au": "australian", "en-in": "indian", "en-uk": "british"}
@@ -52,12 +55,16 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     for split, file in _files(given(path), options).items():
         examples += _examples(file, split)
     if tells:
-        examples = [replace(one, text=told(one.text, variety=str(one.variety), source=str(one.source))) for one in examples]
+        examples = [
+            replace(one, text=told(one.text, variety=str(one.variety), source=str(one.source)))
+            for one in examples
+        ]
     return Corpus("besstie", tuple(examples), _TASKS)
 
 
 def told(text: str, *, variety: str, source: str) -> str:
-    """The text after its source and variety: in BESSTIE both are given, and how often a text is sarcastic depends on them.
+    """The text after its source and variety: in BESSTIE both are given, and how often a text is
+    sarcastic depends on them.
 
     >>> told("Cheers for nothing", variety="en-UK", source="Reddit")
     'reddit british: Cheers for nothing'
@@ -68,7 +75,10 @@ def told(text: str, *, variety: str, source: str) -> str:
 def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
     if path.is_dir():
         if "split" in options:
-            raise UserError(f"split={options['split']} is for a single file, and {path} is a folder: leave it out.")
+            raise UserError(
+                f"split={options['split']} is for a single file, and {path} is a folder: leave it"
+                " out."
+            )
         return files_in(path, {split: f"{split}.csv" for split in SPLITS})
     require_file(path)
     if "split" in options:
@@ -76,7 +86,10 @@ def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
     words = re.findall("[a-z]+", path.name.lower())
     named = {SPLIT_WORDS[word] for word in words if word in SPLIT_WORDS}
     if len(named) != 1:
-        raise UserError(f"The name of {path} does not say its split: add ?split=train, ?split=valid or ?split=test.")
+        raise UserError(
+            f"The name of {path} does not say its split: add ?split=train, ?split=valid or"
+            " ?split=test."
+        )
     return {named.pop(): path}
 
 
@@ -102,20 +115,32 @@ def _long(row: Row, split: str) -> _Labelled:
 
 
 def _wide(row: Row) -> _Labelled:
-    return _labelled(row, {task: row.translated(task, _LABELS[task]) for task in _TASKS if row.word(task) is not None})
+    return _labelled(
+        row,
+        {
+            task: row.translated(task, _LABELS[task])
+            for task in _TASKS
+            if row.word(task) is not None
+        },
+    )
 
 
 def _labelled(row: Row, labels: Mapping[str, str]) -> _Labelled:
     variety = row.translated("variety", _VARIETIES, "variety")
-    return _Labelled(row.text("text"), variety, row.translated("source", _SOURCES, "source"), labels)
+    return _Labelled(
+        row.text("text"), variety, row.translated("source", _SOURCES, "source"), labels
+    )
 
 
 def _merged(items: Iterable[_Labelled]) -> Iterable[_Labelled]:
-    # A text's rows for the two tasks become one; a second row for the same task stays apart, for the audit to see.
+    # A text's rows for the two tasks become one; a second row for the same task stays apart, for
+    # the audit to see.
     merged: dict[tuple[str, str, str, int], _Labelled] = {}
     for item in items:
         copy = 0
-        while (key := (item.text, item.variety, item.source, copy)) in merged and merged[key].labels.keys() & item.labels.keys():
+        while (key := (item.text, item.variety, item.source, copy)) in merged and merged[
+            key
+        ].labels.keys() & item.labels.keys():
             copy += 1
         earlier = merged[key].labels if key in merged else {}
         merged[key] = _Labelled(item.text, item.variety, item.source, {**earlier, **item.labels})

@@ -1,7 +1,8 @@
-"""Bicodemix: sentiment and sarcasm in 10,000 Malaysian social-media comments, of which the English ones are read by default.
+"""Bicodemix: sentiment and sarcasm in 10,000 Malaysian social-media comments, of which the English
+ones are read by default.
 
-Md Suhaimin et al. 2024, "Annotated dataset for sentiment analysis and sarcasm detection: Bilingual code-mixed English-Malay
-social media data in the public security domain", Data in Brief 55.
+Md Suhaimin et al. 2024, "Annotated dataset for sentiment analysis and sarcasm detection: Bilingual
+code-mixed English-Malay social media data in the public security domain", Data in Brief 55.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     examples = tuple(
         _example(row, sentiment.labels)
         for row in rows
-        if language in ("all", row.translated(_LANGUAGE, _LANGUAGES, "language")) and kind in ("all", _kind(row))
+        if language in ("all", row.translated(_LANGUAGE, _LANGUAGES, "language"))
+        and kind in ("all", _kind(row))
     )
     if not examples:
         raise UserError(f"{file} has no text with lang={language} and kind={kind}: choose others.")
@@ -48,7 +50,8 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
 
 
 def _kind(row: Row) -> str:
-    # The column holds a flag in spite of its name, and numbers that a spreadsheet has spoilt, where it is not set.
+    # The column holds a flag in spite of its name, and numbers that a spreadsheet has spoilt, where
+    # it is not set.
     return "reply" if row.word(_REPLY) == "Yes" else "comment"
 
 
@@ -58,4 +61,6 @@ def _example(row: Row, words: tuple[str, ...]) -> Example:
         word = row.translated(_SENTIMENT, SPELLINGS[SENTIMENT.name])
         labels |= {SENTIMENT.name: word} if word in words else {}
     text = row.text(_TEXT)
-    return Example(text, labels, source="Bicodemix", split=hashed_split(text_key(text), test_share=0.2))
+    return Example(
+        text, labels, source="Bicodemix", split=hashed_split(text_key(text), test_share=0.2)
+    )

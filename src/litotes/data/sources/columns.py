@@ -18,7 +18,9 @@ COLUMN_OPTIONS = {
     "pair": "column of the second texts, for tasks about two texts",
     "label": "column of the labels of a single task",
     "task": "what that task is called (label)",
-    "label.TASK": "column of the labels of TASK, for one task or several: label.sarcasm=is_sarcastic",
+    "label.TASK": (
+        "column of the labels of TASK, for one task or several: label.sarcasm=is_sarcastic"
+    ),
     "numbers": "yes when the labels are numbers to be predicted (no)",
     "variety": "column of the varieties",
     "source": "column of the sources",
@@ -44,16 +46,32 @@ class Columns:
 
 def columns_of(options: Mapping[str, str]) -> Columns:
     """The map of columns that the options spell out."""
-    labels = {key.removeprefix("label."): column for key, column in options.items() if key.startswith("label.")}
+    labels = {
+        key.removeprefix("label."): column
+        for key, column in options.items()
+        if key.startswith("label.")
+    }
     if "label" in options:
         task = options.get("task", "label")
         if task in labels:
-            raise UserError(f"The task {task!r} has two columns, label={options['label']} and label.{task}={labels[task]}: give one.")
+            raise UserError(
+                f"The task {task!r} has two columns, label={options['label']} and"
+                f" label.{task}={labels[task]}: give one."
+            )
         labels[task] = options["label"]
     elif "task" in options:
         raise UserError(f"task={options['task']} needs the column of its labels: add label=COLUMN.")
-    places = {key: options[key] for key in ("pair", "variety", "source", "split", "group") if key in options}
-    return Columns(options.get("text", "text"), places, labels, choice(options, "numbers", ("no", "yes")) == "yes")
+    places = {
+        key: options[key]
+        for key in ("pair", "variety", "source", "split", "group")
+        if key in options
+    }
+    return Columns(
+        options.get("text", "text"),
+        places,
+        labels,
+        choice(options, "numbers", ("no", "yes")) == "yes",
+    )
 
 
 def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> Corpus:
@@ -61,15 +79,24 @@ def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> C
     examples = tuple(_example(row, split, columns) for row, split in rows)
     if not examples:
         raise UserError(f"{name} has no rows: give a data set with at least one text in it.")
-    return Corpus(name, examples, {task: _task(task, examples, columns.are_numbers) for task in columns.labels})
+    return Corpus(
+        name,
+        examples,
+        {task: _task(task, examples, columns.are_numbers) for task in columns.labels},
+    )
 
 
 def _example(row: Row, split: str, columns: Columns) -> Example:
     places = columns.places
     if "split" in places:
         split = row.translated(places["split"], SPLIT_WORDS, "split")
-    labels = {task: _label(row, task, columns) for task, column in columns.labels.items() if row.word(column) is not None}
-    if columns.labels and not labels and split != "test":  # test sets come without labels, the others are of no use without
+    labels = {
+        task: _label(row, task, columns)
+        for task, column in columns.labels.items()
+        if row.word(column) is not None
+    }
+    # test sets come without labels, the others are of no use without
+    if columns.labels and not labels and split != "test":
         row.required(next(iter(columns.labels.values())))
     return Example(
         row.text(columns.text),

@@ -1,4 +1,6 @@
-"""Five GLUE tasks in their official TSV files, for comparison with published numbers (Wang et al. 2019)."""
+"""Five GLUE tasks in their official TSV files, for comparison with published numbers (Wang et al.
+2019).
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))
 
 @dataclass(frozen=True)
 class GlueTask:
-    """Where a task lies, what its columns are called and how its labels are spelt (not at all when it is a regression)."""
+    """Where a task lies, what its columns are called and how its labels are spelt (not at all when
+    it is a regression).
+    """
 
     name: str
     folder: str
@@ -31,9 +35,27 @@ class GlueTask:
     words: Mapping[str, str]
 
 
-SST2 = GlueTask("sst2", "SST-2", SENTIMENT, "sentence", None, "label", {"0": "negative", "1": "positive"})
-RTE = GlueTask("rte", "RTE", _ENTAILMENT, "sentence1", "sentence2", "label", {word: word for word in _ENTAILMENT.labels})
-QNLI = GlueTask("qnli", "QNLI", _ENTAILMENT, "question", "sentence", "label", {word: word for word in _ENTAILMENT.labels})
+SST2 = GlueTask(
+    "sst2", "SST-2", SENTIMENT, "sentence", None, "label", {"0": "negative", "1": "positive"}
+)
+RTE = GlueTask(
+    "rte",
+    "RTE",
+    _ENTAILMENT,
+    "sentence1",
+    "sentence2",
+    "label",
+    {word: word for word in _ENTAILMENT.labels},
+)
+QNLI = GlueTask(
+    "qnli",
+    "QNLI",
+    _ENTAILMENT,
+    "question",
+    "sentence",
+    "label",
+    {word: word for word in _ENTAILMENT.labels},
+)
 MRPC = GlueTask(
     "mrpc",
     "MRPC",
@@ -47,21 +69,31 @@ STSB = GlueTask("stsb", "STS-B", Task("similarity", ()), "sentence1", "sentence2
 
 
 def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpus:
-    """The training and development files of one task, from its own folder or from the folder of all tasks."""
+    """The training and development files of one task, from its own folder or from the folder of all
+    tasks.
+    """
     folder = given(path)
     if (folder / glue.folder).is_dir():
         folder = folder / glue.folder
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the folder {glue.folder}, or the one that holds it.")
+        raise UserError(
+            f"{folder} is no folder: give the folder {glue.folder}, or the one that holds it."
+        )
     needs = [column for column in (glue.text, glue.pair, glue.label) if column is not None]
     examples = tuple(
-        _example(row, glue, split) for split, file in files_in(folder, _FILES).items() for row in read_rows(file, needs=needs, quotes=False)
+        _example(row, glue, split)
+        for split, file in files_in(folder, _FILES).items()
+        for row in read_rows(file, needs=needs, quotes=False)
     )
     return Corpus(f"glue/{glue.name}", examples, {glue.task.name: glue.task})
 
 
 def _example(row: Row, glue: GlueTask, split: str) -> Example:
-    label = _score(row, glue.label) if glue.task.is_regression else row.translated(glue.label, glue.words)
+    label = (
+        _score(row, glue.label)
+        if glue.task.is_regression
+        else row.translated(glue.label, glue.words)
+    )
     pair = None if glue.pair is None else row.text(glue.pair)
     return Example(row.text(glue.text), {glue.task.name: label}, pair=pair, split=split)
 
@@ -69,5 +101,8 @@ def _example(row: Row, glue: GlueTask, split: str) -> Example:
 def _score(row: Row, column: str) -> Label:
     score = row.as_number(column)
     if not 0 <= score <= 5:
-        raise UserError(f"{row.at(column)}: a similarity of {score} does not lie between 0 and 5. Mend it, or take the row out.")
+        raise UserError(
+            f"{row.at(column)}: a similarity of {score} does not lie between 0 and 5. Mend it, or"
+            " take the row out."
+        )
     return score

@@ -1,4 +1,6 @@
-"""A data set of the Hugging Face Hub, or a local folder in its form; the only source that may use the network."""
+"""A data set of the Hugging Face Hub, or a local folder in its form; the only source that may use
+the network.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +37,30 @@ def _splits(name: str, subset: str | None) -> Mapping[str, Any]:
     try:
         from datasets import load_dataset
     except ImportError as error:
-        raise UserError("Data sets of the Hub need the package datasets: pip install 'litotes[hub]'.") from error
+        raise UserError(
+            "Data sets of the Hub need the package datasets: pip install 'litotes[hub]'."
+        ) from error
     repository, _, revision = (name, "", "") if Path(name).is_dir() else name.partition("@")
     try:
         # Streaming reads the rows without leaving a copy in a cache on the disk.
-        splits: Mapping[str, Any] = load_dataset(repository, subset, revision=revision or None, streaming=True)
+        splits: Mapping[str, Any] = load_dataset(
+            repository, subset, revision=revision or None, streaming=True
+        )
     except (OSError, ValueError) as error:
         raise UserError(_unreadable(name, error)) from error
     return splits
 
 
-def _rows(name: str, splits: Mapping[str, Any], split: str, needs: tuple[str, ...]) -> Iterator[tuple[Row, str]]:
+def _rows(
+    name: str, splits: Mapping[str, Any], split: str, needs: tuple[str, ...]
+) -> Iterator[tuple[Row, str]]:
     if split not in splits:
         raise UserError(f"hub:{name}: {unknown(split, splits, 'split')}")
     if split.casefold() not in SPLIT_WORDS:
-        raise UserError(f"hub:{name}: the split {split!r} is none of train, valid and test. Leave it out with only=train,test or such.")
+        raise UserError(
+            f"hub:{name}: the split {split!r} is none of train, valid and test. Leave it out with"
+            " only=train,test or such."
+        )
     file = f"hub:{name} {split}"
     features = splits[split].features  # not known of every kind of file before it is read
     if features is not None:
@@ -57,7 +68,10 @@ def _rows(name: str, splits: Mapping[str, Any], split: str, needs: tuple[str, ..
     words = _class_words(features or {})
     for number, record in enumerate(_records(name, splits[split]), start=1):
         require_columns(file, record, needs)
-        values = {key: _value(record[key], words.get(key), f"{file}, row {number}, column {key!r}") for key in needs}
+        values = {
+            key: _value(record[key], words.get(key), f"{file}, row {number}, column {key!r}")
+            for key in needs
+        }
         yield Row(file, number, values, unit="row"), SPLIT_WORDS[split.casefold()]
 
 
@@ -81,5 +95,8 @@ def _value(value: object, words: list[str] | None, place: str) -> str:
 
 def _unreadable(name: str, error: Exception) -> str:
     reason = (str(error) or type(error).__name__).splitlines()[0]
-    advice = "Check the name and the network; where access is granted on request, log in with `hf auth login`."
+    advice = (
+        "Check the name and the network; where access is granted on request, log in with `hf auth"
+        " login`."
+    )
     return f"hub:{name} cannot be read ({reason}). {advice}"

@@ -1,6 +1,7 @@
 """The irony task of TweetEval: tweets found by their hashtags and then judged by people.
 
-Van Hee et al. 2018, "SemEval-2018 Task 3: Irony Detection in English Tweets"; Barbieri et al. 2020, "TweetEval". Irony is read as
+Van Hee et al. 2018, "SemEval-2018 Task 3: Irony Detection in English Tweets"; Barbieri et al. 2020,
+"TweetEval". Irony is read as
 sarcasm, which it mostly is: here, a score says how far a model of sarcasm carries.
 """
 
@@ -24,9 +25,15 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The three files of a folder."""
     folder = given(path)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the one that holds {', '.join(_FILES.values())}.")
+        raise UserError(
+            f"{folder} is no folder: give the one that holds {', '.join(_FILES.values())}."
+        )
     found = files_in(folder, _FILES)
-    examples = tuple(_example(row, split) for split, file in found.items() for row in read_rows(file, needs=("text", "label")))
+    examples = tuple(
+        _example(row, split)
+        for split, file in found.items()
+        for row in read_rows(file, needs=("text", "label"))
+    )
     return Corpus("irony", examples, {SARCASM.name: SARCASM})
 
 

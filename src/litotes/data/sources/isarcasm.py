@@ -1,6 +1,7 @@
 """iSarcasmEval: tweets whose own authors say which are sarcastic, and say what they meant.
 
-Abu Farha et al. 2022, "SemEval-2022 Task 6: iSarcasmEval, Intended Sarcasm Detection in English and Arabic".
+Abu Farha et al. 2022, "SemEval-2022 Task 6: iSarcasmEval, Intended Sarcasm Detection in English and
+Arabic".
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import choice, given
 from litotes.data.tasks import SARCASM, SPELLINGS
 
-OPTIONS = {"rephrased": "yes: what the authors say they meant comes with the sarcastic tweets, as literal texts of training (no)"}
+OPTIONS = {
+    "rephrased": (
+        "yes: what the authors say they meant comes with the sarcastic tweets, as literal texts of"
+        " training (no)"
+    )
+}
 
 _FILES = {"train": "train.En.csv", "test": "task_A_En_test.csv"}
 _TEXTS = {"train": "tweet", "test": "text"}
@@ -27,9 +33,13 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The English training and test files in a folder."""
     is_rephrased, folder = choice(options, "rephrased", ("no", "yes")) == "yes", given(path)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the one that holds {' and '.join(_FILES.values())}.")
+        raise UserError(
+            f"{folder} is no folder: give the one that holds {' and '.join(_FILES.values())}."
+        )
     examples = tuple(
-        example for split, file in files_in(folder, _FILES).items() for example in _examples(split, file, is_rephrased=is_rephrased)
+        example
+        for split, file in files_in(folder, _FILES).items()
+        for example in _examples(split, file, is_rephrased=is_rephrased)
     )
     return Corpus("isarcasm", examples, {SARCASM.name: SARCASM})
 
@@ -46,5 +56,13 @@ def _examples(split: str, file: Path, *, is_rephrased: bool) -> Iterator[Example
 
 
 def _example(row: Row, column: str, label: str, split: str) -> Example:
-    """A tweet and what was meant by it are about the same thing: they stay on one side of every split."""
-    return Example(row.text(column), {SARCASM.name: label}, source="iSarcasm", split=split, group=f"{split} {row.number}")
+    """A tweet and what was meant by it are about the same thing: they stay on one side of every
+    split.
+    """
+    return Example(
+        row.text(column),
+        {SARCASM.name: label},
+        source="iSarcasm",
+        split=split,
+        group=f"{split} {row.number}",
+    )

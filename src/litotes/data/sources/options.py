@@ -34,12 +34,15 @@ def number(options: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         found = nan
     if not 0 <= found < inf:
-        raise UserError(f"{name}={value} is no number from 0 on: write for example {name}={default:g}.")
+        raise UserError(
+            f"{name}={value} is no number from 0 on: write for example {name}={default:g}."
+        )
     return found
 
 
 def given(path: Path | None) -> Path:
     """The path, of a source whose entry in the table says that it needs one."""
     if path is None:
-        raise TypeError("this source reads a path")  # `load` asks the user for it before it comes to this
+        # `load` asks the user for it before it comes to this
+        raise TypeError("this source reads a path")
     return path

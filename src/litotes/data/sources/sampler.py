@@ -1,4 +1,6 @@
-"""The sampler: invented texts in three varieties of English that come with the package, for trying things out."""
+"""The sampler: invented texts in three varieties of English that come with the package, for trying
+things out.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +32,9 @@ def _rows(variety: str) -> Iterator[Row]:
 
 def _example(row: Row, variety: str) -> Example:
     text = row.text("text")
-    labels = {name: row.translated(name, {word: word for word in task.labels}) for name, task in _TASKS.items()}
+    labels = {
+        name: row.translated(name, {word: word for word in task.labels})
+        for name, task in _TASKS.items()
+    }
     split = hashed_split(text_key(text), test_share=0.3)
     return Example(text, labels, variety=variety, source=row.required("source"), split=split)

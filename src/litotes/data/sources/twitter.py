@@ -1,4 +1,6 @@
-"""The Twitter entity-sentiment data set: 74,682 short tweets about brands and games, of which the longer ones are kept."""
+"""The Twitter entity-sentiment data set: 74,682 short tweets about brands and games, of which the
+longer ones are kept.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from litotes.data.tasks import SENTIMENT
 OPTIONS = {"min_words": "leave shorter texts out (40)"}
 
 _COLUMNS = ("id", "entity", "sentiment", "text")
-_LABELS = {"positive": "positive", "negative": "negative", "neutral": "", "irrelevant": ""}  # texts of the last two are left out
+# texts of the last two are left out
+_LABELS = {"positive": "positive", "negative": "negative", "neutral": "", "irrelevant": ""}
 
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
@@ -26,11 +29,20 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     min_words = whole_number(options, "min_words", 40)
     file = file_or_only(given(path), "twitter_training.csv")
     labelled = ((row, row.translated("sentiment", _LABELS)) for row in _rows(file))
-    kept = [(row, label) for row, label in labelled if label and len(row.values["text"].split()) >= max(min_words, 1)]
+    kept = [
+        (row, label)
+        for row, label in labelled
+        if label and len(row.values["text"].split()) >= max(min_words, 1)
+    ]
     if not kept:
-        raise UserError(f"{file} has no positive or negative text of {min_words} words or more: choose a smaller min_words.")
+        raise UserError(
+            f"{file} has no positive or negative text of {min_words} words or more: choose a"
+            " smaller min_words."
+        )
     # Paraphrases share an id, and a few texts occur under two ids: neither may be torn apart.
-    roots = components((("id", row.required("id")), ("text", text_key(row.values["text"]))) for row, _ in kept)
+    roots = components(
+        (("id", row.required("id")), ("text", text_key(row.values["text"]))) for row, _ in kept
+    )
     examples = tuple(
         Example(
             row.text("text"),
@@ -48,7 +60,8 @@ def _rows(path: Path) -> Iterator[Row]:
     records = read_records(path)
     first = next(records)
     header = [field.strip().casefold() for field in first[1]]
-    if "sentiment" not in header and "text" not in header:  # the original file begins with its first tweet
+    # the original file begins with its first tweet
+    if "sentiment" not in header and "text" not in header:
         return tabulated(path, _COLUMNS, chain([first], records))
     require_columns(f"{path}, line {first[0]}", header, _COLUMNS)
     return tabulated(path, header, records)

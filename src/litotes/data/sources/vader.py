@@ -1,6 +1,8 @@
-"""VADER's four domains: tweets, film reviews, product reviews and editorials, each sentence rated by twenty people from −4 to 4.
+"""VADER's four domains: tweets, film reviews, product reviews and editorials, each sentence rated
+by twenty people from −4 to 4.
 
-Hutto and Gilbert 2014, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social Media Text", ICWSM.
+Hutto and Gilbert 2014, "VADER: A Parsimonious Rule-based Model for Sentiment Analysis of Social
+Media Text", ICWSM.
 """
 
 from __future__ import annotations
@@ -17,7 +19,12 @@ from litotes.data.sources.options import given, number
 from litotes.data.splitting import components, hashed_split
 from litotes.data.tasks import SENTIMENT
 
-OPTIONS = {"least": "leave out texts whose mean rating is nearer to 0 than this (0.5): people did not agree on a side"}
+OPTIONS = {
+    "least": (
+        "leave out texts whose mean rating is nearer to 0 than this (0.5): people did not agree on"
+        " a side"
+    )
+}
 
 _FILES = {
     "tweets": "tweets_GroundTruth.txt",
@@ -29,10 +36,14 @@ _COLUMNS = ("id", "rating", "text")
 
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
-    """The texts of all domains in a folder that people found positive or negative; a tenth of them is the test split."""
+    """The texts of all domains in a folder that people found positive or negative; a tenth of them
+    is the test split.
+    """
     least, folder = number(options, "least", 0.5), given(path)
     if not folder.is_dir():
-        raise UserError(f"{folder} is no folder: give the one that holds {_FILES['tweets']} and its like.")
+        raise UserError(
+            f"{folder} is no folder: give the one that holds {_FILES['tweets']} and its like."
+        )
     rated = [
         (domain, row, rating)
         for domain, file in files_in(folder, _FILES).items()
@@ -40,11 +51,15 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         if _is_clear(rating := row.as_number("rating"), least)
     ]
     if not rated:
-        raise UserError(f"{folder} has no text rated {least:g} or further from 0: choose a smaller least.")
+        raise UserError(
+            f"{folder} has no text rated {least:g} or further from 0: choose a smaller least."
+        )
     documents = [_document(domain, row) for domain, row, _ in rated]
-    # Sentences of one review or article hang together, and some texts occur twice: neither may be torn apart.
+    # Sentences of one review or article hang together, and some texts occur twice: neither may be
+    # torn apart.
     roots = components(
-        (("document", name), ("text", text_key(row.text("text")))) for name, (_, row, _) in zip(documents, rated, strict=True)
+        (("document", name), ("text", text_key(row.text("text"))))
+        for name, (_, row, _) in zip(documents, rated, strict=True)
     )
     examples = tuple(
         Example(

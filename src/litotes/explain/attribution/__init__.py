@@ -27,7 +27,9 @@ __all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed", "by_weight", "
 
 
 def weighed_by(name: str, question: Question) -> Weighed:
-    """What the method called `name` says with its own defaults; worked out once for all analyses that ask about the same answer."""
+    """What the method called `name` says with its own defaults; worked out once for all analyses
+    that ask about the same answer.
+    """
     known, key = question.observation.known, (name, question.task.name, question.label)
     if key not in known:
         known[key] = METHODS[name]().weigh(question)

@@ -1,10 +1,13 @@
-"""Methods that read the attention of the last layer: what the head is going to read is gathered there.
+"""Methods that read the attention of the last layer: what the head is going to read is gathered
+there.
 
-Over a text of n pieces, with the queries Q the head reads (the first piece alone, or all that are still there):
+Over a text of n pieces, with the queries Q the head reads (the first piece alone, or all that are
+still there):
 
     w_k = 1/|Q| Σ_{q ∈ Q} mean over attention heads of |M_h(q, k)|
 
-A pruned text has weights for the pieces that came into the last layer; the others have 0. What a fused piece receives belongs to no word.
+A pruned text has weights for the pieces that came into the last layer; the others have 0. What a
+fused piece receives belongs to no word.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ class LastLayer(Method):
         with torch.inference_mode():
             asking = readers(question, view)
             received = self.map(question, view)[asking].mean(0)  # (key,)
-        return Weighed(by_word(question.read, by_place(received, view.origin, len(question.read.written))), self.error(question))
+        return Weighed(
+            by_word(question.read, by_place(received, view.origin, len(question.read.written))),
+            self.error(question),
+        )
 
     @abstractmethod
     def map(self, question: Question, view: View) -> Tensor:
@@ -52,10 +58,13 @@ class Standard(LastLayer):
 
 
 class Effective(LastLayer):
-    """The part of the last layer's attention weights that reaches its output, |A⊥|, mean over attention heads.
+    """The part of the last layer's attention weights that reaches its output, |A⊥|, mean over
+    attention heads.
 
-    A⊥ = A less its projection onto the left null space of V. Brunner et al. 2020, arXiv 1908.04211, §3.2.
-    error: n_null, the dimension of the null space, mean over attention heads; 0: nothing was hidden, both maps are one.
+    A⊥ = A less its projection onto the left null space of V. Brunner et al. 2020, arXiv 1908.04211,
+    §3.2.
+    error: n_null, the dimension of the null space, mean over attention heads; 0: nothing was
+    hidden, both maps are one.
     """
 
     def map(self, question: Question, view: View) -> Tensor:
@@ -68,15 +77,18 @@ class Effective(LastLayer):
 class ValueNorm(LastLayer):
     """The last layer's attention weights times the length of what they move, A(q, k) ‖v_k W_O‖.
 
-    Each attention head's value goes through its own slice of the output projection. Kobayashi et al. 2020, arXiv 2004.10102, §3.
+    Each attention head's value goes through its own slice of the output projection. Kobayashi et
+    al. 2020, arXiv 2004.10102, §3.
     """
 
     def map(self, question: Question, view: View) -> Tensor:
         encoder = question.model.classifier.encoder
         attention = encoder.attentions[encoder.spec.walk[view.layer]]
-        slices = attention.output.weight.unflatten(1, (attention.n_heads, -1))  # (width, attention_head, head_width)
+        # (width, attention_head, head_width)
+        slices = attention.output.weight.unflatten(1, (attention.n_heads, -1))
         slices = slices[:, [attention.heads.index(head) for head in view.heads]]
-        moved = torch.einsum("hkd,whd->hkw", view.value, slices).norm(dim=-1)  # (attention_head, key)
+        # (attention_head, key)
+        moved = torch.einsum("hkd,whd->hkw", view.value, slices).norm(dim=-1)
         return (view.weights * moved[:, None]).mean(0)
 
 
@@ -89,10 +101,19 @@ def readers(question: Question, view: View) -> Tensor:
     if classifier.firsts_only:
         return torch.arange(len(view.origin), device=view.origin.device) == 0
     is_fused = bool((view.stayed == FUSED).any()) and not classifier.encoder.pruning.restore
-    return torch.ones_like(view.origin, dtype=torch.bool) if is_fused else torch.isin(view.origin, view.stayed)
+    return (
+        torch.ones_like(view.origin, dtype=torch.bool)
+        if is_fused
+        else torch.isin(view.origin, view.stayed)
+    )
 
 
 def by_place(values: Tensor, origin: Tensor, n_pieces: int) -> Tensor:
-    """Values of the pieces still there, laid out by their places in the text; 0 for those gone. (piece,)"""
+    """Values of the pieces still there, laid out by their places in the text; 0 for those gone.
+
+    (piece,)
+    """
     real = origin != FUSED
-    return torch.zeros(n_pieces, dtype=torch.float64).index_add(0, origin[real].cpu(), values[real].double().cpu())
+    return torch.zeros(n_pieces, dtype=torch.float64).index_add(
+        0, origin[real].cpu(), values[real].double().cpu()
+    )

@@ -1,7 +1,8 @@
 """Methods that ask how the answer would change: gradients at h₀, the output of the embeddings.
 
-A pruned model is explained as it answers: gradients go through the pieces still there, and the choice of who leaves has none. A piece that
-left has a gradient through what the others had gathered from it by then.
+A pruned model is explained as it answers: gradients go through the pieces still there, and the
+choice of who leaves has none. A piece that left has a gradient through what the others had gathered
+from it by then.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _MOST_PIECES = 2048
 class GradientInput(Method):
     """How the answer would move if a piece were a little more itself, h₀ · ∂F/∂h₀.
 
-    Shrikumar et al. 2017, arXiv 1605.01713. One step forward and one back; exact for a linear model. Norms on the way do
-    not mind a length, so much of what a piece means is not seen.
+    Shrikumar et al. 2017, arXiv 1605.01713. One step forward and one back; exact for a linear
+    model. Norms on the way do not mind a length, so much of what a piece means is not seen.
     """
 
     is_signed: ClassVar[bool] = True
@@ -38,13 +39,16 @@ class GradientInput(Method):
 
 
 class IntegratedGradients(Method):
-    """Gradients added up on the way from a text of padding to the text, (h − h') · ∫ ∂F/∂h (h' + a (h − h')) da.
+    """Gradients added up on the way from a text of padding to the text, (h − h') · ∫ ∂F/∂h (h' + a
+    (h − h')) da.
 
-    Sundararajan et al. 2017, arXiv 1703.01365, §3. The baseline h' is the same text with every piece of a word replaced by the padding
-    piece; special pieces stay, so that they have no weight and the words' weights add up to F(h) − F(h'). The integral is Gauss-Legendre's
-    with n_steps points.
-    error: completeness_delta, by how much the weights miss that sum; answer_less_baseline, the sum they should have. Pruning makes F jump
-    on the way, which no number of points follows exactly: the delta tells.
+    Sundararajan et al. 2017, arXiv 1703.01365, §3. The baseline h' is the same text with every
+    piece of a word replaced by the padding piece; special pieces stay, so that they have no weight
+    and the words' weights add up to F(h) − F(h'). The integral is Gauss-Legendre's with n_steps
+    points.
+    error: completeness_delta, by how much the weights miss that sum; answer_less_baseline, the sum
+    they should have. Pruning makes F jump on the way, which no number of points follows exactly:
+    the delta tells.
     """
 
     is_signed: ClassVar[bool] = True
@@ -59,12 +63,20 @@ class IntegratedGradients(Method):
         by_piece = (way * self._mean_gradient(question, blank, way)).sum(-1).double()
         ends, both = torch.cat([hidden, blank]), Layout.of(layout.lengths * 2, layout.device)
         with torch.no_grad():
-            full, empty = question.score(question.model.classifier.from_layer(ends, both, 0)[question.task.name].double()).tolist()
+            full, empty = question.score(
+                question.model.classifier.from_layer(ends, both, 0)[question.task.name].double()
+            ).tolist()
         missed = float(by_piece.sum()) - (full - empty)
-        return Weighed(by_word(question.read, by_piece), {"completeness_delta": missed, "answer_less_baseline": full - empty})
+        return Weighed(
+            by_word(question.read, by_piece),
+            {"completeness_delta": missed, "answer_less_baseline": full - empty},
+        )
 
     def _mean_gradient(self, question: Question, blank: Tensor, way: Tensor) -> Tensor:
-        """∫ ∂F/∂h (h' + a (h − h')) da, as many points at a time as may go together. (piece, width)"""
+        """∫ ∂F/∂h (h' + a (h − h')) da, as many points at a time as may go together.
+
+        (piece, width)
+        """
         points, shares = np.polynomial.legendre.leggauss(self.n_steps)
         steps = torch.tensor((points + 1) / 2).to(way)  # (step,), from 0 to 1
         weights = torch.tensor(shares / 2).to(way)
@@ -80,7 +92,10 @@ class IntegratedGradients(Method):
 def blanked(question: Question) -> Pieces:
     """The text with the padding piece in the place of every piece of a word."""
     pieces, padding = question.read.pieces, question.model.classifier.encoder.spec.padding_piece
-    ids = [piece if word is None else padding for piece, word in zip(pieces.ids, question.read.word_of(), strict=True)]
+    ids = [
+        piece if word is None else padding
+        for piece, word in zip(pieces.ids, question.read.word_of(), strict=True)
+    ]
     return Pieces(ids, pieces.segments, pieces.truncated)
 
 
@@ -98,6 +113,9 @@ def gradient_of(question: Question, hidden: Tensor, layout: Layout) -> Tensor:
     hidden = hidden.detach().requires_grad_()
     # cuDNN's LSTM has a gradient in training mode alone
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-        scores = question.score(question.model.classifier.from_layer(hidden, layout, 0)[question.task.name])  # (text,)
+        # (text,)
+        scores = question.score(
+            question.model.classifier.from_layer(hidden, layout, 0)[question.task.name]
+        )
         (gradient,) = torch.autograd.grad(scores.sum(), hidden)  # texts do not touch each other
     return gradient

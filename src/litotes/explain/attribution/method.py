@@ -22,10 +22,14 @@ class Weighed:
 
 
 class Method(ABC):
-    """Says how much each word counts for an answer. The docstring's first line is what `litotes list methods` shows.
+    """Says how much each word counts for an answer.
 
-    A word's weight does not depend on the texts beside it in a batch. What a method gives to pieces is added up over a word's pieces.
-    is_signed: weights above 0 speak for the answer and weights below 0 against it; otherwise they only say how much.
+    The docstring's first line is what `litotes list methods` shows.
+
+    A word's weight does not depend on the texts beside it in a batch. What a method gives to pieces
+    is added up over a word's pieces.
+    is_signed: weights above 0 speak for the answer and weights below 0 against it; otherwise they
+    only say how much.
     """
 
     is_signed: ClassVar[bool]
@@ -36,7 +40,9 @@ class Method(ABC):
 
 
 def by_weight(weights: Sequence[float]) -> tuple[int, ...]:
-    """The numbers of the words, the one that speaks most for the answer first; of two that are alike, the earlier one."""
+    """The numbers of the words, the one that speaks most for the answer first; of two that are
+    alike, the earlier one.
+    """
     return tuple(sorted(range(len(weights)), key=lambda word: -weights[word]))
 
 

@@ -16,14 +16,15 @@ from litotes.text.tokenizer import Pieces, ReadText
 
 @dataclass(frozen=True)
 class Question:
-    """One answer of a model. label: its number among the task's labels; 0 for a regression. between: see `logits_of`.
+    """One answer of a model. label: its number among the task's labels; 0 for a regression.
+    between: see `logits_of`.
 
     What is explained is the log odds of the label, with the calibration the model answers with:
 
         F = z_c / T − log Σ_{k ≠ c} e^{z_k / T} = log p_c / (1 − p_c)
 
-    of two labels the difference of the logits, for a regression the value. A logit alone would not do: what moves all logits alike
-    changes no answer.
+    of two labels the difference of the logits, for a regression the value. A logit alone would not
+    do: what moves all logits alike changes no answer.
     """
 
     model: Model
@@ -37,7 +38,9 @@ class Question:
         """The answer the model gives."""
         if task.is_regression:
             return cls(model, observation, task, 0)
-        labels, _ = model.calibration_of(task.name).apply(observation.logits[task.name][None].numpy())
+        labels, _ = model.calibration_of(task.name).apply(
+            observation.logits[task.name][None].numpy()
+        )
         return cls(model, observation, task, int(labels[0]))
 
     @property
@@ -54,11 +57,17 @@ class Question:
 
     def scores(self, texts: Sequence[Pieces]) -> Tensor:
         """F of other texts, the answer still being the one given to this. (text,)"""
-        return self.score(logits_of(self.model, texts, between=self.between)[self.task.name].double())
+        return self.score(
+            logits_of(self.model, texts, between=self.between)[self.task.name].double()
+        )
 
     def without(self, words: Collection[int]) -> Pieces:
         """The text after these words have left it; the others close up, special pieces stay."""
         pieces = self.read.pieces
         gone = {place for word in words for place in self.read.words[word].pieces}
         stay = [place for place in range(len(pieces.ids)) if place not in gone]
-        return Pieces([pieces.ids[place] for place in stay], [pieces.segments[place] for place in stay], pieces.truncated)
+        return Pieces(
+            [pieces.ids[place] for place in stay],
+            [pieces.segments[place] for place in stay],
+            pieces.truncated,
+        )

@@ -13,7 +13,8 @@ from litotes.explain.attribution.question import Question
 class Occlusion(Method):
     """What the answer loses when the word is really left out, F(text) − F(text without the word).
 
-    Li et al. 2016, arXiv 1612.08220. A text of n words is asked n + 1 times, in packed batches. Of two words that say the same, either
+    Li et al. 2016, arXiv 1612.08220. A text of n words is asked n + 1 times, in packed batches. Of
+    two words that say the same, either
     can be spared: both then count little.
     """
 
@@ -21,7 +22,9 @@ class Occlusion(Method):
 
     def weigh(self, question: Question) -> Weighed:
         words = range(len(question.read.words))
-        whole, *others = question.scores([question.read.pieces, *(question.without([word]) for word in words)]).tolist()
+        whole, *others = question.scores(
+            [question.read.pieces, *(question.without([word]) for word in words)]
+        ).tolist()
         return Weighed(tuple(whole - other for other in others))
 
 

@@ -14,12 +14,15 @@ from litotes.explain.attribution.question import Question
 
 
 class Rollout(Method):
-    """Attention weights multiplied through all layers, R_l = ½ (A_l + I) R_{l-1}; half of a piece stays itself.
+    """Attention weights multiplied through all layers, R_l = ½ (A_l + I) R_{l-1}; half of a piece
+    stays itself.
 
-    Abnar and Zuidema 2020, arXiv 2005.00928, §3; A is the mean over attention heads. What the head reads is the mean of its rows of R.
-    Where pieces leave, the products are rectangular: rows of R are the pieces still there, columns all pieces of the text, and every row
-    still adds up to 1. A fused piece's row is the plain mean of the rows it stands for (the pruning weighs them by importance, which a
-    view does not show). A head that reads all pieces, those gone in the state they left in, reads the rows they left with.
+    Abnar and Zuidema 2020, arXiv 2005.00928, §3; A is the mean over attention heads. What the head
+    reads is the mean of its rows of R. Where pieces leave, the products are rectangular: rows of R
+    are the pieces still there, columns all pieces of the text, and every row still adds up to 1. A
+    fused piece's row is the plain mean of the rows it stands for (the pruning weighs them by
+    importance, which a view does not show). A head that reads all pieces, those gone in the state
+    they left in, reads the rows they left with.
     """
 
     is_signed: ClassVar[bool] = False
@@ -28,7 +31,9 @@ class Rollout(Method):
         classifier = question.model.classifier
         with torch.inference_mode():
             rows = rolled_out(
-                question.observation.layers, len(question.read.written), restore=classifier.encoder.pruning.restore
+                question.observation.layers,
+                len(question.read.written),
+                restore=classifier.encoder.pruning.restore,
             )  # (piece read, piece)
             read = rows[0] if classifier.firsts_only else rows.mean(0)
         return Weighed(by_word(question.read, read))
@@ -45,7 +50,11 @@ def rolled_out(views: tuple[View, ...], n_pieces: int, *, restore: bool) -> Tens
         left.append(flow[~stays & (origin != FUSED)])
         flow = (weights @ flow + flow) / 2
         has_fused = bool((stayed == FUSED).any())
-        flow = torch.cat([flow[stays], flow[~stays].mean(0, keepdim=True)]) if has_fused else flow[stays]
+        flow = (
+            torch.cat([flow[stays], flow[~stays].mean(0, keepdim=True)])
+            if has_fused
+            else flow[stays]
+        )
     if not restore:
         return flow
     return torch.cat([flow[:-1] if bool((views[-1].stayed == FUSED).any()) else flow, *left])

@@ -1,4 +1,6 @@
-"""What each layer still sees: a row for each layer, a column for each word, piece or attention head."""
+"""What each layer still sees: a row for each layer, a column for each word, piece or attention
+head.
+"""
 
 from __future__ import annotations
 
@@ -28,14 +30,17 @@ def inches_of(n_layers: int, n_names: int) -> float:
 
 
 def draw_bands(seen: Sequence[Sequence[float]], names: Sequence[str], into: Any) -> list[Axes]:
-    """One below another, so that all names can be written; a text too long for that is one band without names. seen: (layer, name)"""
+    """One below another, so that all names can be written; a text too long for that is one band
+    without names. seen: (layer, name)
+    """
     starts = _starts(len(names))
     width = starts.step
     bands = list(into.subplots(len(starts), 1, squeeze=False)[:, 0])
     for start, ax in zip(starts, bands, strict=True):
         here = slice(start, start + width)
         draw([row[here] for row in seen], names[here] if _are_written(len(names)) else (), ax)
-        ax.set_xlim(0, max(width, N_ABREAST // 2))  # a short text gets no wider columns than it needs
+        # a short text gets no wider columns than it needs
+        ax.set_xlim(0, max(width, N_ABREAST // 2))
     return bands
 
 
@@ -44,12 +49,26 @@ def draw(seen: Sequence[Sequence[float]], names: Sequence[str], ax: Axes) -> Non
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("there", [GONE, FOR_LINE])
-    ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, edgecolors="white", linewidth=0.5 if len(seen[0]) <= 4 * N_ABREAST else 0)
+    ax.pcolormesh(
+        np.array(seen),
+        cmap=colours,
+        vmin=0,
+        vmax=1,
+        edgecolors="white",
+        linewidth=0.5 if len(seen[0]) <= 4 * N_ABREAST else 0,
+    )
     ax.invert_yaxis()
-    ax.set_yticks([layer + 0.5 for layer in range(len(seen))], [str(layer + 1) for layer in range(len(seen))])
+    ax.set_yticks(
+        [layer + 0.5 for layer in range(len(seen))], [str(layer + 1) for layer in range(len(seen))]
+    )
     ax.set_ylabel("layer", fontsize=8)
     if names:
-        ax.set_xticks([place + 0.5 for place in range(len(names))], [drawable(name) for name in names], rotation=90, parse_math=False)
+        ax.set_xticks(
+            [place + 0.5 for place in range(len(names))],
+            [drawable(name) for name in names],
+            rotation=90,
+            parse_math=False,
+        )
     ax.tick_params(length=0, labelsize=7)
     for spine in ax.spines.values():
         spine.set_visible(False)

@@ -1,4 +1,6 @@
-"""A text with shaded words as a drawing: laid out line by line, for matplotlib knows no running text."""
+"""A text with shaded words as a drawing: laid out line by line, for matplotlib knows no running
+text.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 FOR, AGAINST, FOR_LINE, AGAINST_LINE = "#6fb1e8", "#f5a04f", "#0a5ea8", "#a84300"
-"""Blue and orange, as on the page: told apart by the colour-blind; lines below the words tell them apart in grey."""
+"""Blue and orange, as on the page: told apart by the colour-blind; lines below the words tell them
+apart in grey.
+"""
 
 POINTS = 10.0
 LINE_INCHES = 0.27
@@ -26,7 +30,9 @@ _TORN = re.compile(r"\n|[^\S\n]+|\S+")  # line ends, blanks and what stands betw
 
 @dataclass(frozen=True)
 class Placed:
-    """A part of the text with its place: inches from the left, lines from the top. number: of the word; None between words."""
+    """A part of the text with its place: inches from the left, lines from the top. number: of the
+    word; None between words.
+    """
 
     written: str
     number: int | None
@@ -36,7 +42,10 @@ class Placed:
 
 
 def laid_out(read: ReadText, *, width: float) -> list[Placed]:
-    """The text, then the pair, in lines of `width` inches. Parts that touch may be torn apart, as at the end of any long word."""
+    """The text, then the pair, in lines of `width` inches.
+
+    Parts that touch may be torn apart, as at the end of any long word.
+    """
     placed: list[Placed] = []
     x, line = 0.0, 0
     for is_pair in [False, True] if read.pair is not None else [False]:
@@ -64,13 +73,27 @@ def draw(placed: Sequence[Placed], shading: Shading, ax: Axes, *, width: float) 
         y = n_lines - part.line - 0.5
         if part.number is not None:
             share = shading.weights[part.number] / greatest
-            ax.add_patch(Rectangle((part.x, y - 0.38), part.width, 0.76, color=_tint(share), linewidth=0, zorder=1)).set_in_layout(False)
+            ax.add_patch(
+                Rectangle(
+                    (part.x, y - 0.38), part.width, 0.76, color=_tint(share), linewidth=0, zorder=1
+                )
+            ).set_in_layout(False)
             if abs(share) >= 1 / 16:  # as on the page, where the lightest of eight shades begins
                 _underline(ax, part, y - 0.38, share)
         if part.written.isspace():
             continue
-        text = ax.text(part.x, y, part.written, fontsize=POINTS, va="center_baseline", parse_math=False, color="#1d2733", zorder=3)
-        text.set_in_layout(False)  # its place is settled; measuring hundreds of them again and again takes minutes
+        text = ax.text(
+            part.x,
+            y,
+            part.written,
+            fontsize=POINTS,
+            va="center_baseline",
+            parse_math=False,
+            color="#1d2733",
+            zorder=3,
+        )
+        # its place is settled; measuring hundreds of them again and again takes minutes
+        text.set_in_layout(False)
     ax.set_xlim(0, width)
     ax.set_ylim(0, n_lines)
     ax.set_axis_off()
@@ -97,14 +120,19 @@ def _parts(read: ReadText, *, is_pair: bool) -> Iterator[tuple[str, int | None]]
         for piece in _TORN.findall(part):
             yield (piece if piece == "\n" else " " if piece.isspace() else drawable(piece)), None
     if rest := unread(read, is_pair=is_pair):
-        yield from ((piece, None) for piece in _TORN.findall(f" … {len(rest):,} more characters were not read"))
+        yield from (
+            (piece, None)
+            for piece in _TORN.findall(f" … {len(rest):,} more characters were not read")
+        )
 
 
 def _inches(written: str) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    width, _, _ = text_to_path.get_text_width_height_descent(written, FontProperties(size=POINTS), ismath=False)
+    width, _, _ = text_to_path.get_text_width_height_descent(
+        written, FontProperties(size=POINTS), ismath=False
+    )
     return float(width) / 72
 
 
@@ -118,5 +146,13 @@ def _tint(share: float) -> tuple[float, ...]:
 def _underline(ax: Axes, part: Placed, y: float, share: float) -> None:
     colour, style = (FOR_LINE, "-") if share > 0 else (AGAINST_LINE, ":")
     thick = 0.8 + 2 * abs(share)
-    [line] = ax.plot([part.x, part.x + part.width], [y, y], color=colour, linestyle=style, linewidth=thick, solid_capstyle="butt", zorder=2)
+    [line] = ax.plot(
+        [part.x, part.x + part.width],
+        [y, y],
+        color=colour,
+        linestyle=style,
+        linewidth=thick,
+        solid_capstyle="butt",
+        zorder=2,
+    )
     line.set_in_layout(False)

@@ -1,4 +1,6 @@
-"""One text on its way through a pruned model, in the manner of figure 11 of Nespolo et al., "Figurative Language Understanding"."""
+"""One text on its way through a pruned model, in the manner of figure 11 of Nespolo et al.,
+"Figurative Language Understanding".
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _MOST_WRITTEN = 24  # pieces beside a square of that size
 
 
 def figure(trace: Trace) -> Figure:
-    """Above, which pieces are active as keys × queries in the first, the middle and the last layer, and the attention heads used by layer.
+    """Above, which pieces are active as keys × queries in the first, the middle and the last layer,
+    and the attention heads used by layer.
 
     Below, every piece by layer, which is the same and easier to read.
     """
@@ -38,7 +41,9 @@ def figure(trace: Trace) -> Figure:
         _draw_active(trace, layer, ax)
     _draw_heads(trace, heads_ax)
     seen = [[float(is_there) for is_there in row] for row in trace.seen]
-    draw_bands(seen, trace.written, below)[0].set_title("the pieces each layer sees", fontsize=10, loc="left")
+    draw_bands(seen, trace.written, below)[0].set_title(
+        "the pieces each layer sees", fontsize=10, loc="left"
+    )
     return picture
 
 
@@ -47,7 +52,13 @@ def _draw_active(trace: Trace, layer: int, ax: Axes) -> None:
     from matplotlib.colors import ListedColormap
 
     there = np.array(trace.seen[layer])
-    ax.imshow(np.outer(there, there), cmap=ListedColormap([GONE, FOR_LINE]), vmin=0, vmax=1, interpolation="nearest")
+    ax.imshow(
+        np.outer(there, there),
+        cmap=ListedColormap([GONE, FOR_LINE]),
+        vmin=0,
+        vmax=1,
+        interpolation="nearest",
+    )
     ax.set_title(f"layer {layer + 1}: {there.sum()} of {len(there)} pieces", fontsize=10)
     ax.set_xlabel("key", fontsize=8)
     ax.set_ylabel("query", fontsize=8)

@@ -1,4 +1,6 @@
-"""What the page's script reads: words, methods and layers as JSON, and every map in a place of its own, unpacked when it is looked at."""
+"""What the page's script reads: words, methods and layers as JSON, and every map in a place of its
+own, unpacked when it is looked at.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ from litotes.explain.page.packed import Packed, as_factors, as_levels, levels_wi
 from litotes.explain.page.words import classes, method_name
 
 BUDGET = 6_400_000
-"""Letters for all standard maps. The effective maps of 6 × 12 attention heads and 512 pieces add 3 million: 10 MB are not reached."""
+"""Letters for all standard maps.
+
+The effective maps of 6 × 12 attention heads and 512 pieces add 3 million: 10 MB are not reached.
+"""
 
 N_THUMB = 24
 """Cells of a small picture, each way."""
@@ -26,10 +31,14 @@ _MOST_BELOW = 127
 
 
 def facts_html(explanation: Explanation) -> str:
-    """The data as elements that are never run: a `<` inside would be the only danger, and there is none."""
+    """The data as elements that are never run: a `<` inside would be the only danger, and there is
+    none.
+    """
     n_levels = levels_within([layer.standard for layer in explanation.layers], BUDGET)
     packed = [list(packed_heads(layer, n_levels)) for layer in explanation.layers]
-    content = json.dumps(_facts(explanation, packed), ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+    content = json.dumps(
+        _facts(explanation, packed), ensure_ascii=True, separators=(",", ":"), allow_nan=False
+    )
     content = content.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     maps = "\n".join(
         f'<script type="text/plain" id="map-{layer}-{place}-{kind}">{one.data}</script>'
@@ -43,12 +52,18 @@ def facts_html(explanation: Explanation) -> str:
 def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, Packed]]:
     """Both maps of every attention head; the effective one is left out where it is the same."""
     n_pieces = len(layer.origin)
-    for standard, effective, n_null in zip(layer.standard, layer.effective, layer.n_null, strict=True):
+    for standard, effective, n_null in zip(
+        layer.standard, layer.effective, layer.n_null, strict=True
+    ):
         both = {"standard": as_levels(standard, n_levels=n_levels)}
         rank = n_pieces - n_null
         if n_null:
             is_thin = 2 * rank < n_pieces
-            both["effective"] = as_factors(effective, rank=rank) if is_thin else as_levels(effective, n_levels=min(n_levels, _MOST_BELOW))
+            both["effective"] = (
+                as_factors(effective, rank=rank)
+                if is_thin
+                else as_levels(effective, n_levels=min(n_levels, _MOST_BELOW))
+            )
         yield both
 
 
@@ -57,7 +72,11 @@ def _facts(explanation: Explanation, packed: list[list[dict[str, Packed]]]) -> d
     return {
         "method": explanation.method,
         "methods": {
-            name: {"name": method_name(name), "weights": [_short(w) for w in shading.weights], "classes": classes(shading)}
+            name: {
+                "name": method_name(name),
+                "weights": [_short(w) for w in shading.weights],
+                "classes": classes(shading),
+            }
             | {"isSigned": shading.is_signed}
             for name, shading in explanation.shadings.items()
         },
@@ -68,21 +87,32 @@ def _facts(explanation: Explanation, packed: list[list[dict[str, Packed]]]) -> d
         "pieces": [harmless(piece) for piece in explanation.read.written],
         "left": explanation.trace.left_after,
         "heads": explanation.trace.heads,
-        "layers": [_layer_facts(layer, heads) for layer, heads in zip(explanation.layers, packed, strict=True)],
+        "layers": [
+            _layer_facts(layer, heads)
+            for layer, heads in zip(explanation.layers, packed, strict=True)
+        ],
     }
 
 
 def _layer_facts(layer: LayerMaps, packed: list[dict[str, Packed]]) -> dict[str, Any]:
     heads = []
     for number, n_null, both in zip(layer.heads, layer.n_null, packed, strict=True):
-        maps = {kind: {"levels": one.n_levels, "scales": one.scales, "error": _short(one.error)} for kind, one in both.items()}
+        maps = {
+            kind: {"levels": one.n_levels, "scales": one.scales, "error": _short(one.error)}
+            for kind, one in both.items()
+        }
         heads.append({"number": number, "nNull": n_null} | maps)
-    thumbs = {kind: thumbs_of(maps) for kind, maps in (("standard", layer.standard), ("effective", layer.effective))}
+    thumbs = {
+        kind: thumbs_of(maps)
+        for kind, maps in (("standard", layer.standard), ("effective", layer.effective))
+    }
     return {"origin": layer.origin, "heads": heads, "thumbs": thumbs}
 
 
 def thumbs_of(maps: Tensor) -> str:
-    """Small pictures of all attention heads and, first, of their mean: in each cell the weight furthest from 0, as steps of −127 to 127."""
+    """Small pictures of all attention heads and, first, of their mean: in each cell the weight
+    furthest from 0, as steps of −127 to 127.
+    """
     shown = torch.cat([maps.mean(0, keepdim=True), maps]).float().cpu()
     above, below = adaptive_max_pool2d(shown, N_THUMB), adaptive_max_pool2d(-shown, N_THUMB)
     furthest = torch.where(above >= below, above, -below)  # (1 + attention_head, N_THUMB, N_THUMB)
@@ -94,7 +124,10 @@ def thumbs_of(maps: Tensor) -> str:
 def layer_options(explanation: Explanation) -> str:
     """The choices of a layer, the last one first chosen."""
     *others, last = range(1, len(explanation.layers) + 1)
-    return "".join(f"<option>{layer}</option>" for layer in others) + f"<option selected>{last}</option>"
+    return (
+        "".join(f"<option>{layer}</option>" for layer in others)
+        + f"<option selected>{last}</option>"
+    )
 
 
 def _short(value: float) -> float:

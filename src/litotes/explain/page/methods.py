@@ -15,27 +15,43 @@ _WIDTH, _HEIGHT = 96, 34
 def methods_html(explanation: Explanation) -> str:
     """A choice of methods as a table, and a sentence on which one the model itself bears out most."""
     limits = _limits(explanation)
-    rows = "".join(_row(name, shading, name == explanation.method, limits) for name, shading in explanation.shadings.items())
-    tested = {name: shading.faithfulness for name, shading in explanation.shadings.items() if shading.faithfulness is not None}
+    rows = "".join(
+        _row(name, shading, name == explanation.method, limits)
+        for name, shading in explanation.shadings.items()
+    )
+    tested = {
+        name: shading.faithfulness
+        for name, shading in explanation.shadings.items()
+        if shading.faithfulness is not None
+    }
     if not tested:
         head = '<th scope="col">method</th>'
-        legend = '<p class="note">Whether the words a method points at are those the model needs was not tested on this text.</p>'
+        legend = (
+            '<p class="note">Whether the words a method points at are those the model needs was not'
+            " tested on this text.</p>"
+        )
     else:
         head = "".join(
             f'<th scope="col">{name}</th>'
-            for name in ("method", "falls without<br>its words", "falls with its<br>words alone", "as words go")
+            for name in (
+                "method",
+                "falls without<br>its words",
+                "falls with its<br>words alone",
+                "as words go",
+            )
         )
         legend = f"<p>{markup(_verdict(tested))}</p>{_HOW_TO_READ}"
     return (
-        f'{legend}<table class="methods"><caption class="hidden">Methods and how faithful they were</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        f'{legend}<table class="methods"><caption class="hidden">Methods and how faithful they'
+        f" were</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
     )
 
 
 _HOW_TO_READ = (
-    '<p class="note">The model was asked again without the words a method finds most important (comprehensiveness: the answer should fall '
-    "far) and with those words alone (sufficiency loss: it should hardly fall). In the small curves, solid is the answer as the most "
-    "important words are taken away, dashed as they alone come back; more words go to the right.</p>"
+    '<p class="note">The model was asked again without the words a method finds most important'
+    " (comprehensiveness: the answer should fall far) and with those words alone (sufficiency loss:"
+    " it should hardly fall). In the small curves, solid is the answer as the most important words"
+    " are taken away, dashed as they alone come back; more words go to the right.</p>"
 )
 
 
@@ -48,8 +64,9 @@ def _verdict(tested: Mapping[str, Faithfulness]) -> str:
     if fallen == alone:
         return f"On this text {method_name(fallen)} deserves most belief by both tests."
     return (
-        f"On this text the answer falls furthest without the words of {method_name(fallen)}, and holds best with those of "
-        f"{method_name(alone)} alone: the tests do not agree on one method."
+        f"On this text the answer falls furthest without the words of {method_name(fallen)}, and"
+        f" holds best with those of {method_name(alone)} alone: the tests do not agree on one"
+        " method."
     )
 
 
@@ -59,7 +76,8 @@ def _row(name: str, shading: Shading, is_chosen: bool, limits: tuple[float, floa
     notes = "".join(f"<small>{markup(note)}</small>" for note in (signed, error) if note)
     chosen = " checked" if is_chosen else ""
     choice = (
-        f'<label><input type="radio" name="method" value="{escape(name)}"{chosen}> <bdi>{markup(method_name(name))}</bdi>{notes}</label>'
+        f'<label><input type="radio" name="method" value="{escape(name)}"{chosen}>'
+        f" <bdi>{markup(method_name(name))}</bdi>{notes}</label>"
     )
     cells = ""
     if (found := shading.faithfulness) is not None:
@@ -71,7 +89,9 @@ def _row(name: str, shading: Shading, is_chosen: bool, limits: tuple[float, floa
 
 
 def _limits(explanation: Explanation) -> tuple[float, float]:
-    """Of the curves' scale: probabilities share 0 to 1, a regression's values their own range; equal where there are none."""
+    """Of the curves' scale: probabilities share 0 to 1, a regression's values their own range;
+    equal where there are none.
+    """
     curves = [
         curve
         for shading in explanation.shadings.values()
@@ -88,7 +108,9 @@ def _limits(explanation: Explanation) -> tuple[float, float]:
 
 
 def _curves(found: Faithfulness, limits: tuple[float, float]) -> str:
-    lines = _line(found.deletion, limits, "deletion") + _line(found.sufficiency, limits, "sufficiency")
+    lines = _line(found.deletion, limits, "deletion") + _line(
+        found.sufficiency, limits, "sufficiency"
+    )
     box = f'viewBox="-2 -2 {_WIDTH + 4} {_HEIGHT + 4}" preserveAspectRatio="none"'
     return f'<svg class="curve" {box} role="img" aria-label="{markup(_told(found))}">{lines}</svg>'
 
@@ -103,8 +125,16 @@ def _line(curve: Curve, limits: tuple[float, float], kind: str) -> str:
 
 
 def _told(found: Faithfulness) -> str:
-    ends = [f"{curve.values[0]:.2f} to {curve.values[-1]:.2f}" for curve in (found.deletion, found.sufficiency) if curve.values]
-    return "the answer from " + " as words go, and from ".join(ends) + " as words come back" if len(ends) == 2 else "no curve"
+    ends = [
+        f"{curve.values[0]:.2f} to {curve.values[-1]:.2f}"
+        for curve in (found.deletion, found.sufficiency)
+        if curve.values
+    ]
+    return (
+        "the answer from " + " as words go, and from ".join(ends) + " as words come back"
+        if len(ends) == 2
+        else "no curve"
+    )
 
 
 def _signed(value: float) -> str:

@@ -1,11 +1,13 @@
-"""Attention maps small enough for a page: whole numbers of one byte, squeezed by zlib, written in base64.
+"""Attention maps small enough for a page: whole numbers of one byte, squeezed by zlib, written in
+base64.
 
-A text of 512 pieces in 6 layers of 12 attention heads has 38 million weights. Two things make them 9 MB:
+A text of 512 pieces in 6 layers of 12 attention heads has 38 million weights. Two things make them
+9 MB:
 
 * weights as levels, w = scale · (q / n_levels)²: the square keeps weights of 1/512 apart from 0 beside a weight of 1/2.
 * an effective map A⊥ = O V⁺ has no more rank than V has columns, so two thin factors hold all of a long text's: A⊥ = L R with L
-  (query, rank), R (rank, key), each column in 255 steps of its own scale. 32 kB instead of 260, with an error of some hundredths of
-  the typical weight.
+  (query, rank), R (rank, key), each column in 255 steps of its own scale. 32 kB instead of 260,
+  with an error of some hundredths of the typical weight.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _STEPS = 127  # of a factor, either side of 0
 class Packed:
     """One map, (query, key).
 
-    scales: of levels the greatest weight; of factors one number per rank, by which products of steps are multiplied.
+    scales: of levels the greatest weight; of factors one number per rank, by which products of
+    steps are multiplied.
     n_levels: 0 for factors. error: how far a weight may be off at most.
     """
 
@@ -47,13 +50,23 @@ def as_levels(weights: Tensor, *, n_levels: int) -> Packed:
     assert n_levels <= _STEPS or values.min() >= 0
     scale = float(np.abs(values).max()) or 1.0
     levels = np.sign(values) * np.rint(n_levels * np.sqrt(np.abs(values) / scale))
-    return Packed(len(values), n_levels, (_short(scale),), scale / n_levels, _squeezed(levels.astype(_kind(n_levels))))
+    return Packed(
+        len(values),
+        n_levels,
+        (_short(scale),),
+        scale / n_levels,
+        _squeezed(levels.astype(_kind(n_levels))),
+    )
 
 
 def as_factors(weights: Tensor, *, rank: int) -> Packed:
-    """weights: (query, key) of at most this rank. By a random sketch (Halko et al. 2011, arXiv 0909.4061), exact for such weights."""
+    """weights: (query, key) of at most this rank. By a random sketch (Halko et al. 2011, arXiv
+    0909.4061), exact for such weights.
+    """
     exact = weights.double().cpu()
-    sketch = exact @ torch.randn(len(exact), rank, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    sketch = exact @ torch.randn(
+        len(exact), rank, generator=torch.Generator().manual_seed(0), dtype=torch.float64
+    )
     basis = torch.linalg.qr(sketch).Q  # (query, rank)
     inner, strengths, right = torch.linalg.svd(basis.mT @ exact, full_matrices=False)
     sides = [basis @ inner, right.mT]  # (query, rank), (key, rank)
@@ -69,19 +82,31 @@ def unpacked(packed: Packed) -> NDArray[np.float64]:
     """The weights again, as the page works them out. (query, key)"""
     data = zlib.decompress(b64decode(packed.data))
     if not packed.n_levels:
-        left, right = np.frombuffer(data, np.int8).reshape(2, packed.n_pieces, -1).astype(np.float64)
+        left, right = (
+            np.frombuffer(data, np.int8).reshape(2, packed.n_pieces, -1).astype(np.float64)
+        )
         return (left * np.array(packed.scales)) @ right.T
     levels = np.frombuffer(data, _kind(packed.n_levels)).astype(np.float64)
-    return (packed.scales[0] * np.sign(levels) * (levels / packed.n_levels) ** 2).reshape(packed.n_pieces, -1)
+    return (packed.scales[0] * np.sign(levels) * (levels / packed.n_levels) ** 2).reshape(
+        packed.n_pieces, -1
+    )
 
 
 def levels_within(maps: Sequence[Tensor], budget: int) -> int:
-    """How many levels all attention heads of all layers may have, so that they take about `budget` letters. (attention_head, query, key)
+    """How many levels all attention heads of all layers may have, so that they take about `budget`
+    letters. (attention_head, query, key)
 
     The first attention head of each layer stands for the others.
     """
     for n_levels in N_LEVELS[:-1]:
-        if sum(len(heads) * len(as_levels(heads[0], n_levels=n_levels).data) for heads in maps if len(heads)) <= budget:
+        if (
+            sum(
+                len(heads) * len(as_levels(heads[0], n_levels=n_levels).data)
+                for heads in maps
+                if len(heads)
+            )
+            <= budget
+        ):
             return n_levels
     return N_LEVELS[-1]
 

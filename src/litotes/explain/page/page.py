@@ -1,6 +1,8 @@
-"""The page of one explanation: the answer, the words it rests on, those that left, and the attention behind them.
+"""The page of one explanation: the answer, the words it rests on, those that left, and the
+attention behind them.
 
-One file for any browser, with no network: the page's policy allows its own script and style, known by their hashes, and nothing else.
+One file for any browser, with no network: the page's policy allows its own script and style, known
+by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ SCRIPTS = ("maps.js", "why.js")
 
 
 def why_html(explanation: Explanation) -> str:
-    """The whole page. Layers and attention heads are counted from 1 in it, and in the links it makes; in `why.json` from 0."""
+    """The whole page.
+
+    Layers and attention heads are counted from 1 in it, and in the links it makes; in `why.json`
+    from 0.
+    """
     style, script = _file("why.css"), "\n".join(map(_file, SCRIPTS))
     shading = explanation.shadings[explanation.method]
     return Template(_file("why.html")).substitute(
@@ -50,7 +56,10 @@ def _file(name: str) -> str:
 
 
 def _policy(style: str, script: str) -> str:
-    return f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri 'none'; form-action 'none'"
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; base-uri"
+        " 'none'; form-action 'none'"
+    )
 
 
 def _hash(content: str) -> str:

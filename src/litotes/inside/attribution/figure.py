@@ -1,4 +1,6 @@
-"""attribution: the words that push surely towards each label, with their intervals, and how far the methods agree."""
+"""attribution: the words that push surely towards each label, with their intervals, and how far the
+methods agree.
+"""
 
 from __future__ import annotations
 
@@ -42,12 +44,26 @@ def _panels(result: Pushes) -> Iterator[tuple[str, Sequence[Push]]]:
 
 def _draw_words(title: str, words: Sequence[Push], on: Sheet, box: Box) -> None:
     marks = [
-        Marked(push.word, push.weight, (push.weight - push.half_width, push.weight + push.half_width), note=f"n {push.n}") for push in words
+        Marked(
+            push.word,
+            push.weight,
+            (push.weight - push.half_width, push.weight + push.half_width),
+            note=f"n {push.n}",
+        )
+        for push in words
     ]
     ax = on.chart(box, left=room_for(marks) if marks else 0.4)
     ax.set_title(title, fontsize=9, parse_math=False)
     if not marks:
-        ax.text(0.5, 0.5, "no word does so surely", transform=ax.transAxes, ha="center", va="center", fontsize=8)
+        ax.text(
+            0.5,
+            0.5,
+            "no word does so surely",
+            transform=ax.transAxes,
+            ha="center",
+            va="center",
+            fontsize=8,
+        )
         ax.set_axis_off()
         return
     ranked(marks, ax)
@@ -62,8 +78,14 @@ def _draw_agreement(result: Pushes, on: Sheet, *, top: float) -> None:
     values = [[math.nan if value is None else value for value in row] for row in result.agreement]
     lowest = min((value for row in values for value in row if not math.isnan(value)), default=0.0)
     image = ax.imshow(values, cmap="YlGnBu", vmin=min(lowest, 0.0), vmax=1)
-    ax.set_yticks(range(n), [f"{name}  {place + 1}" for place, name in enumerate(result.compared)], fontsize=8, parse_math=False)
-    ax.set_xticks(range(n), [str(place + 1) for place in range(n)], fontsize=8)  # names would have to lean
+    ax.set_yticks(
+        range(n),
+        [f"{name}  {place + 1}" for place, name in enumerate(result.compared)],
+        fontsize=8,
+        parse_math=False,
+    )
+    # names would have to lean
+    ax.set_xticks(range(n), [str(place + 1) for place in range(n)], fontsize=8)
     ax.tick_params(length=0)
     for row, line in enumerate(values):
         for column, value in enumerate(line):

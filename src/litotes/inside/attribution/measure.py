@@ -1,4 +1,6 @@
-"""attribution: which words push towards which label over a corpus, and how far the methods agree about single texts."""
+"""attribution: which words push towards which label over a corpus, and how far the methods agree
+about single texts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ _FEWEST_WORDS = 3
 
 @dataclass(frozen=True)
 class Push:
-    """A word (in lower case), its mean weight over the `n` texts it occurs in, and half of the 95 % interval of that mean."""
+    """A word (in lower case), its mean weight over the `n` texts it occurs in, and half of the 95 %
+    interval of that mean.
+    """
 
     word: str
     weight: float
@@ -44,11 +48,13 @@ class Push:
 class Pushes(Result):
     """n_seen: the texts there were, of which the first `n_texts` were weighed.
 
-    method: by which words are weighed; weights are in log odds of the label, for a regression in the answer's own unit.
-    towards: {task: {label: words}}, the surest first: by the end of the interval that is nearer to 0, and only where that is on the
-    label's side. A regression has `higher` and `lower`.
-    agreement: (method, method), the mean over `n_compared` texts of Spearman's correlation between the words' weights, in `compared`'s
-    order, answers of the first task; where a method has no sign, of their sizes.
+    method: by which words are weighed; weights are in log odds of the label, for a regression in
+    the answer's own unit.
+    towards: {task: {label: words}}, the surest first: by the end of the interval that is nearer to
+    0, and only where that is on the label's side. A regression has `higher` and `lower`.
+    agreement: (method, method), the mean over `n_compared` texts of Spearman's correlation between
+    the words' weights, in `compared`'s order, answers of the first task; where a method has no
+    sign, of their sizes.
     """
 
     n_seen: int
@@ -60,9 +66,14 @@ class Pushes(Result):
     n_compared: int
 
     def findings(self) -> tuple[str, ...]:
-        said = [f"Words were weighed in the first {self.n_texts} of {self.n_seen} texts."] if self.n_seen > self.n_texts else []
+        said = (
+            [f"Words were weighed in the first {self.n_texts} of {self.n_seen} texts."]
+            if self.n_seen > self.n_texts
+            else []
+        )
         said += [
-            f"Towards {label} ({task}) push {', '.join(f'{push.word} ({push.weight:+.2f} ± {push.half_width:.2f})' for push in words[:6])}."
+            f"Towards {label} ({task}) push"
+            f" {', '.join(f'{push.word} ({push.weight:+.2f} ± {push.half_width:.2f})' for push in words[:6])}."
             for task, labels in self.towards.items()
             for label, words in labels.items()
             if words
@@ -76,8 +87,9 @@ class Pushes(Result):
         if pairs:
             (least, *lower), (most, *upper) = min(pairs), max(pairs)
             said.append(
-                f"Over the words of a text the methods {upper[1]} and {upper[0]} agree most (Spearman's correlation {most:.2f}, mean of "
-                f"{self.n_compared} texts), {lower[1]} and {lower[0]} least ({least:.2f})."
+                f"Over the words of a text the methods {upper[1]} and {upper[0]} agree most"
+                f" (Spearman's correlation {most:.2f}, mean of {self.n_compared} texts), {lower[1]}"
+                f" and {lower[0]} least ({least:.2f})."
             )
         return tuple(said) or (f"No word occurs in {FEWEST} texts and pushes them all one way.",)
 
@@ -85,8 +97,9 @@ class Pushes(Result):
 class AttributionAnalysis(Analysis):
     """Which words push towards which label, and how far the attribution methods agree.
 
-    method: a signed one; gradient_input is twenty times as fast and far less faithful. n_texts, n_compared: the first so
-    many are weighed by `method`, for every task, and by all methods compared, for the first task.
+    method: a signed one; gradient_input is twenty times as fast and far less faithful. n_texts,
+    n_compared: the first so many are weighed by `method`, for every task, and by all methods
+    compared, for the first task.
     compared: None: all but random words.
     """
 
@@ -102,13 +115,21 @@ class AttributionAnalysis(Analysis):
         super().__init__(model)
         if not pick(METHODS, method, "method").is_signed:
             signed = ", ".join(name for name, kind in METHODS.items() if kind.is_signed)
-            raise UserError(f"{method} does not say which way a word pushes. Choose one of {signed}.")
-        self.compared = tuple(name for name in METHODS if name != CONTROL) if compared is None else tuple(compared)
+            raise UserError(
+                f"{method} does not say which way a word pushes. Choose one of {signed}."
+            )
+        self.compared = (
+            tuple(name for name in METHODS if name != CONTROL)
+            if compared is None
+            else tuple(compared)
+        )
         for name in self.compared:
             pick(METHODS, name, "method")
         self.method, self.most_texts, self.most_compared = method, n_texts, n_compared
         self.agreement = Running(len(self.compared), len(self.compared))
-        self.weights: defaultdict[tuple[str, int], defaultdict[str, Running]] = defaultdict(lambda: defaultdict(Running))
+        self.weights: defaultdict[tuple[str, int], defaultdict[str, Running]] = defaultdict(
+            lambda: defaultdict(Running)
+        )
         self.n_texts = self.n_seen = self.n_compared = 0
 
     def add(self, observation: Observation) -> None:
@@ -124,27 +145,44 @@ class AttributionAnalysis(Analysis):
                     self.weights[task.name, label][word].add(mean)
         if self.n_compared < self.most_compared:
             self.n_compared += 1
-            question = Question.about(self.model, observation, next(iter(self.model.classifier.tasks.values())))
+            question = Question.about(
+                self.model, observation, next(iter(self.model.classifier.tasks.values()))
+            )
             weighed = {name: np.array(weighed_by(name, question).weights) for name in self.compared}
-            self.agreement.add(torch.tensor([[agreement(weighed, one, other) for other in weighed] for one in weighed]))
+            self.agreement.add(
+                torch.tensor(
+                    [[agreement(weighed, one, other) for other in weighed] for one in weighed]
+                )
+            )
 
-    def _weights(self, observation: Observation, task: Task) -> Iterator[tuple[int, Sequence[float]]]:
-        """For each label asked for the words' weights. Of two labels the answer is asked about, as others do, and turned if need be."""
+    def _weights(
+        self, observation: Observation, task: Task
+    ) -> Iterator[tuple[int, Sequence[float]]]:
+        """For each label asked for the words' weights.
+
+        Of two labels the answer is asked about, as others do, and turned if need be.
+        """
         if len(task.labels) == 2:
             question = Question.about(self.model, observation, task)
             (asked,) = _asked(task)
-            sign = 1 if question.label == asked else -1  # log odds of one label are those of the other, turned
+            # log odds of one label are those of the other, turned
+            sign = 1 if question.label == asked else -1
             yield asked, [sign * weight for weight in weighed_by(self.method, question).weights]
             return
         for label in _asked(task):
-            yield label, weighed_by(self.method, Question(self.model, observation, task, label)).weights
+            yield (
+                label,
+                weighed_by(self.method, Question(self.model, observation, task, label)).weights,
+            )
 
     def result(self) -> Pushes:
         return Pushes(
             n_texts=self.n_texts,
             n_seen=self.n_seen,
             method=self.method,
-            towards={task.name: self._towards(task) for task in self.model.classifier.tasks.values()},
+            towards={
+                task.name: self._towards(task) for task in self.model.classifier.tasks.values()
+            },
             compared=self.compared,
             agreement=table(self.agreement.mean),
             agreement_half_width=table(self.agreement.half_width),
@@ -152,12 +190,20 @@ class AttributionAnalysis(Analysis):
         )
 
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
-        """Of two labels, or of a number, one is asked for; what pushes towards the other is what pushes away from it."""
+        """Of two labels, or of a number, one is asked for; what pushes towards the other is what
+        pushes away from it.
+        """
         if len(task.labels) > 2:
-            return {label: _surest(self.weights[task.name, place]) for place, label in enumerate(task.labels)}
+            return {
+                label: _surest(self.weights[task.name, place])
+                for place, label in enumerate(task.labels)
+            }
         no, yes = ("lower", "higher") if task.is_regression else task.labels
         (asked,) = _asked(task)
-        return {no: _surest(self.weights[task.name, asked], sign=-1), yes: _surest(self.weights[task.name, asked])}
+        return {
+            no: _surest(self.weights[task.name, asked], sign=-1),
+            yes: _surest(self.weights[task.name, asked]),
+        }
 
 
 def _asked(task: Task) -> Sequence[int]:
@@ -168,7 +214,9 @@ def _asked(task: Task) -> Sequence[int]:
 
 
 def _by_spelling(observation: Observation, weights: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Each different word of a text with the mean weight of its occurrences: one text has one say about a word."""
+    """Each different word of a text with the mean weight of its occurrences: one text has one say
+    about a word.
+    """
     found: defaultdict[str, list[float]] = defaultdict(list)
     for word, weight in zip(observation.read.words, weights, strict=True):
         found[word.written.casefold()].append(weight)
@@ -182,11 +230,15 @@ def _surest(weights: Mapping[str, Running], *, sign: int = 1) -> tuple[Push, ...
         if running.n >= FEWEST
     ]
     sure = [push for push in known if push.weight > push.half_width]
-    return tuple(sorted(sure, key=lambda push: (push.half_width - push.weight, push.word))[:N_WORDS])
+    return tuple(
+        sorted(sure, key=lambda push: (push.half_width - push.weight, push.word))[:N_WORDS]
+    )
 
 
 def agreement(weighed: Mapping[str, Floats], one: str, other: str) -> float:
-    """Spearman's correlation over words, of signed weights where both methods have signs; NaN where one of them sees no difference."""
+    """Spearman's correlation over words, of signed weights where both methods have signs; NaN where
+    one of them sees no difference.
+    """
     both_signed = METHODS[one].is_signed and METHODS[other].is_signed
     left, right = (weighed[name] if both_signed else np.abs(weighed[name]) for name in (one, other))
     if len(left) < _FEWEST_WORDS or np.ptp(left) == 0 or np.ptp(right) == 0:

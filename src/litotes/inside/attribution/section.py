@@ -12,25 +12,45 @@ def section(result: Pushes) -> Section:
     return Section(
         title="Which words push the answers",
         asked=(
-            "Which words make the model answer as it does? Every word of a text gets a weight that says how far it pushes the answer "
-            "towards a label or away from it. Here these weights are averaged over all texts a word occurs in, so that a word is told only "
-            "if it pushes the same way again and again.",
-            f"Words are weighed by {result.method}, in log odds of the label (of a number: in its own unit). There are other ways to weigh "
-            "words, and they need not agree; the table of methods says how far they rank the words of a text alike, from 1 (the same "
-            "order) over 0 (nothing in common) to −1. Where one of two methods knows no sign, sizes are compared.",
+            (
+                "Which words make the model answer as it does? Every word of a text gets a weight"
+                " that says how far it pushes the answer towards a label or away from it. Here"
+                " these weights are averaged over all texts a word occurs in, so that a word is"
+                " told only if it pushes the same way again and again."
+            ),
+            (
+                f"Words are weighed by {result.method}, in log odds of the label (of a number: in"
+                " its own unit). There are other ways to weigh words, and they need not agree; the"
+                " table of methods says how far they rank the words of a text alike, from 1 (the"
+                " same order) over 0 (nothing in common) to −1. Where one of two methods knows no"
+                " sign, sizes are compared."
+            ),
         ),
         paper="What each method does, and whose it is: docs/explaining.md",
-        caption="Above: the surest words for each label, with the number of texts they occur in. Below: Spearman’s correlation between the "
-        f"methods, mean over {result.n_compared:,} texts.",
-        shows="Lists of words with their mean weights and intervals for each label, and a table of correlations between "
-        f"{len(result.compared)} methods.",
+        caption=(
+            "Above: the surest words for each label, with the number of texts they occur in."
+            f" Below: Spearman’s correlation between the methods, mean over {result.n_compared:,}"
+            " texts."
+        ),
+        shows=(
+            "Lists of words with their mean weights and intervals for each label, and a table of"
+            f" correlations between {len(result.compared)} methods."
+        ),
         believed=(
-            f"Weights are means over {result.n_texts:,} texts, or those of them a word occurs in. A word is told if it occurs in at least "
-            f"{FEWEST} and its 95 % interval lies on one side of 0; at most {N_WORDS} for a label. Among thousands of words some pass that "
-            "line by chance.",
-            "A word may push because of the company it keeps: weights belong to words in their texts, not to words alone.",
-            "Where methods agree little, a list by one of them is one opinion. The section on belief, where it is there, says which "
-            "opinion the model bears out.",
+            (
+                f"Weights are means over {result.n_texts:,} texts, or those of them a word occurs"
+                f" in. A word is told if it occurs in at least {FEWEST} and its 95 % interval lies"
+                f" on one side of 0; at most {N_WORDS} for a label. Among thousands of words some"
+                " pass that line by chance."
+            ),
+            (
+                "A word may push because of the company it keeps: weights belong to words in their"
+                " texts, not to words alone."
+            ),
+            (
+                "Where methods agree little, a list by one of them is one opinion. The section on"
+                " belief, where it is there, says which opinion the model bears out."
+            ),
         ),
         tables=_tables(result),
         first=result.findings()[:2],
@@ -41,7 +61,10 @@ def _tables(result: Pushes) -> str:
     words = "".join(
         table(
             ["word", "weight", "texts"],
-            (row([push.word], [with_interval(push.weight, push.half_width), f"{push.n:,}"]) for push in pushes),
+            (
+                row([push.word], [with_interval(push.weight, push.half_width), f"{push.n:,}"])
+                for push in pushes
+            ),
             caption=f"Towards {label} ({task})",
         )
         for task, labels in result.towards.items()
@@ -49,7 +72,16 @@ def _tables(result: Pushes) -> str:
         if pushes
     )
     rows = (
-        row([method], [with_interval(value, width, 2) for value, width in zip(values, widths, strict=True)])
-        for method, values, widths in zip(result.compared, result.agreement, result.agreement_half_width, strict=True)
+        row(
+            [method],
+            [with_interval(value, width, 2) for value, width in zip(values, widths, strict=True)],
+        )
+        for method, values, widths in zip(
+            result.compared, result.agreement, result.agreement_half_width, strict=True
+        )
     )
-    return words + table(["method", *result.compared], rows, caption="Spearman’s correlation between methods, mean over texts")
+    return words + table(
+        ["method", *result.compared],
+        rows,
+        caption="Spearman’s correlation between methods, mean over texts",
+    )

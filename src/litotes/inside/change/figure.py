@@ -1,4 +1,6 @@
-"""change: how alike every attention head is before and after fine-tuning, by layer and by head (figure 3 of Sun and Marasović)."""
+"""change: how alike every attention head is before and after fine-tuning, by layer and by head
+(figure 3 of Sun and Marasović).
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,19 @@ _TOP = 2.6  # inches
 
 
 def figure(result: Change) -> Figure:
-    maps = tuple(HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KINDS)
+    maps = tuple(
+        HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KINDS
+    )
     bands = [Band(maps, "cosine, before and after", scale(maps, high=1))]
     on = sheet(width_of(bands), _TOP + height_of(bands))
     ax = on.chart(Box(0, 0, on.width, _TOP))
-    along({kind: Series(result.by_layer[kind], result.by_layer_half_width[kind], look) for kind, look in KINDS.items()}, ax)
+    along(
+        {
+            kind: Series(result.by_layer[kind], result.by_layer_half_width[kind], look)
+            for kind, look in KINDS.items()
+        },
+        ax,
+    )
     ax.set_xlabel("layer", fontsize=8)
     ax.set_ylabel("cosine (1: nothing changed)", fontsize=8)
     legend_above(ax)

@@ -1,4 +1,6 @@
-"""diversity: how much the heads of a layer differ; how sure and how sparse each is; which of them do one plain job."""
+"""diversity: how much the heads of a layer differ; how sure and how sparse each is; which of them
+do one plain job.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +31,26 @@ def figure(result: Diversity) -> Figure:
 
 
 def _characters(result: Diversity) -> list[Band]:
-    """Each on its own scale. Density and α only where they say something: softmax leaves nothing out."""
-    entropy, confidence = HeadMap("Spread", result.entropy), HeadMap("Sureness: the largest weight", result.confidence)
+    """Each on its own scale.
+
+    Density and α only where they say something: softmax leaves nothing out.
+    """
+    entropy, confidence = (
+        HeadMap("Spread", result.entropy),
+        HeadMap("Sureness: the largest weight", result.confidence),
+    )
     bands = [
         Band((entropy,), "entropy, bits a query", scale([entropy], low=0, step=0.5)),
         Band((confidence,), "mean of the largest weight", scale([confidence], low=0)),
     ]
     if any(share is not None and share < 1 for share in chain.from_iterable(result.density)):
-        bands.append(Band((HeadMap("Density", result.density),), "share of weights above 0", (0, 1)))
+        bands.append(
+            Band((HeadMap("Density", result.density),), "share of weights above 0", (0, 1))
+        )
     if result.alpha:
-        bands.append(Band((HeadMap("α as learned", result.alpha),), "α (1: softmax, 2: sparsemax)", (1, 2)))
+        bands.append(
+            Band((HeadMap("α as learned", result.alpha),), "α (1: softmax, 2: sparsemax)", (1, 2))
+        )
     return bands
 
 
@@ -47,7 +59,12 @@ def _jobs(result: Diversity) -> list[Band]:
     maps = []
     for job, values in {**result.positional, "pieces of a word": result.merging}.items():
         framed = [(head.layer, head.attention_head) for head in result.named if head.job == job]
-        title = "Looks at the rest of its word" if values is result.merging else f"Looks at the {job}"
+        title = (
+            "Looks at the rest of its word" if values is result.merging else f"Looks at the {job}"
+        )
         maps.append(HeadMap(title, values, framed))
     units = ("share of queries", "share of queries or of weight")
-    return [Band((first, second), unit, (0, 1)) for first, second, unit in zip(maps[::2], maps[1::2], units, strict=True)]
+    return [
+        Band((first, second), unit, (0, 1))
+        for first, second, unit in zip(maps[::2], maps[1::2], units, strict=True)
+    ]

@@ -1,7 +1,9 @@
-"""diversity: how much the attention heads of a layer differ, how sparse and how sure they are, and which have a plain job.
+"""diversity: how much the attention heads of a layer differ, how sparse and how sure they are, and
+which have a plain job.
 
-Correia, Niculae and Martins 2019, "Adaptively Sparse Transformers", arXiv 1909.00015, §5: Jensen-Shannon divergence between heads,
-density, positional heads and heads that merge the pieces of a word; confidence after Voita et al. 2019, arXiv 1905.09418.
+Correia, Niculae and Martins 2019, "Adaptively Sparse Transformers", arXiv 1909.00015, §5:
+Jensen-Shannon divergence between heads, density, positional heads and heads that merge the pieces
+of a word; confidence after Voita et al. 2019, arXiv 1905.09418.
 """
 
 from __future__ import annotations
@@ -26,8 +28,10 @@ OFFSETS = {"previous piece": -1, "same piece": 0, "next piece": 1}
 """Where a positional head may look."""
 
 NAMED = 0.7
-"""A head has a plain job when it does it this much: the share of queries whose largest weight falls there (Voita et al. say 90 %, of a
-translation model; sentence encoders are softer), or the weight it keeps within words of several pieces."""
+"""A head has a plain job when it does it this much: the share of queries whose largest weight falls
+there (Voita et al. say 90 %, of a translation model; sentence encoders are softer), or the weight
+it keeps within words of several pieces.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,12 +48,15 @@ class NamedHead:
 class Diversity(Result):
     """Tables are (layer, attention_head) and count from 0; means over texts.
 
-    divergence: per layer, Jensen-Shannon divergence between its attention heads in bits per query (0: all alike; at most log₂ of their
-    number), with half of its 95 % interval over texts.
-    density: the share of weights above 0. entropy: bits per query. confidence: the mean over queries of the largest weight.
+    divergence: per layer, Jensen-Shannon divergence between its attention heads in bits per query
+    (0: all alike; at most log₂ of their number), with half of its 95 % interval over texts.
+    density: the share of weights above 0. entropy: bits per query. confidence: the mean over
+    queries of the largest weight.
     alpha: of α-entmax, as trained; empty for other weightings.
-    positional: {job: table}, the share of queries whose largest weight falls on the piece that far away, by the names in OFFSETS.
-    merging: the weight that pieces of words of several pieces keep within their own word, those pieces themselves aside.
+    positional: {job: table}, the share of queries whose largest weight falls on the piece that far
+    away, by the names in OFFSETS.
+    merging: the weight that pieces of words of several pieces keep within their own word, those
+    pieces themselves aside.
     """
 
     divergence: tuple[Number, ...]
@@ -68,23 +75,32 @@ class Diversity(Result):
         if known:
             most, least = max(known), min(known)
             said.append(
-                f"Attention heads differ most in layer {self.divergence.index(most) + 1} (Jensen-Shannon divergence {most:.2f} bits) "
-                f"and least in layer {self.divergence.index(least) + 1} ({least:.2f})."
+                f"Attention heads differ most in layer {self.divergence.index(most) + 1}"
+                f" (Jensen-Shannon divergence {most:.2f} bits) and least in layer"
+                f" {self.divergence.index(least) + 1} ({least:.2f})."
             )
-        jobs = [f"{one.job} in layer {one.layer + 1}, head {one.attention_head + 1} ({one.strength:.2f})" for one in self.named]
+        jobs = [
+            f"{one.job} in layer {one.layer + 1}, head {one.attention_head + 1}"
+            f" ({one.strength:.2f})"
+            for one in self.named
+        ]
         none = f"No attention head does one plain job {NAMED:.0%} of the time."
         said.append(f"Attention heads with a plain job: {', '.join(jobs)}." if jobs else none)
         return tuple(said)
 
 
 class DiversityAnalysis(Analysis):
-    """How attention heads differ, how sparse and sure they are, which look at a place or join word pieces."""
+    """How attention heads differ, how sparse and sure they are, which look at a place or join word
+    pieces.
+    """
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         shape = (self.n_layers, self.n_attention_heads)
         self.divergence = Running(self.n_layers)
-        self.density, self.entropy, self.confidence, self.merging = (Running(*shape) for _ in range(4))
+        self.density, self.entropy, self.confidence, self.merging = (
+            Running(*shape) for _ in range(4)
+        )
         self.positional = {job: Running(*shape) for job in OFFSETS}
         self.n_texts = 0
 
@@ -92,11 +108,27 @@ class DiversityAnalysis(Analysis):
         self.n_texts += 1
         views = observation.layers
         self.divergence.add(torch.stack([divergence_between(view.weights) for view in views]))
-        for running, measure in ((self.density, _density), (self.entropy, _entropy), (self.confidence, _confidence)):
-            running.add(by_head(views, [measure(view.weights) for view in views], self.n_attention_heads))
-        self.merging.add(by_head(views, [_merging(view, observation.read) for view in views], self.n_attention_heads))
+        for running, measure in (
+            (self.density, _density),
+            (self.entropy, _entropy),
+            (self.confidence, _confidence),
+        ):
+            running.add(
+                by_head(views, [measure(view.weights) for view in views], self.n_attention_heads)
+            )
+        self.merging.add(
+            by_head(
+                views, [_merging(view, observation.read) for view in views], self.n_attention_heads
+            )
+        )
         for job, running in self.positional.items():
-            running.add(by_head(views, [_at_offset(view, OFFSETS[job]) for view in views], self.n_attention_heads))
+            running.add(
+                by_head(
+                    views,
+                    [_at_offset(view, OFFSETS[job]) for view in views],
+                    self.n_attention_heads,
+                )
+            )
 
     def result(self) -> Diversity:
         merging = self.merging.mean
@@ -124,7 +156,9 @@ class DiversityAnalysis(Analysis):
 
 
 def divergence_between(weights: Tensor) -> Tensor:
-    """JS = H(mean of heads) − mean of H(head), in bits, the mean over queries. weights: (attention_head, query, key)"""
+    """JS = H(mean of heads) − mean of H(head), in bits, the mean over queries. weights:
+    (attention_head, query, key)
+    """
     return (_bits(weights.mean(0)) - _bits(weights).mean(0)).mean().clamp(min=0)
 
 
@@ -146,9 +180,12 @@ def _confidence(weights: Tensor) -> Tensor:
 
 
 def _at_offset(view: View, offset: int) -> Tensor:
-    """The share of queries that weigh the piece `offset` away most, among those that have one there. (attention_head,)"""
+    """The share of queries that weigh the piece `offset` away most, among those that have one
+    there. (attention_head,)
+    """
     place = view.origin
-    has_one = torch.isin(place + offset, place[place >= 0]) & (place >= 0)  # fused pieces stand nowhere
+    # fused pieces stand nowhere
+    has_one = torch.isin(place + offset, place[place >= 0]) & (place >= 0)
     if not has_one.any():
         return torch.full((len(view.heads),), math.nan)
     chosen = place[view.weights.argmax(-1)]  # (attention_head, query)
@@ -158,9 +195,19 @@ def _at_offset(view: View, offset: int) -> Tensor:
 def _merging(view: View, read: ReadText) -> Tensor:
     """(attention_head,); NaN where no word has two of its pieces left."""
     word_of = read.word_of()
-    words = torch.tensor([-1 if place < 0 or (word := word_of[place]) is None else word for place in view.origin.tolist()])
+    words = torch.tensor(
+        [
+            -1 if place < 0 or (word := word_of[place]) is None else word
+            for place in view.origin.tolist()
+        ]
+    )
     words = words.to(view.weights.device)
-    same = (words[:, None] == words) & (words >= 0) & ~torch.eye(len(words), dtype=torch.bool, device=words.device)  # (query, key)
+    # (query, key)
+    same = (
+        (words[:, None] == words)
+        & (words >= 0)
+        & ~torch.eye(len(words), dtype=torch.bool, device=words.device)
+    )
     asking = same.any(-1)
     if not asking.any():
         return torch.full((len(view.heads),), math.nan)

@@ -11,22 +11,45 @@ def section(result: Diversity) -> Section:
     return Section(
         title="Do the heads do different things?",
         asked=(
-            "A layer has several attention heads so that each may look at something else. If all look at the same pieces, one would do. "
-            "Here their weights are compared query by query: 0 bits means that all heads of the layer agree. How sure a head is, how "
-            "widely it spreads its weights, and whether it does one plain job (look at the next piece, hold the pieces of a word together) "
-            "is measured too.",
-            "In a formula: the Jensen-Shannon divergence, the entropy of the heads’ mean less the mean of their entropies, in bits.",
+            (
+                "A layer has several attention heads so that each may look at something else. If"
+                " all look at the same pieces, one would do. Here their weights are compared query"
+                " by query: 0 bits means that all heads of the layer agree. How sure a head is, how"
+                " widely it spreads its weights, and whether it does one plain job (look at the"
+                " next piece, hold the pieces of a word together) is measured too."
+            ),
+            (
+                "In a formula: the Jensen-Shannon divergence, the entropy of the heads’ mean less"
+                " the mean of their entropies, in bits."
+            ),
         ),
-        paper="Correia, Niculae and Martins 2019, arXiv 1909.00015, section 5; Voita et al. 2019, arXiv 1905.09418",
-        caption=f"Above: divergence by layer with its 95 % interval over texts. Framed: a head that does that job at least {NAMED:.0%} of "
-        "the time.",
-        shows=f"A line of the divergence between attention heads over the layers, and heatmaps of {size_of(result.entropy)}: entropy, "
-        "largest weight, and how much each head looks at the previous, the same and the next piece or within its word.",
+        paper=(
+            "Correia, Niculae and Martins 2019, arXiv 1909.00015, section 5; Voita et al. 2019,"
+            " arXiv 1905.09418"
+        ),
+        caption=(
+            "Above: divergence by layer with its 95 % interval over texts. Framed: a head that"
+            f" does that job at least {NAMED:.0%} of the time."
+        ),
+        shows=(
+            "A line of the divergence between attention heads over the layers, and heatmaps of"
+            f" {size_of(result.entropy)}: entropy, largest weight, and how much each head looks at"
+            " the previous, the same and the next piece or within its word."
+        ),
         believed=(
             f"Means over {result.n_texts:,} texts; the intervals of the divergence are over texts.",
-            "Entropy and largest weight depend on length: a long text has more places to spread weights over.",
-            f"That a head does a job at least {NAMED:.0%} of the time is a line drawn by us; the heatmaps show who stands close to it.",
-            "A plain job is not yet a use: whether the answer needs the head only its removal can tell.",
+            (
+                "Entropy and largest weight depend on length: a long text has more places to spread"
+                " weights over."
+            ),
+            (
+                f"That a head does a job at least {NAMED:.0%} of the time is a line drawn by us;"
+                " the heatmaps show who stands close to it."
+            ),
+            (
+                "A plain job is not yet a use: whether the answer needs the head only its removal"
+                " can tell."
+            ),
         ),
         tables=_tables(result),
         first=result.findings()[:1],
@@ -34,15 +57,28 @@ def section(result: Diversity) -> Section:
 
 
 def _tables(result: Diversity) -> str:
-    named = (row([head.job], [str(head.layer + 1), str(head.attention_head + 1), f"{head.strength:.2f}"]) for head in result.named)
+    named = (
+        row([head.job], [str(head.layer + 1), str(head.attention_head + 1), f"{head.strength:.2f}"])
+        for head in result.named
+    )
     found = [
-        layers_table({"divergence, bits": (result.divergence, result.divergence_half_width)}, "Divergence between the heads of a layer"),
-        table(["job", "layer", "head", "strength"], named, caption="Heads with a plain job") if result.named else "",
+        layers_table(
+            {"divergence, bits": (result.divergence, result.divergence_half_width)},
+            "Divergence between the heads of a layer",
+        ),
+        (
+            table(["job", "layer", "head", "strength"], named, caption="Heads with a plain job")
+            if result.named
+            else ""
+        ),
         heads_table(result.entropy, "Entropy, bits a query"),
         heads_table(result.confidence, "Mean of the largest weight"),
         heads_table(result.density, "Share of weights above 0"),
         heads_table(result.alpha, "α as learned", digits=3) if result.alpha else "",
-        *(heads_table(values, f"Share of queries that weigh the {job} most") for job, values in result.positional.items()),
+        *(
+            heads_table(values, f"Share of queries that weigh the {job} most")
+            for job, values in result.positional.items()
+        ),
         heads_table(result.merging, "Weight on the other pieces of the same word"),
     ]
     return "".join(found)

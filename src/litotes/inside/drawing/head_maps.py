@@ -1,4 +1,6 @@
-"""Heatmaps of (layer, attention_head) tables: side by side on one scale, their colour bar beside them, what is missing hatched."""
+"""Heatmaps of (layer, attention_head) tables: side by side on one scale, their colour bar beside
+them, what is missing hatched.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +21,17 @@ if TYPE_CHECKING:
 
 _CELL = 0.22  # inches of a cell: a number of two digits fits below it
 _NARROWEST, _LOWEST = 2.0, 1.3  # inches of a map: title and unit fit beside it
-_LEFT, _ABOVE, _BELOW = 0.5, 0.4, 0.5  # inches around a map: numbers of layers; a title of two lines; numbers of heads and their label
-_GAP, _BAR, _BESIDE = 0.12, 0.13, 0.75  # inches: between map and colour bar; of the bar; for its numbers and its unit
+# inches around a map: numbers of layers; a title of two lines; numbers of heads and their label
+_LEFT, _ABOVE, _BELOW = 0.5, 0.4, 0.5
+# inches: between map and colour bar; of the bar; for its numbers and its unit
+_GAP, _BAR, _BESIDE = 0.12, 0.13, 0.75
 
 
 @dataclass(frozen=True)
 class HeadMap:
-    """One table and what it shows. framed: the (layer, attention_head) that stand out, counted from 0."""
+    """One table and what it shows. framed: the (layer, attention_head) that stand out, counted from
+    0.
+    """
 
     title: str
     values: Table
@@ -38,7 +44,9 @@ class HeadMap:
 
 @dataclass(frozen=True)
 class Band:
-    """Maps side by side, of one size, that share a scale and its colour bar. unit: of the numbers. limits: of the scale."""
+    """Maps side by side, of one size, that share a scale and its colour bar. unit: of the numbers.
+    limits: of the scale.
+    """
 
     maps: tuple[HeadMap, ...]
     unit: str
@@ -59,25 +67,49 @@ class Band:
         return _ABOVE + self.map_size[1] + _BELOW
 
 
-def scale(maps: Sequence[HeadMap], *, low: float | None = None, high: float | None = None, step: float = 0.1) -> tuple[float, float]:
-    """Limits that hold every number of the maps, at multiples of a step where they are not given, and never the same twice."""
+def scale(
+    maps: Sequence[HeadMap],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    step: float = 0.1,
+) -> tuple[float, float]:
+    """Limits that hold every number of the maps, at multiples of a step where they are not given,
+    and never the same twice.
+    """
     known = [value for shown in maps for value in shown.known] or [0.0]
-    bottom, top = math.floor(min(known) / step + 1e-9) * step, math.ceil(max(known) / step - 1e-9) * step
+    bottom, top = (
+        math.floor(min(known) / step + 1e-9) * step,
+        math.ceil(max(known) / step - 1e-9) * step,
+    )
     bottom = bottom if low is None else min(low, bottom)
     top = top if high is None else max(high, top)
     return bottom, max(top, bottom + step)
 
 
 def draw(shown: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float) -> Any:
-    """Draws one map into axes so many inches wide and hands the image back. Below 0 a dash, since print in grey has no hue."""
+    """Draws one map into axes so many inches wide and hands the image back.
+
+    Below 0 a dash, since print in grey has no hue.
+    """
     values = [[math.nan if value is None else value for value in row] for row in shown.values]
-    ax.patch.set(facecolor="white", hatch="//////", edgecolor="#AAAAAA")  # shines through where there is no number
-    image = ax.imshow(values, cmap="YlGnBu", vmin=limits[0], vmax=limits[1], aspect="auto", interpolation="nearest")
+    # shines through where there is no number
+    ax.patch.set(facecolor="white", hatch="//////", edgecolor="#AAAAAA")
+    image = ax.imshow(
+        values,
+        cmap="YlGnBu",
+        vmin=limits[0],
+        vmax=limits[1],
+        aspect="auto",
+        interpolation="nearest",
+    )
     for axis, n in ((ax.xaxis, len(values[0])), (ax.yaxis, len(values))):
         axis.set_ticks(range(n), [str(place + 1) for place in range(n)], fontsize=7)
     ax.tick_params(length=0, pad=2)
     missing = any(value is None for value in chain.from_iterable(shown.values))
-    ax.set_xlabel("attention head (hatched: none)" if missing else "attention head", fontsize=8, labelpad=2)
+    ax.set_xlabel(
+        "attention head (hatched: none)" if missing else "attention head", fontsize=8, labelpad=2
+    )
     ax.set_title(fill(shown.title, int(width / LETTER)), fontsize=9, pad=4, parse_math=False)
     for layer, row in enumerate(values):
         for head, value in enumerate(row):
@@ -150,4 +182,14 @@ def _frame(places: Collection[tuple[int, int]], ax: Axes) -> None:
     from matplotlib.patches import Rectangle
 
     for layer, head in places:
-        ax.add_patch(Rectangle((head - 0.5, layer - 0.5), 1, 1, fill=False, edgecolor=INK, linewidth=1.6, clip_on=False))
+        ax.add_patch(
+            Rectangle(
+                (head - 0.5, layer - 0.5),
+                1,
+                1,
+                fill=False,
+                edgecolor=INK,
+                linewidth=1.6,
+                clip_on=False,
+            )
+        )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Look:
-    """How one kind of thing is told from others: by colour, by the form of its mark, and by whether that is filled, for print in grey."""
+    """How one kind of thing is told from others: by colour, by the form of its mark, and by whether
+    that is filled, for print in grey.
+    """
 
     colour: str
     marker: str = "o"
@@ -29,7 +31,11 @@ class Look:
         return self.colour if self.filled else "white"
 
 
-STANDARD, EFFECTIVE, PLAIN = Look("#009E73"), Look("#0072B2", "s", filled=False, dash="--"), Look(INK)
+STANDARD, EFFECTIVE, PLAIN = (
+    Look("#009E73"),
+    Look("#0072B2", "s", filled=False, dash="--"),
+    Look(INK),
+)
 """Green and blue as in Sun and Marasović 2021, from the palette of Okabe and Ito."""
 
 KINDS: Mapping[str, Look] = {"standard": STANDARD, "effective": EFFECTIVE}
@@ -59,16 +65,21 @@ class Marked:
 
     @property
     def label(self) -> str:
-        """The name as it can be drawn: cut where it is long, and without characters that would turn or break the line."""
+        """The name as it can be drawn: cut where it is long, and without characters that would turn
+        or break the line.
+        """
         plain_name = "".join(letter if letter.isprintable() else "▯" for letter in self.name)
         cut = plain_name if len(plain_name) <= _LONGEST else f"{plain_name[: _LONGEST - 1]}…"
         return f"{cut} ({self.note})" if self.note else cut
 
 
-def along(series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24) -> None:
+def along(
+    series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24
+) -> None:
     """Draws each series at 1, 2, … (layers, attention heads), a little beside one another.
 
-    joined: by a line. most_numbers: that fit below the axes; where there are more places, every second or third is numbered.
+    joined: by a line. most_numbers: that fit below the axes; where there are more places, every
+    second or third is numbered.
     """
     for number, (name, one) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * _APART
@@ -106,7 +117,14 @@ def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
     for place, one in enumerate(marks):
         if one.interval is not None:
             ax.plot(one.interval, [place, place], color=look.colour, linewidth=1.4)
-        ax.plot([one.value], [place], look.marker, color=look.colour, markersize=5, markerfacecolor=look.fill)
+        ax.plot(
+            [one.value],
+            [place],
+            look.marker,
+            color=look.colour,
+            markersize=5,
+            markerfacecolor=look.fill,
+        )
     ax.set_yticks(range(len(marks)), [one.label for one in marks], parse_math=False)
     ax.set_ylim(len(marks) - 0.4, -0.6)
     ax.locator_params(axis="x", nbins=5)
@@ -118,7 +136,16 @@ def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
 def legend_above(ax: Axes) -> None:
     """Names of the series outside of the axes, where they cover nothing."""
     handles, labels = ax.get_legend_handles_labels()
-    ax.legend(handles, labels, frameon=False, fontsize=8, ncols=len(labels), loc="lower right", bbox_to_anchor=(1, 1), borderaxespad=0)
+    ax.legend(
+        handles,
+        labels,
+        frameon=False,
+        fontsize=8,
+        ncols=len(labels),
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        borderaxespad=0,
+    )
 
 
 def plain(ax: Axes) -> None:

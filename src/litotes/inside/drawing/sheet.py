@@ -1,6 +1,7 @@
 """A figure whose axes are placed in inches.
 
-Letters have known sizes here, so margins are known too; matplotlib would take seconds to find them out for dozens of axes.
+Letters have known sizes here, so margins are known too; matplotlib would take seconds to find them
+out for dozens of axes.
 """
 
 from __future__ import annotations
@@ -39,11 +40,22 @@ class Sheet:
 
     def axes(self, box: Box) -> Axes:
         bottom = self.height - box.top - box.height
-        return self.picture.add_axes((box.left / self.width, bottom / self.height, box.width / self.width, box.height / self.height))
+        return self.picture.add_axes(
+            (
+                box.left / self.width,
+                bottom / self.height,
+                box.width / self.width,
+                box.height / self.height,
+            )
+        )
 
     def chart(self, box: Box, *, left: float = 0.65) -> Axes:
-        """Axes within the box, which has to hold their title, numbers and labels as well; left: inches for what stands there."""
-        return self.axes(Box(box.left + left, box.top + 0.3, box.width - left - 0.15, box.height - 0.8))
+        """Axes within the box, which has to hold their title, numbers and labels as well; left:
+        inches for what stands there.
+        """
+        return self.axes(
+            Box(box.left + left, box.top + 0.3, box.width - left - 0.15, box.height - 0.8)
+        )
 
 
 def sheet(width: float, height: float) -> Sheet:

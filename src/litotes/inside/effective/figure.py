@@ -1,4 +1,6 @@
-"""effective: for every attention head, how long the part of its map is that does nothing, and how far what is left looks like the whole."""
+"""effective: for every attention head, how long the part of its map is that does nothing, and how
+far what is left looks like the whole.
+"""
 
 from __future__ import annotations
 

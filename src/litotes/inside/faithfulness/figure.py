@@ -1,4 +1,6 @@
-"""faithfulness: what becomes of the answer as each method's words leave or stay, and the methods' scores against random words."""
+"""faithfulness: what becomes of the answer as each method's words leave or stay, and the methods'
+scores against random words.
+"""
 
 from __future__ import annotations
 
@@ -27,21 +29,36 @@ def figure(result: Ranking) -> Figure:
     bottom = height_of(len(result.methods))
     on = sheet(_WIDTH, _CURVES + _LEGEND + bottom)
     if not result.methods:
-        on.picture.text(0.5, 0.5, "No text had a word: there was nothing to take away.", ha="center", fontsize=9)
+        on.picture.text(
+            0.5, 0.5, "No text had a word: there was nothing to take away.", ha="center", fontsize=9
+        )
         return on.picture
     half = _WIDTH / 2
-    curves = {"deletion": "Without the words that count most", "sufficiency": "With nothing but the words that count most"}
+    curves = {
+        "deletion": "Without the words that count most",
+        "sufficiency": "With nothing but the words that count most",
+    }
     for number, (name, title) in enumerate(curves.items()):
         ax = on.chart(Box(number * half, 0, half, _CURVES))
         for one in result.methods:
             _curve(result, one, name, ax)
         ax.set_title(title, fontsize=9)
-        ax.set_xlabel(f"share of the words {'taken away' if name == 'deletion' else 'kept'}", fontsize=8)
+        ax.set_xlabel(
+            f"share of the words {'taken away' if name == 'deletion' else 'kept'}", fontsize=8
+        )
         ax.set_ylabel("the answer: its probability, or its value", fontsize=8)
         plain(ax)
     handles, labels = ax.get_legend_handles_labels()
     top = 1 - _CURVES / on.height
-    on.picture.legend(handles, labels, loc="upper center", bbox_to_anchor=(0.5, top), ncols=5, frameon=False, fontsize=8)
+    on.picture.legend(
+        handles,
+        labels,
+        loc="upper center",
+        bbox_to_anchor=(0.5, top),
+        ncols=5,
+        frameon=False,
+        fontsize=8,
+    )
     _scores(result, on)
     return on.picture
 
@@ -55,20 +72,40 @@ def look_of(method: str) -> Look:
 
 
 def _curve(result: Ranking, one: Ranked, name: str, ax: Axes) -> None:
-    """A line; the band of its interval only for the first of the ranking and for random words, since nine would be a fog."""
-    look, values, widths = look_of(one.method), getattr(one, name), getattr(one, f"{name}_half_width")
+    """A line; the band of its interval only for the first of the ranking and for random words,
+    since nine would be a fog.
+    """
+    look, values, widths = (
+        look_of(one.method),
+        getattr(one, name),
+        getattr(one, f"{name}_half_width"),
+    )
     known = [math.nan if value is None else value for value in values]
-    line = ax.plot(result.shares, known, color=look.colour, marker=look.marker, linestyle=look.dash, linewidth=1.2, markersize=4)[0]
+    line = ax.plot(
+        result.shares,
+        known,
+        color=look.colour,
+        marker=look.marker,
+        linestyle=look.dash,
+        linewidth=1.2,
+        markersize=4,
+    )[0]
     line.set_label(one.method)
     if one is result.methods[0] or one.method == CONTROL:
         spread = [width or 0.0 for width in widths]
-        low, high = ([value + sign * width for value, width in zip(known, spread, strict=True)] for sign in (-1, 1))
+        low, high = (
+            [value + sign * width for value, width in zip(known, spread, strict=True)]
+            for sign in (-1, 1)
+        )
         ax.fill_between(result.shares, low, high, color=look.colour, alpha=0.18, linewidth=0)
 
 
 def _scores(result: Ranking, on: Sheet) -> None:
     half, top = _WIDTH / 2, _CURVES + _LEGEND
-    scores = {"lead": "Comprehensiveness less sufficiency loss", "over_random": "The same, less that of random words"}
+    scores = {
+        "lead": "Comprehensiveness less sufficiency loss",
+        "over_random": "The same, less that of random words",
+    }
     for number, (name, title) in enumerate(scores.items()):
         marks = [_mark(one.method, getattr(one, name)) for one in result.methods]
         ax = on.chart(Box(number * half, top, half, on.height - top), left=room_for(marks))
@@ -79,4 +116,6 @@ def _scores(result: Ranking, on: Sheet) -> None:
 
 
 def _mark(name: str, mean: Mean) -> Marked:
-    return Marked(name, mean.value, None if mean.low is None or mean.high is None else (mean.low, mean.high))
+    return Marked(
+        name, mean.value, None if mean.low is None or mean.high is None else (mean.low, mean.high)
+    )

@@ -1,10 +1,21 @@
-"""patterns: how often maps show each of five patterns, standard against effective, over all and by layer (figure 4 of the paper)."""
+"""patterns: how often maps show each of five patterns, standard against effective, over all and by
+layer (figure 4 of the paper).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litotes.inside.drawing.marks import KINDS, Marked, Series, along, height_of, legend_above, ranked, room_for
+from litotes.inside.drawing.marks import (
+    KINDS,
+    Marked,
+    Series,
+    along,
+    height_of,
+    legend_above,
+    ranked,
+    room_for,
+)
 from litotes.inside.drawing.sheet import Box, sheet
 from litotes.inside.patterns.measure import PatternShares
 
@@ -31,7 +42,9 @@ def figure(result: PatternShares) -> Figure:
     width = _WIDTH / _ABREAST
     for number, name in enumerate(result.classes):
         row, column = divmod(number, _ABREAST)
-        _draw_layers(result, name, on.chart(Box(column * width, _TOP + row * _LAYERS, width, _LAYERS)))
+        _draw_layers(
+            result, name, on.chart(Box(column * width, _TOP + row * _LAYERS, width, _LAYERS))
+        )
     return on.picture
 
 
@@ -41,9 +54,15 @@ def _draw_shares(result: PatternShares, ax: Axes) -> None:
         shares = [100 * (result.shares[kind][name] or 0.0) for name in result.classes]
         widths = [100 * (result.half_width[kind][name] or 0.0) for name in result.classes]
         hatch = None if look.filled else "////"
-        ax.bar(places, shares, _BAR, color=look.fill, edgecolor=look.colour, hatch=hatch, label=kind)
-        ax.errorbar(places, shares, yerr=widths, fmt="none", ecolor="#222222", elinewidth=1.2, capsize=2)
-    ax.set_xticks(range(len(result.classes)), [name.replace("+", "\n+ ") for name in result.classes])
+        ax.bar(
+            places, shares, _BAR, color=look.fill, edgecolor=look.colour, hatch=hatch, label=kind
+        )
+        ax.errorbar(
+            places, shares, yerr=widths, fmt="none", ecolor="#222222", elinewidth=1.2, capsize=2
+        )
+    ax.set_xticks(
+        range(len(result.classes)), [name.replace("+", "\n+ ") for name in result.classes]
+    )
     ax.set_ylim(bottom=0)
     ax.set_ylabel("% of the maps", fontsize=8)
     ax.tick_params(labelsize=8)
@@ -57,7 +76,13 @@ def _differences(result: PatternShares) -> list[Marked]:
     for name in result.classes:
         value, width = result.difference[name], result.difference_half_width[name]
         if value is not None:
-            found.append(Marked(name, 100 * value, None if width is None else (100 * (value - width), 100 * (value + width))))
+            found.append(
+                Marked(
+                    name,
+                    100 * value,
+                    None if width is None else (100 * (value - width), 100 * (value + width)),
+                )
+            )
     return found
 
 
@@ -66,7 +91,9 @@ def _draw_layers(result: PatternShares, name: str, ax: Axes) -> None:
     place = result.classes.index(name)
     series = {}
     for kind, look in KINDS.items():
-        shares = [None if (share := row[place]) is None else 100 * share for row in result.by_layer[kind]]
+        shares = [
+            None if (share := row[place]) is None else 100 * share for row in result.by_layer[kind]
+        ]
         series[kind] = Series(shares, [None] * len(shares), look)
     along(series, ax, most_numbers=12)
     ax.set_ylim(-4, 104)

@@ -1,4 +1,7 @@
-"""patterns: how often a map shows each of five patterns. Kovaleva et al. 2019, arXiv 1908.08593, §4.1; Sun and Marasović 2021, table 2."""
+"""patterns: how often a map shows each of five patterns.
+
+Kovaleva et al. 2019, arXiv 1908.08593, §4.1; Sun and Marasović 2021, table 2.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,14 @@ Shares = dict[str, Number]
 
 @dataclass(frozen=True)
 class PatternShares(Result):
-    """Shares of all maps of a text, means over texts, {standard, effective: {pattern: share}}, as the network sees them.
+    """Shares of all maps of a text, means over texts, {standard, effective: {pattern: share}}, as
+    the network sees them.
 
-    half_width: half of the 95 % interval over texts. by_layer: {kind: (layer, pattern)}, patterns in the order of `classes`.
+    half_width: half of the 95 % interval over texts. by_layer: {kind: (layer, pattern)}, patterns
+    in the order of `classes`.
     difference, difference_half_width: effective less standard on the same texts, {pattern: share}.
-    agreement: the share of maps on which written rules say the same as the network, {kind: share}, on one map of every text.
+    agreement: the share of maps on which written rules say the same as the network, {kind: share},
+    on one map of every text.
     sure: the mean probability the network gives its answers, {kind: probability}.
     """
 
@@ -41,13 +47,21 @@ class PatternShares(Result):
     def findings(self) -> tuple[str, ...]:
         said = [f"{kind.capitalize()} maps: {_listed(self.shares[kind])}." for kind in KINDS]
         moved = [
-            f"{'more' if change > 0 else 'fewer'} {name} ({100 * change:+.1f} ± {100 * (self.difference_half_width[name] or 0):.1f} points)"
+            f"{'more' if change > 0 else 'fewer'} {name} ({100 * change:+.1f} ±"
+            f" {100 * (self.difference_half_width[name] or 0):.1f} points)"
             for name, change in self.difference.items()
             if change is not None and abs(change) > (self.difference_half_width[name] or math.inf)
         ]
         same = "No pattern is told apart between standard and effective attention."
-        said.append(f"Against standard attention, effective attention shows {', '.join(moved)}." if moved else same)
-        said.append(f"Written rules agree with the network on {100 * (self.agreement['standard'] or 0):.0f} % of the standard maps.")
+        said.append(
+            f"Against standard attention, effective attention shows {', '.join(moved)}."
+            if moved
+            else same
+        )
+        said.append(
+            f"Written rules agree with the network on {100 * (self.agreement['standard'] or 0):.0f}"
+            " % of the standard maps."
+        )
         return tuple(said)
 
 
@@ -64,15 +78,23 @@ class PatternsAnalysis(Analysis):
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:
-        """Every map counts alike; a text is the unit of the intervals, for its maps are not independent."""
-        shares = {kind: self._add(kind, observation, maps) for kind, maps in observation.maps.items()}
+        """Every map counts alike; a text is the unit of the intervals, for its maps are not
+        independent.
+        """
+        shares = {
+            kind: self._add(kind, observation, maps) for kind, maps in observation.maps.items()
+        }
         self.difference.add(shares["effective"] - shares["standard"])
         self.n_texts += 1
 
     def _add(self, kind: str, observation: Observation, maps: Sequence[Tensor]) -> Tensor:
-        probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]  # per layer (attention_head, class)
+        # per layer (attention_head, class)
+        probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]
         answers = [layer.argmax(-1) for layer in probabilities]
-        counts = torch.stack([torch.bincount(layer, minlength=len(CLASSES)) for layer in answers]).double()  # (layer, class)
+        # (layer, class)
+        counts = torch.stack(
+            [torch.bincount(layer, minlength=len(CLASSES)) for layer in answers]
+        ).double()
         self.by_layer[kind].add(counts / counts.sum(-1, keepdim=True))
         shares = counts.sum(0) / counts.sum()
         self.shares[kind].add(shares)
@@ -84,7 +106,9 @@ class PatternsAnalysis(Analysis):
         return shares
 
     def _spot_check(self, observation: Observation) -> tuple[int, int]:
-        """One map of the text, whichever its pieces point at: rules are slow, and one a text tells enough."""
+        """One map of the text, whichever its pieces point at: rules are slow, and one a text tells
+        enough.
+        """
         place = sum(observation.read.pieces.ids)  # any number that hangs on the text alone
         layer = place % self.n_layers
         return layer, (place // self.n_layers) % len(observation.layers[layer].heads)
@@ -95,7 +119,9 @@ class PatternsAnalysis(Analysis):
             n_texts=self.n_texts,
             classes=names,
             shares={kind: _named(names, running.mean) for kind, running in self.shares.items()},
-            half_width={kind: _named(names, running.half_width) for kind, running in self.shares.items()},
+            half_width={
+                kind: _named(names, running.half_width) for kind, running in self.shares.items()
+            },
             by_layer={kind: table(running.mean) for kind, running in self.by_layer.items()},
             difference=_named(names, self.difference.mean),
             difference_half_width=_named(names, self.difference.half_width),
@@ -105,10 +131,13 @@ class PatternsAnalysis(Analysis):
 
 
 def segments_of(view: View, observation: Observation) -> Tensor | None:
-    """Which text of a pair each piece still there belongs to, (piece,); None where there is no pair. A fused piece goes with the first."""
+    """Which text of a pair each piece still there belongs to, (piece,); None where there is no
+    pair. A fused piece goes with the first.
+    """
     if not any(word.is_pair for word in observation.read.words):
         return None
-    first_of_pair = min(word.pieces[0] for word in observation.read.words if word.is_pair)  # RoBERTa's type ids do not tell the two apart
+    # RoBERTa's type ids do not tell the two apart
+    first_of_pair = min(word.pieces[0] for word in observation.read.words if word.is_pair)
     return (view.origin.cpu() >= first_of_pair).long()
 
 

@@ -1,11 +1,14 @@
 """A small ConvNet that tells the pattern of an attention map.
 
-Three convolutions, each halving the grid, then what is left in 4 × 4 places together with the shares (sight.py):
+Three convolutions, each halving the grid, then what is left in 4 × 4 places together with the
+shares (sight.py):
 
-    grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32, 4, 4), 17 shares → 48 → 5 classes
+    grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32,
+    4, 4), 17 shares → 48 → 5 classes
 
-Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this one learns from generated maps alone
-(generated.py) and was checked against labels by eye on real ones (docs/results/inside/patterns.md).
+Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this one
+learns from generated maps alone (generated.py) and was checked against labels by eye on real ones
+(docs/results/inside/patterns.md).
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ _WEIGHTS_AT_ONCE = 2**20  # 4 MB: maps looked at together stay in a core's cache
 
 @dataclass(frozen=True)
 class Patterns:
-    """What the network thinks of some maps: probabilities (map, class), classes in the order of CLASSES."""
+    """What the network thinks of some maps: probabilities (map, class), classes in the order of
+    CLASSES.
+    """
 
     probabilities: Tensor
 
@@ -45,12 +50,15 @@ class PatternNetwork(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.convolutions = nn.Sequential(*_halving(N_CHANNELS + 1, 16), *_halving(16, 24), *_halving(24, 32), nn.Flatten())
+        self.convolutions = nn.Sequential(
+            *_halving(N_CHANNELS + 1, 16), *_halving(16, 24), *_halving(24, 32), nn.Flatten()
+        )
         self.hidden = nn.Linear(32 * (GRID // 8) ** 2 + N_SHARES, 48)
         self.dropout = nn.Dropout(0.2)
         self.output = nn.Linear(48, len(CLASSES))
         place = torch.arange(GRID) / GRID
-        self.register_buffer("distance", (place[:, None] - place[None, :]).abs(), persistent=False)  # (cell, cell)
+        # (cell, cell)
+        self.register_buffer("distance", (place[:, None] - place[None, :]).abs(), persistent=False)
 
     def forward(self, seen: Sight) -> Tensor:
         distance = self.get_buffer("distance").expand(len(seen.grids), 1, GRID, GRID)
@@ -67,7 +75,8 @@ def _halving(n_in: int, n_out: int) -> tuple[nn.Module, ...]:
 def classify(maps: Tensor) -> Patterns:
     """The patterns of attention maps of one length, standard or effective. maps: (map, query, key)
 
-    Scaling a map by a positive number changes nothing, and a map's answer does not depend on the others.
+    Scaling a map by a positive number changes nothing, and a map's answer does not depend on the
+    others.
     """
     network = shipped(str(maps.device))
     parts = maps.split(max(1, _WEIGHTS_AT_ONCE // max(1, maps[:1].numel())))
@@ -76,7 +85,9 @@ def classify(maps: Tensor) -> Patterns:
 
 @cache
 def shipped(device: str = "cpu") -> PatternNetwork:
-    """The network with the weights of the package, which `python -m reproduction.patterns.train` makes."""
+    """The network with the weights of the package, which `python -m reproduction.patterns.train`
+    makes.
+    """
     network = PatternNetwork()
     network.load_state_dict(load(files(__package__).joinpath(WEIGHTS).read_bytes()))
     return network.to(device).eval()

@@ -1,4 +1,5 @@
-"""A second opinion on the pattern of an attention map: three shares of its weight, three thresholds.
+"""A second opinion on the pattern of an attention map: three shares of its weight, three
+thresholds.
 
 With m = |map| scaled to a sum of 1 and excess(share, chance) = (share - chance) / (1 - chance):
 
@@ -6,7 +7,8 @@ With m = |map| scaled to a sum of 1 and excess(share, chance) = (share - chance)
     diagonal = excess of the weight where |query - key| ≤ n/16 (or 1)
     blocks   = excess, of the weight that is left without these two, between pieces of the same text of a pair
 
-0 is what an even map has, 1 all the weight. The thresholds were set before any map was labelled (docs/results/inside/patterns.md).
+0 is what an even map has, 1 all the weight. The thresholds were set before any map was labelled
+(docs/results/inside/patterns.md).
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ ENOUGH_ON_DIAGONAL = 0.15  # two even blocks have 0.14
 ENOUGH_IN_BLOCKS = 0.3
 
 _STRONGEST = 10  # one column in ten
-_NEAR = 16  # neighbours are a sixteenth of the text apart at most: phrases as well as the next piece
+# neighbours are a sixteenth of the text apart at most: phrases as well as the next piece
+_NEAR = 16
 _FEWEST = 2  # but two at least: [CLS] and [SEP] of a short text
 
 
@@ -40,10 +43,14 @@ class Evidence:
 def by_rules(weights: Tensor, segments: Tensor | None = None) -> str:
     """The pattern of one map (query, key), standard or effective.
 
-    segments: which text of a pair each piece belongs to, (piece,); without it a map cannot be called block.
+    segments: which text of a pair each piece belongs to, (piece,); without it a map cannot be
+    called block.
     """
     found = evidence(weights, segments)
-    has_columns, has_diagonal = found.columns >= ENOUGH_IN_COLUMNS, found.diagonal >= ENOUGH_ON_DIAGONAL
+    has_columns, has_diagonal = (
+        found.columns >= ENOUGH_IN_COLUMNS,
+        found.diagonal >= ENOUGH_ON_DIAGONAL,
+    )
     if has_columns:
         return BOTH if has_diagonal else VERTICAL
     if has_diagonal:
@@ -54,9 +61,13 @@ def by_rules(weights: Tensor, segments: Tensor | None = None) -> str:
 def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
     """The three shares of one map (query, key)."""
     if weights.dim() != 2 or weights.shape[0] != weights.shape[1]:
-        raise UserError(f"A map of shape {tuple(weights.shape)} cannot be judged: give one square (query, key).")
+        raise UserError(
+            f"A map of shape {tuple(weights.shape)} cannot be judged: give one square (query, key)."
+        )
     if segments is not None and segments.shape != weights.shape[:1]:
-        raise UserError(f"{len(weights)} pieces but {tuple(segments.shape)} segments: give one for each piece.")
+        raise UserError(
+            f"{len(weights)} pieces but {tuple(segments.shape)} segments: give one for each piece."
+        )
     n = len(weights)
     share = weights.abs().double()
     share = share / share.sum().clamp(min=1e-30)  # (query, key)
@@ -74,7 +85,9 @@ def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
 
 
 def _shared_columns(share: Tensor, groups: Tensor) -> Tensor:
-    """The weight of every column as far as all texts of a pair look at it: what one text alone looks at is no column but a block. (key,)"""
+    """The weight of every column as far as all texts of a pair look at it: what one text alone
+    looks at is no column but a block. (key,)
+    """
     by_group = [share[groups == group].mean(0) for group in groups.unique()]
     return torch.stack(by_group).amin(0) * len(share)
 

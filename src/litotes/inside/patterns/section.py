@@ -15,17 +15,32 @@ def section(result: PatternShares) -> Section:
         title="What the maps look like",
         asked=(
             "Drawn as pictures, attention maps fall into a few patterns. Vertical: "
-            + "; ".join(f"{name}: {meaning}" for name, meaning in CLASSES.items()).removeprefix("vertical: ")
-            + ". Vertical maps lean on pieces every text has, and heterogeneous ones are the likeliest to follow what the text says. "
-            "Where effective attention shows other patterns, a picture of standard attention shows what the output does not depend on.",
-            "A small network looks at every map and names its pattern; shares are counted in every text and averaged over texts. The "
-            "network has learned from generated maps alone, so written rules give a second opinion.",
+            + "; ".join(f"{name}: {meaning}" for name, meaning in CLASSES.items()).removeprefix(
+                "vertical: "
+            )
+            + ". Vertical maps lean on pieces every text has, and heterogeneous ones are the"
+            " likeliest to follow what the text says. Where effective attention shows other"
+            " patterns, a picture of standard attention shows what the output does not"
+            " depend on.",
+            (
+                "A small network looks at every map and names its pattern; shares are counted in"
+                " every text and averaged over texts. The network has learned from generated maps"
+                " alone, so written rules give a second opinion."
+            ),
         ),
-        paper="Kovaleva et al. 2019, arXiv 1908.08593, section 4.1; Sun and Marasović 2021, section 3.1, table 2 and figure 4",
-        caption="Above: shares of all maps, and effective less standard on the same texts, with 95 % intervals over texts. Below: the same "
-        "by layer.",
-        shows=f"Bars of the shares of {len(result.classes)} patterns for standard and effective attention, their differences with "
-        "intervals, and a line for each pattern over the layers.",
+        paper=(
+            "Kovaleva et al. 2019, arXiv 1908.08593, section 4.1; Sun and Marasović 2021, section"
+            " 3.1, table 2 and figure 4"
+        ),
+        caption=(
+            "Above: shares of all maps, and effective less standard on the same texts, with 95 %"
+            " intervals over texts. Below: the same by layer."
+        ),
+        shows=(
+            f"Bars of the shares of {len(result.classes)} patterns for standard and effective"
+            " attention, their differences with intervals, and a line for each pattern over the"
+            " layers."
+        ),
         believed=_believed(result),
         tables=_tables(result),
         first=(findings[len(KINDS)],),  # after the shares of each kind: whether they differ
@@ -36,12 +51,19 @@ def _believed(result: PatternShares) -> tuple[str, ...]:
     agreed = " and ".join(f"{percent(result.agreement[kind])} of the {kind} maps" for kind in KINDS)
     sure = " and ".join(f"{percent(result.sure[kind])} for {kind} maps" for kind in KINDS)
     return (
-        f"Intervals are over {result.n_texts:,} texts; the maps of one text are not independent and count as one draw.",
-        f"Written rules say the same as the network on {agreed}, looking at one map of every text. Where they differ, neither is known to "
-        "be right.",
+        (
+            f"Intervals are over {result.n_texts:,} texts; the maps of one text are not independent"
+            " and count as one draw."
+        ),
+        (
+            f"Written rules say the same as the network on {agreed}, looking at one map of every"
+            " text. Where they differ, neither is known to be right."
+        ),
         f"The network gives its own answers a mean probability of {sure}.",
-        "The intervals say how far the shares would move with other texts, not how often the network is wrong. A block needs a pair of "
-        "texts or several sentences to be seen.",
+        (
+            "The intervals say how far the shares would move with other texts, not how often the"
+            " network is wrong. A block needs a pair of texts or several sentences to be seen."
+        ),
     )
 
 
@@ -50,8 +72,13 @@ def _tables(result: PatternShares) -> str:
         row(
             [name],
             [
-                *(percent_with_interval(result.shares[kind][name], result.half_width[kind][name]) for kind in KINDS),
-                percent_with_interval(result.difference[name], result.difference_half_width[name], signed=True),
+                *(
+                    percent_with_interval(result.shares[kind][name], result.half_width[kind][name])
+                    for kind in KINDS
+                ),
+                percent_with_interval(
+                    result.difference[name], result.difference_half_width[name], signed=True
+                ),
             ],
         )
         for name in result.classes
@@ -59,9 +86,15 @@ def _tables(result: PatternShares) -> str:
     by_layer = "".join(
         table(
             ["layer", *result.classes],
-            (row([str(layer + 1)], [percent(share) for share in shares]) for layer, shares in enumerate(result.by_layer[kind])),
+            (
+                row([str(layer + 1)], [percent(share) for share in shares])
+                for layer, shares in enumerate(result.by_layer[kind])
+            ),
             caption=f"{kind.capitalize()} attention, by layer",
         )
         for kind in KINDS
     )
-    return table(["pattern", *KINDS, "effective less standard"], overall, caption="Shares of all maps") + by_layer
+    return (
+        table(["pattern", *KINDS, "effective less standard"], overall, caption="Shares of all maps")
+        + by_layer
+    )

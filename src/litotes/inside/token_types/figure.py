@@ -1,4 +1,6 @@
-"""token_types: what [CLS] gives to each type of piece, and what all others give to [CLS] and [SEP] (figures 1, 5 and 6 of the paper)."""
+"""token_types: what [CLS] gives to each type of piece, and what all others give to [CLS] and [SEP]
+(figures 1, 5 and 6 of the paper).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,8 @@ from litotes.inside.token_types.measure import SPECIAL, TokenTypes
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _KEY = 9.6, 2.1, 0.25  # inches: of all panels across; of one down; for the key above them
+# inches: of all panels across; of one down; for the key above them
+_WIDTH, _HEIGHT, _KEY = 9.6, 2.1, 0.25
 _ABREAST = 3
 
 
@@ -29,7 +32,10 @@ def figure(result: TokenTypes) -> Figure:
         width = on.width / _ABREAST
         ax = on.chart(Box(column * width, _KEY + row * _HEIGHT, width, _HEIGHT))
         series = {
-            kind: Series(result.from_first[kind][number], result.from_first_half_width[kind][number], look) for kind, look in KINDS.items()
+            kind: Series(
+                result.from_first[kind][number], result.from_first_half_width[kind][number], look
+            )
+            for kind, look in KINDS.items()
         }
         along(series, ax, joined=False, most_numbers=12)
         ax.set_ylim(*limits)
@@ -37,7 +43,14 @@ def figure(result: TokenTypes) -> Figure:
         ax.set_title(f"{name} (n {result.n_with[name]})", fontsize=9)
         ax.set_xlabel("attention head", fontsize=8)
         ax.set_ylabel("weight" if not column else "", fontsize=8)
-    on.picture.legend(*ax.get_legend_handles_labels(), loc="upper center", bbox_to_anchor=(0.5, 1), ncols=2, frameon=False, fontsize=8)
+    on.picture.legend(
+        *ax.get_legend_handles_labels(),
+        loc="upper center",
+        bbox_to_anchor=(0.5, 1),
+        ncols=2,
+        frameon=False,
+        fontsize=8,
+    )
     draw_bands(bands, on, top=top)
     return on.picture
 
@@ -51,12 +64,18 @@ def _limits(result: TokenTypes) -> tuple[float, float]:
     """One scale for all types, with every interval inside."""
     ends = [0.0, 0.1]
     for kind in KINDS:
-        for values, widths in zip(result.from_first[kind], result.from_first_half_width[kind], strict=True):
+        for values, widths in zip(
+            result.from_first[kind], result.from_first_half_width[kind], strict=True
+        ):
             ends += _ends(values, widths)
     low, high = min(ends), max(ends)
     return low - 0.05 * (high - low), high + 0.05 * (high - low)
 
 
 def _ends(values: Sequence[Number], widths: Sequence[Number]) -> list[float]:
-    known = [(value, width or 0.0) for value, width in zip(values, widths, strict=True) if value is not None]
+    known = [
+        (value, width or 0.0)
+        for value, width in zip(values, widths, strict=True)
+        if value is not None
+    ]
     return [value + sign * width for value, width in known for sign in (-1, 1)]

@@ -13,18 +13,35 @@ def section(result: TokenTypes) -> Section:
     return Section(
         title=f"What {FIRST} looks at",
         asked=(
-            f"The encoder puts a piece of its own before every text, {FIRST}, and one behind it, {SEPARATOR}. Many models answer from "
-            f"{FIRST} alone. So it matters what {FIRST} looks at in the last layer: at words that carry meaning, at punctuation, or at "
-            f"{SEPARATOR}, which says nothing about the text? Attention to {SEPARATOR} has been read as a head that has nothing to do; if "
-            "it shrinks once only effective attention counts, it was never there for the output.",
-            f"The weight of a type is the largest that {FIRST} gives to any piece of that type (of a word, its first piece), averaged over "
-            "the texts that have one. Below it, for every layer, what the other pieces give to the two.",
+            (
+                f"The encoder puts a piece of its own before every text, {FIRST}, and one behind"
+                f" it, {SEPARATOR}. Many models answer from {FIRST} alone. So it matters what"
+                f" {FIRST} looks at in the last layer: at words that carry meaning, at punctuation,"
+                f" or at {SEPARATOR}, which says nothing about the text? Attention to {SEPARATOR}"
+                " has been read as a head that has nothing to do; if it shrinks once only"
+                " effective attention counts, it was never there for the output."
+            ),
+            (
+                f"The weight of a type is the largest that {FIRST} gives to any piece of that type"
+                " (of a word, its first piece), averaged over the texts that have one. Below it,"
+                " for every layer, what the other pieces give to the two."
+            ),
         ),
-        paper="Kovaleva et al. 2019, arXiv 1908.08593; Sun and Marasović 2021, section 3.2, figures 1, 5 and 6",
-        caption=f"Above: what {FIRST} gives to each type in the last layer, by attention head, with 95 % intervals over the n texts that "
-        f"have it. Below: what other pieces give to {FIRST} and {SEPARATOR}; a dash marks a mean below 0.",
-        shows=f"A panel for each of {len(result.types)} types of pieces with the weights of every attention head, standard and effective, "
-        f"and heatmaps of {size_of(result.from_others[FIRST]['standard'])} with the weight given to {FIRST} and to {SEPARATOR}.",
+        paper=(
+            "Kovaleva et al. 2019, arXiv 1908.08593; Sun and Marasović 2021, section 3.2, figures"
+            " 1, 5 and 6"
+        ),
+        caption=(
+            f"Above: what {FIRST} gives to each type in the last layer, by attention head, with 95"
+            f" % intervals over the n texts that have it. Below: what other pieces give to {FIRST}"
+            f" and {SEPARATOR}; a dash marks a mean below 0."
+        ),
+        shows=(
+            f"A panel for each of {len(result.types)} types of pieces with the weights of every"
+            " attention head, standard and effective, and heatmaps of"
+            f" {size_of(result.from_others[FIRST]['standard'])} with the weight given to {FIRST}"
+            f" and to {SEPARATOR}."
+        ),
         believed=_believed(result),
         tables=_tables(result),
         first=result.findings()[:2],
@@ -34,11 +51,23 @@ def section(result: TokenTypes) -> Section:
 def _believed(result: TokenTypes) -> tuple[str, ...]:
     rarest = min(result.types, key=lambda name: result.n_with[name])
     return (
-        f"Means over {result.n_texts:,} texts; texts that lack a type do not count for it ({rarest}: {result.n_with[rarest]:,}).",
-        "Differences are taken text by text, so that their intervals are narrower than those of the two means.",
-        "The largest of many is larger than the largest of one: a type with many pieces in a text has an advantage over one with a single "
-        f"piece. Compare standard with effective rather than nouns with {SEPARATOR}.",
-        "Nouns, pronouns and verbs are found by a tagger that makes mistakes; docs/results/inside/parts_of_speech.md says how many.",
+        (
+            f"Means over {result.n_texts:,} texts; texts that lack a type do not count for it"
+            f" ({rarest}: {result.n_with[rarest]:,})."
+        ),
+        (
+            "Differences are taken text by text, so that their intervals are narrower than those of"
+            " the two means."
+        ),
+        (
+            "The largest of many is larger than the largest of one: a type with many pieces in a"
+            " text has an advantage over one with a single piece. Compare standard with effective"
+            f" rather than nouns with {SEPARATOR}."
+        ),
+        (
+            "Nouns, pronouns and verbs are found by a tagger that makes mistakes;"
+            " docs/results/inside/parts_of_speech.md says how many."
+        ),
         f"A model whose head reads all pieces answers from more than {FIRST}.",
     )
 
@@ -48,7 +77,10 @@ def _tables(result: TokenTypes) -> str:
         row(
             [name],
             [
-                *(with_interval(result.by_type[kind][name], result.by_type_half_width[kind][name]) for kind in KINDS),
+                *(
+                    with_interval(result.by_type[kind][name], result.by_type_half_width[kind][name])
+                    for kind in KINDS
+                ),
                 with_interval(result.difference[name], result.difference_half_width[name]),
                 f"{result.n_with[name]:,}",
             ],
@@ -58,17 +90,29 @@ def _tables(result: TokenTypes) -> str:
     head = ["type", *KINDS, "standard less effective", "texts"]
     by_head = (_by_head(result, kind) for kind in KINDS)
     from_others = (
-        heads_table(result.from_others[name][kind], f"To {name} from other pieces, {kind} attention", digits=3)
+        heads_table(
+            result.from_others[name][kind],
+            f"To {name} from other pieces, {kind} attention",
+            digits=3,
+        )
         for name in SPECIAL
         for kind in KINDS
     )
-    return table(head, by_type, caption=f"From {FIRST} in the last layer, mean over heads") + "".join((*by_head, *from_others))
+    return table(
+        head, by_type, caption=f"From {FIRST} in the last layer, mean over heads"
+    ) + "".join((*by_head, *from_others))
 
 
 def _by_head(result: TokenTypes, kind: str) -> str:
     values, widths = result.from_first[kind], result.from_first_half_width[kind]
     rows = (
-        row([name], [with_interval(value, width) for value, width in zip(values[place], widths[place], strict=True)])
+        row(
+            [name],
+            [
+                with_interval(value, width)
+                for value, width in zip(values[place], widths[place], strict=True)
+            ],
+        )
         for place, name in enumerate(result.types)
     )
     head = ["type", *(f"head {number + 1}" for number in range(len(values[0])))]

@@ -1,4 +1,6 @@
-"""trace: the share of pieces every layer sees, the attention heads it uses, and the words that leave first and last."""
+"""trace: the share of pieces every layer sees, the attention heads it uses, and the words that
+leave first and last.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def figure(result: Traces) -> Figure:
 
 def _draw_words(result: Traces, on: Sheet, *, top: float) -> None:
     half = on.width / 2
-    for number, (title, words) in enumerate((("First to leave", result.first_to_leave), ("Last to leave", result.last_to_leave))):
+    for number, (title, words) in enumerate(
+        (("First to leave", result.first_to_leave), ("Last to leave", result.last_to_leave))
+    ):
         marks = _marks(words)
         ax = on.chart(Box(number * half, top, half, on.height - top), left=room_for(marks))
         ranked(marks, ax)

@@ -1,4 +1,7 @@
-"""trace: which pieces and attention heads left at which layer. Nespolo et al., "Figurative Language Understanding", appendix D."""
+"""trace: which pieces and attention heads left at which layer.
+
+Nespolo et al., "Figurative Language Understanding", appendix D.
+"""
 
 from __future__ import annotations
 
@@ -31,10 +34,12 @@ class WordStay:
 
 @dataclass(frozen=True)
 class Traces(Result):
-    """kept: the share of a text's pieces whose keys and values each layer sees, with half of its 95 % interval over texts.
+    """kept: the share of a text's pieces whose keys and values each layer sees, with half of its 95
+    % interval over texts.
 
     heads: the share of texts that use an attention head. (layer, attention_head)
-    first_to_leave, last_to_leave: words (in lower case) by the share of the layers they are there for.
+    first_to_leave, last_to_leave: words (in lower case) by the share of the layers they are there
+    for.
     """
 
     kept: tuple[Number, ...]
@@ -49,7 +54,10 @@ class Traces(Result):
             return ("Nothing leaves: every layer sees all pieces, with all attention heads.",)
         said = [f"The last layer sees {last:.0%} of the pieces."] if last is not None else []
         if self.first_to_leave and last != 1.0:
-            early, late = (", ".join(word.word for word in words[:6]) for words in (self.first_to_leave, self.last_to_leave))
+            early, late = (
+                ", ".join(word.word for word in words[:6])
+                for words in (self.first_to_leave, self.last_to_leave)
+            )
             said.append(f"First to leave: {early}. Last: {late}.")
         return tuple(said)
 
@@ -67,7 +75,8 @@ class TraceAnalysis(Analysis):
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
         trace = trace_of(observation)
-        n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]  # that see each piece
+        # that see each piece
+        n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]
         self.kept.add(torch.tensor([sum(row) / len(row) for row in trace.seen]))
         used = torch.zeros(self.n_layers, self.n_attention_heads)
         for layer, heads in enumerate(trace.heads):
@@ -79,7 +88,11 @@ class TraceAnalysis(Analysis):
             entry[1] += max(n_layers[piece] for piece in word.pieces) / self.n_layers
 
     def result(self) -> Traces:
-        known = [WordStay(word, total / n, int(n)) for word, (n, total) in self.stays.items() if n >= FEWEST]
+        known = [
+            WordStay(word, total / n, int(n))
+            for word, (n, total) in self.stays.items()
+            if n >= FEWEST
+        ]
         by_stay = sorted(known, key=lambda word: (word.share, word.word))
         return Traces(
             n_texts=self.n_texts,

@@ -13,23 +13,43 @@ def section(result: Traces) -> Section:
     return Section(
         title="What leaves, and when",
         asked=(
-            "A pruned model drops pieces of the text, and attention heads, while it reads: what has left in one layer is not seen by the "
-            "next. Which words leave first shows what the model can do without. In a model that is not pruned everything stays, and this "
-            "section has little to say.",
-            "A layer sees a piece if its key and value are still there. The stay of a word is the share of the layers that see any of its "
-            "pieces.",
+            (
+                "A pruned model drops pieces of the text, and attention heads, while it reads: what"
+                " has left in one layer is not seen by the next. Which words leave first shows what"
+                " the model can do without. In a model that is not pruned everything stays, and"
+                " this section has little to say."
+            ),
+            (
+                "A layer sees a piece if its key and value are still there. The stay of a word is"
+                " the share of the layers that see any of its pieces."
+            ),
         ),
-        paper="The figures of texts on their way are those of Nespolo et al., Figurative Language Understanding, appendix D",
-        caption="Left: share of a text’s pieces that each layer sees, with its 95 % interval over texts. Right: share of texts that use a "
-        "head. Below, where any leave: words by their mean stay, with the number of times they occur.",
-        shows=f"A line of the share of pieces seen over the layers, a heatmap of {size_of(result.heads)} with the share of texts that use "
-        "a head, and lists of the words that leave first and last.",
+        paper=(
+            "The figures of texts on their way are those of Nespolo et al., Figurative Language"
+            " Understanding, appendix D"
+        ),
+        caption=(
+            "Left: share of a text’s pieces that each layer sees, with its 95 % interval over"
+            " texts. Right: share of texts that use a head. Below, where any leave: words by their"
+            " mean stay, with the number of times they occur."
+        ),
+        shows=(
+            "A line of the share of pieces seen over the layers, a heatmap of"
+            f" {size_of(result.heads)} with the share of texts that use a head, and lists of the"
+            " words that leave first and last."
+        ),
         believed=(
             f"Shares of pieces are means over {result.n_texts:,} texts with 95 % intervals.",
-            f"Words are counted in lower case and told from {FEWEST} occurrences on. A mean over so few is rough; the lists are the two "
-            "ends of a long ranking, and words at the ends owe some of their place to chance.",
+            (
+                f"Words are counted in lower case and told from {FEWEST} occurrences on. A mean"
+                " over so few is rough; the lists are the two ends of a long ranking, and words at"
+                " the ends owe some of their place to chance."
+            ),
         ),
-        tables=layers_table({"share of pieces": (result.kept, result.kept_half_width)}, "Share of pieces a layer sees")
+        tables=layers_table(
+            {"share of pieces": (result.kept, result.kept_half_width)},
+            "Share of pieces a layer sees",
+        )
         + heads_table(result.heads, "Share of texts that use a head")
         + _words(result.first_to_leave, "First to leave")
         + _words(result.last_to_leave, "Last to leave"),
@@ -39,5 +59,11 @@ def section(result: Traces) -> Section:
 
 def _words(words: Sequence[WordStay], caption: str) -> str:
     return (
-        table(["word", "stay", "n"], (row([one.word], [f"{one.share:.2f}", str(one.n)]) for one in words), caption=caption) if words else ""
+        table(
+            ["word", "stay", "n"],
+            (row([one.word], [f"{one.share:.2f}", str(one.n)]) for one in words),
+            caption=caption,
+        )
+        if words
+        else ""
     )

@@ -1,4 +1,7 @@
-"""One part: its rows are read, answered and written, whole or not at all. May be done twice, anywhere, with the same result."""
+"""One part: its rows are read, answered and written, whole or not at all.
+
+May be done twice, anywhere, with the same result.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,8 @@ _N_TOLD = 3  # bad rows named; more are only counted
 class PartJob:
     """What a worker needs to know.
 
-    model: the identities of what answers, which must be the same everywhere. stamp: size and time of the input when it was counted.
+    model: the identities of what answers, which must be the same everywhere. stamp: size and time
+    of the input when it was counted.
     """
 
     request: Request
@@ -45,9 +49,14 @@ def work(job: PartJob, watch: Watch) -> None:
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
     request = job.request
-    answers = Answers(predictor.tasks, predictions, request.key, job.key_type, keys, request.has_text)
-    # A node that was believed dead may still be writing the same part: neither must find half of the other's file.
-    write_bytes(job.file, PART_FORMATS[request.format](answers), writer=f"{platform.node()}-{os.getpid()}-")
+    answers = Answers(
+        predictor.tasks, predictions, request.key, job.key_type, keys, request.has_text
+    )
+    # A node that was believed dead may still be writing the same part: neither must find half of
+    # the other's file.
+    write_bytes(
+        job.file, PART_FORMATS[request.format](answers), writer=f"{platform.node()}-{os.getpid()}-"
+    )
 
 
 def _read(job: PartJob) -> tuple[list[str | tuple[str, str]], list[object]]:
@@ -64,7 +73,9 @@ def _read(job: PartJob) -> tuple[list[str | tuple[str, str]], list[object]]:
         keys.append(None if request.key is None else row.value(request.key))
     stat = table.file.stat()
     if (stat.st_size, stat.st_mtime_ns) != job.stamp:
-        raise UserError(f"{table.file} has been changed while it was read: begin anew, with another --out.")
+        raise UserError(
+            f"{table.file} has been changed while it was read: begin anew, with another --out."
+        )
     if bad:
         more = f" And {len(bad) - _N_TOLD} more rows like these." if len(bad) > _N_TOLD else ""
         raise UserError(" ".join(bad[:_N_TOLD]) + more)
@@ -77,7 +88,8 @@ def _checked(asked: BatchPredictor, model: tuple[str, ...]) -> Predictor:
     predictor = asked.predictor()
     if tuple(runtime.identity() for runtime in predictor.runtimes) != model:
         raise UserError(
-            f"{asked.folder} on {platform.node()} is another model, or computed otherwise, than where this was started: copy the same "
-            "folder, and install the same litotes, on every node."
+            f"{asked.folder} on {platform.node()} is another model, or computed otherwise, than"
+            " where this was started: copy the same folder, and install the same litotes, on every"
+            " node."
         )
     return predictor

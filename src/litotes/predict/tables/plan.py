@@ -1,7 +1,8 @@
-"""Which rows become which part, and what they were made from: kept in `plan.json`, so that a stopped run can go on.
+"""Which rows become which part, and what they were made from: kept in `plan.json`, so that a
+stopped run can go on.
 
-A run goes on only with the input, the model and the settings it was begun with; anything else would join answers that do not belong
-together, and is told.
+A run goes on only with the input, the model and the settings it was begun with; anything else would
+join answers that do not belong together, and is told.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ PLAN = "plan.json"
 class Plan:
     """The parts in their order.
 
-    made_from: what decides the answers. key_type: see `Answers`. stamps: size and time of each file, by its path.
+    made_from: what decides the answers. key_type: see `Answers`. stamps: size and time of each
+    file, by its path.
     """
 
     made_from: dict[str, Any]
@@ -43,18 +45,28 @@ class Plan:
     def names(self) -> list[str]:
         """Of the files, in an order that is also the alphabet's."""
         n_digits = max(5, len(str(len(self.spans) - 1)))
-        return [f"part-{number:0{n_digits}d}.{self.made_from['format']}" for number in range(len(self.spans))]
+        return [
+            f"part-{number:0{n_digits}d}.{self.made_from['format']}"
+            for number in range(len(self.spans))
+        ]
 
 
 def begun_or_new(request: Request, model: Sequence[str], out: Path, watch: Watch) -> Plan:
-    """The plan of the run that was begun in `out`, which must be of the same request; otherwise a new one, written there."""
+    """The plan of the run that was begun in `out`, which must be of the same request; otherwise a
+    new one, written there.
+    """
     files = tables_in(request.source)
     made_from = _made_from(request, files, model)
     if (out / PLAN).is_file():
         content = _read(out / PLAN)
         _compare(out, content["made_from"], made_from)
         return _planned(out, content, files)
-    plan = Plan(made_from, _key_type(request, files), tuple(_cut(request, files, watch)), _stamps(made_from, files))
+    plan = Plan(
+        made_from,
+        _key_type(request, files),
+        tuple(_cut(request, files, watch)),
+        _stamps(made_from, files),
+    )
     if not plan.spans:
         raise UserError(f"{request.source} has no rows: give at least one text.")
     places = {str(file): place for place, file in enumerate(files)}
@@ -76,7 +88,9 @@ def _made_from(request: Request, files: Sequence[Path], model: Sequence[str]) ->
     stats = [file.stat() for file in files]
     names = [file.relative_to(base).as_posix() for file in files]
     return {
-        "input": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in zip(names, stats, strict=True)],
+        "input": [
+            [name, stat.st_size, stat.st_mtime_ns] for name, stat in zip(names, stats, strict=True)
+        ],
         "choice of columns": [request.column, request.pair, request.key, request.has_text],
         "number of rows per part": request.n_rows,
         "format": request.format,
@@ -92,13 +106,18 @@ def _key_type(request: Request, files: Sequence[Path]) -> str:
             return TEXT
         with opened_parquet(file) as parquet:
             names = parquet.schema_arrow.names
-            types.add(str(parquet.schema_arrow.field(request.key).type) if request.key in names else TEXT)
-    (first, *others) = types
+            types.add(
+                str(parquet.schema_arrow.field(request.key).type) if request.key in names else TEXT
+            )
+    first, *others = types
     return first if not others and first in KEY_TYPES else TEXT
 
 
 def _stamps(made_from: dict[str, Any], files: Sequence[Path]) -> dict[str, tuple[int, int]]:
-    return {str(file): (size, time) for file, (_, size, time) in zip(files, made_from["input"], strict=True)}
+    return {
+        str(file): (size, time)
+        for file, (_, size, time) in zip(files, made_from["input"], strict=True)
+    }
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -106,24 +125,38 @@ def _read(file: Path) -> dict[str, Any]:
         content = json.loads(file.read_text("utf-8"))
         return {**content, "made_from": dict(content["made_from"])}
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{file} is damaged ({error}). Delete {file.parent} to begin anew.") from error
+        raise UserError(
+            f"{file} is damaged ({error}). Delete {file.parent} to begin anew."
+        ) from error
 
 
 def _planned(out: Path, content: dict[str, Any], files: Sequence[Path]) -> Plan:
     """A plan that was written down, of these very files."""
     made_from = content["made_from"]
     try:
-        spans = tuple(Span(str(files[place]), Start(row, line, offset), n_rows) for place, row, line, offset, n_rows in content["parts"])
+        spans = tuple(
+            Span(str(files[place]), Start(row, line, offset), n_rows)
+            for place, row, line, offset, n_rows in content["parts"]
+        )
         return Plan(made_from, str(content["key_type"]), spans, _stamps(made_from, files))
     except (ValueError, KeyError, TypeError, IndexError) as error:
-        raise UserError(f"{out / PLAN} is damaged ({error}). Delete {out} to begin anew.") from error
+        raise UserError(
+            f"{out / PLAN} is damaged ({error}). Delete {out} to begin anew."
+        ) from error
 
 
 def _compare(out: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    changed = [_in_words(name, before.get(name), value) for name, value in now.items() if before.get(name) != value]
+    changed = [
+        _in_words(name, before.get(name), value)
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
     if changed:
         advice = "Delete it to begin anew, or choose another --out."
-        raise UserError(f"{out} holds answers of an earlier run, which had another {' and another '.join(changed)}. {advice}")
+        raise UserError(
+            f"{out} holds answers of an earlier run, which had another"
+            f" {' and another '.join(changed)}. {advice}"
+        )
 
 
 def _in_words(name: str, before: Any, now: Any) -> str:
@@ -131,5 +164,5 @@ def _in_words(name: str, before: Any, now: Any) -> str:
     if name != "input" or not isinstance(before, list):
         return name
     kept = [file for file in now if file in before]
-    (different, *_) = [file for file in [*now, *before] if file not in kept] or [now[0]]
+    different, *_ = [file for file in [*now, *before] if file not in kept] or [now[0]]
     return f"{name} ({different[0]} has changed, come or gone)"

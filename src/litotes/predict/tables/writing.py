@@ -1,4 +1,6 @@
-"""A part of the answers as the bytes of a file: Parquet, JSON lines or CSV, with the names that `litotes predict` gives its columns."""
+"""A part of the answers as the bytes of a file: Parquet, JSON lines or CSV, with the names that
+`litotes predict` gives its columns.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,19 @@ from litotes.data.rows import as_text
 from litotes.predict.frames import arrow_array, columns_of
 from litotes.predict.tables.file import as_json
 
-KEY_TYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double", "bool")
+KEY_TYPES = (
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float",
+    "double",
+    "bool",
+)
 """Of a key in Parquet files, kept as they are; every other kind of key is written as text."""
 
 TEXT = "string"
@@ -22,7 +36,9 @@ TEXT = "string"
 
 @dataclass(frozen=True)
 class Answers:
-    """A part's predictions with the key of each row. key: its column's name, or None; key_type: one of KEY_TYPES, or TEXT."""
+    """A part's predictions with the key of each row. key: its column's name, or None; key_type: one
+    of KEY_TYPES, or TEXT.
+    """
 
     tasks: Mapping[str, Task]
     predictions: Sequence[Prediction]
@@ -38,18 +54,29 @@ def _parquet(answers: Answers) -> bytes:
 
     columns: dict[str, Any] = {}
     if answers.key is not None:
-        keys = answers.keys if answers.key_type != TEXT else [None if key is None else _written(key) for key in answers.keys]
+        keys = (
+            answers.keys
+            if answers.key_type != TEXT
+            else [None if key is None else _written(key) for key in answers.keys]
+        )
         columns[answers.key] = pa.array(keys, pa.type_for_alias(answers.key_type))
     if answers.has_text:
-        columns["text"] = pa.array([prediction.text for prediction in answers.predictions], pa.string())
-    columns |= {column.name: arrow_array(column) for column in columns_of(answers.tasks, answers.predictions)}
+        columns["text"] = pa.array(
+            [prediction.text for prediction in answers.predictions], pa.string()
+        )
+    columns |= {
+        column.name: arrow_array(column)
+        for column in columns_of(answers.tasks, answers.predictions)
+    }
     target = BytesIO()
     pq.write_table(pa.table(columns), target)
     return target.getvalue()
 
 
 def _jsonl(answers: Answers) -> bytes:
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in _json_lines(answers)).encode()
+    return "".join(
+        json.dumps(line, ensure_ascii=False) + "\n" for line in _json_lines(answers)
+    ).encode()
 
 
 def _json_lines(answers: Answers) -> list[dict[str, Any]]:
@@ -81,4 +108,8 @@ def _written(key: object) -> str:
     return as_text(key, "the key")
 
 
-PART_FORMATS: dict[str, Callable[[Answers], bytes]] = {"parquet": _parquet, "jsonl": _jsonl, "csv": _csv}
+PART_FORMATS: dict[str, Callable[[Answers], bytes]] = {
+    "parquet": _parquet,
+    "jsonl": _jsonl,
+    "csv": _csv,
+}

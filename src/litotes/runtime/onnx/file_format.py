@@ -1,4 +1,7 @@
-"""What an exported file is called, what its inputs are called, and what it says about itself. Nothing here needs torch."""
+"""What an exported file is called, what its inputs are called, and what it says about itself.
+
+Nothing here needs torch.
+"""
 
 FILE = "model.onnx"
 NOTE = "export.json"
@@ -13,7 +16,9 @@ OPSET = 23
 """The first with an operator for attention (ONNX 1.18)."""
 IR_VERSION = 11
 MICROSOFT = "com.microsoft"
-"""The domain of ONNX Runtime's own operators: documented in its ContribOperators.md and there on every processor."""
+"""The domain of ONNX Runtime's own operators: documented in its ContribOperators.md and there on
+every processor.
+"""
 OPERATORS: dict[str, frozenset[str]] = {
     "": frozenset({
         "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand",
@@ -24,4 +29,6 @@ OPERATORS: dict[str, frozenset[str]] = {
     }),
     MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
 }  # fmt: skip
-"""All that is ever written, by domain: a file with any other operator is not ours and is not run (file_check.py)."""
+"""All that is ever written, by domain: a file with any other operator is not ours and is not run
+(file_check.py).
+"""

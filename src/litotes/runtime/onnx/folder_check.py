@@ -5,7 +5,8 @@
     litotes.json         the same of the model
     the files            what is really there
 
-Weights are not read where ONNX Runtime answers, but a folder whose files are of two models is a mistake somebody should hear of.
+Weights are not read where ONNX Runtime answers, but a folder whose files are of two models is a
+mistake somebody should hear of.
 """
 
 from __future__ import annotations
@@ -34,13 +35,19 @@ def checked_folder(folder: Path) -> CheckedFile:
     path = folder / FILE
     content = read_whole(path)
     if not (folder / NOTE).is_file():
-        raise UserError(f"{path} was not finished: there is no {NOTE} beside it. Export the model again.")
+        raise UserError(
+            f"{path} was not finished: there is no {NOTE} beside it. Export the model again."
+        )
     present = [folder / name for name in HASHED if (folder / name).is_file()]
-    with ThreadPoolExecutor(len(HASHED)) as pool:  # hashing needs no interpreter, so that two large files take the time of one
+    # hashing needs no interpreter, so that two large files take the time of one
+    with ThreadPoolExecutor(len(HASHED)) as pool:
         hashes = pool.map(sha256_of, present)
         sha256 = hashlib.sha256(content).hexdigest()
         if sha256 != _read_json(folder / NOTE).get("sha256"):
-            raise UserError(f"{path} is not the file that was exported: {NOTE} has another sha256. Export the model again.")
+            raise UserError(
+                f"{path} is not the file that was exported: {NOTE} has another sha256. Export the"
+                " model again."
+            )
         file = replace(checked(path, content), sha256=sha256)
         _check_description(file, _read_json(folder / DESCRIPTION))
         _check_origin(file, dict(zip((beside.name for beside in present), hashes, strict=True)))
@@ -51,19 +58,27 @@ def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
     """hashes: those of the files beside it."""
     for name in HASHED:
         if f"{HASH_OF}{name}" not in file.facts:
-            raise UserError(f"{file.path} does not say which {name} it was made from. Export the model again.")
+            raise UserError(
+                f"{file.path} does not say which {name} it was made from. Export the model again."
+            )
         if file.facts[f"{HASH_OF}{name}"] != hashes.get(name):
-            raise UserError(f"{file.path} was not made from the {name} beside it. Export the model again.")
+            raise UserError(
+                f"{file.path} was not made from the {name} beside it. Export the model again."
+            )
 
 
 def _check_description(file: CheckedFile, description: Mapping[str, Any]) -> None:
     for name in ("tasks", "calibration"):
         if _fact(file, name) != description.get(name):
-            raise UserError(f"{file.path} and the {DESCRIPTION} beside it disagree about {name}. Export the model again.")
+            raise UserError(
+                f"{file.path} and the {DESCRIPTION} beside it disagree about {name}. Export the"
+                " model again."
+            )
     longest = description.get("max_pieces")
     if not isinstance(longest, int) or not 1 <= longest <= int(file.facts["max_pieces"]):
         raise UserError(
-            f"{file.path} reads {file.facts['max_pieces']} pieces, the {DESCRIPTION} beside it promises {longest}. Export the model again."
+            f"{file.path} reads {file.facts['max_pieces']} pieces, the {DESCRIPTION} beside it"
+            f" promises {longest}. Export the model again."
         )
 
 
@@ -83,5 +98,8 @@ def _read_json(file: Path) -> dict[str, Any]:
         if not isinstance(content, dict):
             raise ValueError("not a table")
     except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: not readable ({error}). Copy the model folder again, or export the model again.") from error
+        raise UserError(
+            f"{file}: not readable ({error}). Copy the model folder again, or export the model"
+            " again."
+        ) from error
     return content

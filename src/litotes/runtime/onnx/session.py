@@ -1,4 +1,7 @@
-"""Runs an exported model: pieces of texts of one length in, logits out. Needs onnxruntime, not torch, so it is there at once."""
+"""Runs an exported model: pieces of texts of one length in, logits out.
+
+Needs onnxruntime, not torch, so it is there at once.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,9 @@ class OnnxSession:
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
-        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to other sessions."""
+        """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to
+        other sessions.
+        """
         return cls.of(checked_file(path), n_threads)
 
     @classmethod
@@ -42,23 +47,36 @@ class OnnxSession:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-        options.log_severity_level = 4  # its errors become our sentence; nobody wants them on the terminal as well
-        options.add_session_config_entry("session.load_model_format", "ONNX")  # not what the bytes look like
+        # its errors become our sentence; nobody wants them on the terminal as well
+        options.log_severity_level = 4
+        # not what the bytes look like
+        options.add_session_config_entry("session.load_model_format", "ONNX")
         try:
-            return cls(runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]), file)
+            return cls(
+                runtime.InferenceSession(file.content, options, providers=["CPUExecutionProvider"]),
+                file,
+            )
         except Exception as error:  # the library's errors have no common class
             raise UserError(
-                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)}). Export the model again, or install "
-                "the newest: `pip install -U litotes[onnx]`."
+                f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)})."
+                " Export the model again, or install the newest: `pip install -U litotes[onnx]`."
             ) from error
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        """The logits of every task for one text, or for several of equal length, (text, class): each as if it were alone."""
+        """The logits of every task for one text, or for several of equal length, (text, class):
+        each as if it were alone.
+        """
         lengths = sorted({len(pieces.ids) for pieces in group})
         if len(lengths) != 1:
-            raise UserError(f"A group is one text or several of equal length; this one has texts of {lengths} pieces. Sort them by length.")
+            raise UserError(
+                f"A group is one text or several of equal length; this one has texts of {lengths}"
+                " pieces. Sort them by length."
+            )
         if not 1 <= lengths[0] <= self.max_pieces:
-            raise UserError(f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the model's own tokenizer.")
+            raise UserError(
+                f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the"
+                " model's own tokenizer."
+            )
         feeds = {
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
@@ -67,7 +85,10 @@ class OnnxSession:
         try:
             return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
         except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
-            raise UserError(f"The exported model cannot read this text ({_reason(error)}). Export the model again.") from error
+            raise UserError(
+                f"The exported model cannot read this text ({_reason(error)}). Export the model"
+                " again."
+            ) from error
 
 
 def _reason(error: Exception) -> str:
@@ -78,5 +99,7 @@ def _onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise UserError("Running an exported model needs the package onnxruntime: `pip install litotes[onnx]`.") from error
+        raise UserError(
+            "Running an exported model needs the package onnxruntime: `pip install litotes[onnx]`."
+        ) from error
     return onnxruntime

@@ -1,10 +1,12 @@
-"""A careful reader of protobuf's wire format, in which ONNX files are written, for files nobody should trust.
+"""A careful reader of protobuf's wire format, in which ONNX files are written, for files nobody
+should trust.
 
     message = field*      field = varint(number · 8 + wire), then by wire: 0 a varint, 2 a varint length and that many bytes, 5 four bytes
 
-A message is read by its `Kind`: the fields that may be there. Everything else is refused, and so is a second value of a field that has
-one (protobuf would merge the two, and what was checked would not be what is used). Nothing is copied but short texts: a message inside
-another is a view of the same bytes. What is wrong is a `ValueError` that says what, for the caller to make a sentence of.
+A message is read by its `Kind`: the fields that may be there. Everything else is refused, and so is
+a second value of a field that has one (protobuf would merge the two, and what was checked would not
+be what is used). Nothing is copied but short texts: a message inside another is a view of the same
+bytes. What is wrong is a `ValueError` that says what, for the caller to make a sentence of.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ class Bytes(Field):
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of message: the fields that may be there, by number, and the names of some that may not."""
+    """A kind of message: the fields that may be there, by number, and the names of some that may
+    not.
+    """
 
     name: str
     fields: Mapping[int, Field]
@@ -69,7 +73,9 @@ class WireReader:
         self._n_fields = 0
 
     def read(self, message: memoryview, kind: Kind) -> dict[str, list[Any]]:
-        """The values of a message by the names of its fields; a name is always there, with no values if the message has none."""
+        """The values of a message by the names of its fields; a name is always there, with no
+        values if the message has none.
+        """
         values: dict[str, list[Any]] = {known.name: [] for known in kind.fields.values()}
         place = 0
         while place < len(message):
@@ -95,7 +101,10 @@ class WireReader:
             return number - (1 << 64) * (number >> 63), place
         length, place = (4, place) if isinstance(known, Float) else _varint(message, place)
         if length > len(message) - place:
-            raise ValueError(f"{known.name} is said to have {length} bytes, of which {len(message) - place} are there")
+            raise ValueError(
+                f"{known.name} is said to have {length} bytes, of which {len(message) - place} are"
+                " there"
+            )
         value = message[place : place + length]
         return _text(value, known.name) if isinstance(known, Text) else value, place + length
 

@@ -1,4 +1,7 @@
-"""How several tasks share one encoder's step. A new balancing is one file and one line in `BALANCINGS`."""
+"""How several tasks share one encoder's step.
+
+A new balancing is one file and one line in `BALANCINGS`.
+"""
 
 from litotes.training.balancing.balancing import Balancing
 from litotes.training.balancing.pcgrad import PCGrad

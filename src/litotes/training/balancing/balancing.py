@@ -12,15 +12,26 @@ from litotes.training.processes import Processes
 
 
 class Balancing(nn.Module, ABC):
-    """Several tasks' losses → one gradient per parameter. A balancing may learn parameters of its own."""
+    """Several tasks' losses → one gradient per parameter.
+
+    A balancing may learn parameters of its own.
+    """
 
     def __init__(self, n_tasks: int) -> None:
         super().__init__()
         self.n_tasks = n_tasks
 
     @abstractmethod
-    def backward(self, losses: Sequence[Tensor], parameters: Sequence[Parameter], *, processes: Processes, step: int) -> None:
+    def backward(
+        self,
+        losses: Sequence[Tensor],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
         """Fills every parameter's `.grad` with the step's direction, added up over the processes.
 
-        losses: this process's part of each task's loss; step: the number of the step, for what is drawn at random.
+        losses: this process's part of each task's loss; step: the number of the step, for what is
+        drawn at random.
         """

@@ -1,11 +1,13 @@
 """pcgrad: gradient surgery. Yu et al. 2020, arXiv 2001.06782, algorithm 1.
 
-Where two tasks' gradients point against each other, g_i·g_j < 0, each loses the part that works against the other:
+Where two tasks' gradients point against each other, g_i·g_j < 0, each loses the part that works
+against the other:
 
     g_i ← g_i − (g_i·g_j / ‖g_j‖²) g_j
 
-Every projected gradient is a weighted sum of the tasks' gradients, and the weights follow from their inner products alone. So a step
-costs one backward pass per task, the products, and one weighted sum in place; nothing is flattened or copied.
+Every projected gradient is a weighted sum of the tasks' gradients, and the weights follow from
+their inner products alone. So a step costs one backward pass per task, the products, and one
+weighted sum in place; nothing is flattened or copied.
 """
 
 from __future__ import annotations
@@ -25,10 +27,18 @@ Gradients = Sequence[Tensor | None]
 class PCGrad(Balancing):
     """Each task's gradient without the part that conflicts with another's, then their sum.
 
-    Only parameters that several tasks reach are operated on; a parameter of one task alone (its output layer, say) keeps its gradient.
+    Only parameters that several tasks reach are operated on; a parameter of one task alone (its
+    output layer, say) keeps its gradient.
     """
 
-    def backward(self, losses: Sequence[Tensor], parameters: Sequence[Parameter], *, processes: Processes, step: int) -> None:
+    def backward(
+        self,
+        losses: Sequence[Tensor],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
         tasks: list[Gradients] = []
         for number, loss in enumerate(losses):
             again = number + 1 < len(losses)
@@ -39,8 +49,14 @@ class PCGrad(Balancing):
         shared = [row for row in by_parameter if sum(gradient is not None for gradient in row) > 1]
         weights = _weights(shared, len(losses), step)
         for parameter, row in zip(parameters, by_parameter, strict=True):
-            reached = [(gradient, weight) for gradient, weight in zip(row, weights, strict=True) if gradient is not None]
-            parameter.grad = weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
+            reached = [
+                (gradient, weight)
+                for gradient, weight in zip(row, weights, strict=True)
+                if gradient is not None
+            ]
+            parameter.grad = (
+                weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
+            )
 
 
 def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> list[float]:
@@ -58,18 +74,23 @@ def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> list[float
 def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float:
     """Of the gradients of tasks i and j over all given parameters."""
     pairs = ((row[i], row[j]) for row in rows)
-    parts = [torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None]
+    parts = [
+        torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None
+    ]
     return float(torch.stack(parts).double().sum()) if parts else 0.0
 
 
 def surgery(product: Tensor, *, seed: int) -> Tensor:
-    """How much of each task's gradient the step takes, from their inner products (task, task) → (task,).
+    """How much of each task's gradient the step takes, from their inner products (task, task) →
+    (task,).
 
-    With three tasks or more the order in which a gradient meets the others is drawn at random, as in the paper.
+    With three tasks or more the order in which a gradient meets the others is drawn at random, as
+    in the paper.
     """
     n_tasks = len(product)
     generator = torch.Generator().manual_seed(seed)
-    weights = torch.eye(n_tasks, dtype=product.dtype)  # row i: the i-th projected gradient in terms of all
+    # row i: the i-th projected gradient in terms of all
+    weights = torch.eye(n_tasks, dtype=product.dtype)
     for i in range(n_tasks):
         for j in torch.randperm(n_tasks, generator=generator).tolist():
             conflict = weights[i] @ product[:, j]

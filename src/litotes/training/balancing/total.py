@@ -15,6 +15,13 @@ from litotes.training.processes import Processes
 class Total(Balancing):
     """L = Σ_k L_k: every task counts alike."""
 
-    def backward(self, losses: Sequence[Tensor], parameters: Sequence[Parameter], *, processes: Processes, step: int) -> None:
+    def backward(
+        self,
+        losses: Sequence[Tensor],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
         torch.stack(list(losses)).sum().backward()
         processes.add_up(parameter.grad for parameter in parameters)

@@ -13,13 +13,22 @@ from litotes.training.processes import Processes
 
 
 class Uncertainty(Balancing):
-    """L = Σ_k exp(−s_k) L_k + s_k / 2 with s_k = log σ_k², a task's noise, learned beside the model from s_k = 0."""
+    """L = Σ_k exp(−s_k) L_k + s_k / 2 with s_k = log σ_k², a task's noise, learned beside the model
+    from s_k = 0.
+    """
 
     def __init__(self, n_tasks: int) -> None:
         super().__init__(n_tasks)
         self.log_variances = nn.Parameter(torch.zeros(n_tasks))
 
-    def backward(self, losses: Sequence[Tensor], parameters: Sequence[Parameter], *, processes: Processes, step: int) -> None:
+    def backward(
+        self,
+        losses: Sequence[Tensor],
+        parameters: Sequence[Parameter],
+        *,
+        processes: Processes,
+        step: int,
+    ) -> None:
         penalty = self.log_variances / (2 * processes.n)  # every process adds its part of it
         (torch.exp(-self.log_variances) * torch.stack(list(losses)) + penalty).sum().backward()
         processes.add_up(parameter.grad for parameter in parameters)

@@ -1,7 +1,9 @@
-"""The weights of a conditional random field, read from a file of CRFsuite (Okazaki 2007): numbers and names, nothing that runs.
+"""The weights of a conditional random field, read from a file of CRFsuite (Okazaki 2007): numbers
+and names, nothing that runs.
 
-The file is a header with the offsets of its parts; a table of weights, each of a look of a word for a tag, or of a tag after a tag; and
-the names of the tags and of the looks, as two constant databases (CQDB) of which only the list from numbers to names is needed.
+The file is a header with the offsets of its parts; a table of weights, each of a look of a word for
+a tag, or of a tag after a tag; and the names of the tags and of the looks, as two constant
+databases (CQDB) of which only the list from numbers to names is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ _WEIGHT = np.dtype([("is_move", "<u4"), ("source", "<u4"), ("tag", "<u4"), ("wei
 
 @dataclass(frozen=True)
 class FieldWeights:
-    """What a random field knows: look `look[n]` speaks for tag `tag[n]` with `weight[n]`. follows: (tag before, tag)."""
+    """What a random field knows: look `look[n]` speaks for tag `tag[n]` with `weight[n]`. follows:
+    (tag before, tag).
+    """
 
     tags: tuple[str, ...]
     looks: tuple[str, ...]
@@ -43,11 +47,16 @@ def read_weights(file: Path) -> FieldWeights:
     follows = np.zeros((len(tags), len(tags)))
     follows[moves["source"], moves["tag"]] = moves["weight"]
     look, tag = states["source"].astype(np.int64), states["tag"].astype(np.int64)
-    return FieldWeights(tags, _names(content, at_looks), look, tag, states["weight"].copy(), follows)
+    return FieldWeights(
+        tags, _names(content, at_looks), look, tag, states["weight"].copy(), follows
+    )
 
 
 def _names(content: bytes, start: int) -> tuple[str, ...]:
-    """The names in a database that begins at `start`, by their numbers. Offsets within it count from its beginning."""
+    """The names in a database that begins at `start`, by their numbers.
+
+    Offsets within it count from its beginning.
+    """
     n_names, at_list = struct.unpack_from("<2I", content, start + 16)
     places = struct.unpack_from(f"<{n_names}I", content, start + at_list)
     return tuple(_name(content, start + place) for place in places)

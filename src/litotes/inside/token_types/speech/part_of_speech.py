@@ -1,11 +1,13 @@
-"""Parts of speech of English words: nouns, pronouns, verbs, punctuation and the rest, without a download.
+"""Parts of speech of English words: nouns, pronouns, verbs, punctuation and the rest, without a
+download.
 
-`tag` asks a conditional random field (`random_field.py`); `tagger("spacy")` asks a spaCy model, if the user has one. What counts as
-what follows Universal Dependencies (de Marneffe et al. 2021): auxiliaries and modals are verbs, proper names nouns, my and their
-pronouns, as are this and that without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
+`tag` asks a conditional random field (`random_field.py`); `tagger("spacy")` asks a spaCy model, if
+the user has one. What counts as what follows Universal Dependencies (de Marneffe et al. 2021):
+auxiliaries and modals are verbs, proper names nouns, my and their pronouns, as are this and that
+without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
 
-How often it is right, in % (95 % interval), on a gold set of our own with 862 words in four varieties, and on 1,035 words of tweets
-tagged by others (docs/results/inside/parts_of_speech.md):
+How often it is right, in % (95 % interval), on a gold set of our own with 862 words in four
+varieties, and on 1,035 words of tweets tagged by others (docs/results/inside/parts_of_speech.md):
 
     all words           96.9 (95.5–97.8)    92.9 (91.1–94.3)
     nouns               precision 93 (88–96), recall 96 (92–98)     precision 86 (81–89), recall 93 (90–96)
@@ -23,7 +25,12 @@ from typing import Literal, get_args
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.inside.token_types.speech.random_field import RandomField
-from litotes.inside.token_types.speech.treebank_words import has_letters, in_addresses, is_punctuation, sentences
+from litotes.inside.token_types.speech.treebank_words import (
+    has_letters,
+    in_addresses,
+    is_punctuation,
+    sentences,
+)
 
 PartOfSpeech = Literal["noun", "pronoun", "verb", "punctuation", "other"]
 PARTS_OF_SPEECH: tuple[PartOfSpeech, ...] = get_args(PartOfSpeech)
@@ -34,7 +41,10 @@ _PRONOUNS = frozenset((
     "ourselves", "yourselves", "themselves", "someone", "somebody", "something", "anyone", "anybody", "anything", "everyone",
     "everybody", "everything", "nobody", "nothing", "who", "whom", "whose", "whoever",
 ))  # fmt: skip
-"""Never anything else, however they are typed. The Penn treebank calls someone and nothing nouns."""
+"""Never anything else, however they are typed.
+
+The Penn treebank calls someone and nothing nouns.
+"""
 
 _AUXILIARIES = frozenset((
     "is", "are", "was", "were", "be", "been", "has", "have", "had", "do", "does", "did", "would", "could", "should",
@@ -45,7 +55,13 @@ _OF_TAG: dict[str, PartOfSpeech] = {
     **dict.fromkeys(("VB", "VBD", "VBG", "VBN", "VBP", "VBZ", "MD"), "verb"),
     **dict.fromkeys(("PRP", "PRP$", "WP", "WP$", "EX"), "pronoun"),
 }
-_OF_UNIVERSAL: dict[str, PartOfSpeech] = {"NOUN": "noun", "PROPN": "noun", "PRON": "pronoun", "VERB": "verb", "AUX": "verb"}
+_OF_UNIVERSAL: dict[str, PartOfSpeech] = {
+    "NOUN": "noun",
+    "PROPN": "noun",
+    "PRON": "pronoun",
+    "VERB": "verb",
+    "AUX": "verb",
+}
 _BELONGS_TO_NOUN = ("NN", "JJ", "CD", "VBG", "VBN")
 
 SentenceTagger = Callable[[Sequence[str]], Sequence[PartOfSpeech]]
@@ -54,12 +70,16 @@ SentenceTagger = Callable[[Sequence[str]], Sequence[PartOfSpeech]]
 
 @dataclass(frozen=True)
 class Tagger:
-    """Parts of speech of the words of a text, as any tokenizer cuts them: as many as words, the same for the same words."""
+    """Parts of speech of the words of a text, as any tokenizer cuts them: as many as words, the
+    same for the same words.
+    """
 
     read_sentence: SentenceTagger
 
     def __call__(self, words: Sequence[str]) -> list[PartOfSpeech]:
-        parts: list[PartOfSpeech] = ["punctuation" if is_punctuation(word) else "other" for word in words]
+        parts: list[PartOfSpeech] = [
+            "punctuation" if is_punctuation(word) else "other" for word in words
+        ]
         addresses = in_addresses(words)
         for sentence in sentences(words):
             found = self.read_sentence([word.written for word in sentence])
@@ -85,13 +105,18 @@ def _random_field() -> SentenceTagger:
 
     def read_sentence(words: Sequence[str]) -> list[PartOfSpeech]:
         tags = field.tags(words)
-        return [_of_penn(word, tag, after) for word, tag, after in zip(words, tags, [*tags[1:], ""], strict=True)]
+        return [
+            _of_penn(word, tag, after)
+            for word, tag, after in zip(words, tags, [*tags[1:], ""], strict=True)
+        ]
 
     return read_sentence
 
 
 def _of_penn(word: str, tag: str, tag_after: str) -> PartOfSpeech:
-    """From the tags of the Penn treebank, which do not tell "this is" from "this phone", nor "which I like" from "which phone"."""
+    """From the tags of the Penn treebank, which do not tell "this is" from "this phone", nor "which
+    I like" from "which phone".
+    """
     small = word if word in ("IT", "US") else word.lower()
     if small in _PRONOUNS:
         return "pronoun"
@@ -109,10 +134,15 @@ def _spacy() -> SentenceTagger:
         import spacy
         from spacy.tokens import Doc
     except ImportError as error:
-        raise UserError("The tagger 'spacy' needs spaCy: pip install spacy, or take the tagger 'crf'.") from error
+        raise UserError(
+            "The tagger 'spacy' needs spaCy: pip install spacy, or take the tagger 'crf'."
+        ) from error
     english = sorted(name for name in spacy.util.get_installed_models() if name.startswith("en_"))
     if not english:
-        raise UserError("spaCy has no English model here: python -m spacy download en_core_web_sm, or take the tagger 'crf'.")
+        raise UserError(
+            "spaCy has no English model here: python -m spacy download en_core_web_sm, or take the"
+            " tagger 'crf'."
+        )
     model = spacy.load(english[0], exclude=["ner", "parser", "lemmatizer", "senter"])
 
     def read_sentence(words: Sequence[str]) -> list[PartOfSpeech]:

@@ -1,9 +1,11 @@
-"""A conditional random field over the words of a sentence (Lafferty, McCallum and Pereira 2001), with trained weights from a package.
+"""A conditional random field over the words of a sentence (Lafferty, McCallum and Pereira 2001),
+with trained weights from a package.
 
     tags = argmax_y Σ_i [ Σ_look w(look, y_i) + v(y_{i-1}, y_i) ]      by Viterbi; looks: of the word i and of the two on either side
 
-The weights are those of `gruut-lang-en` (MIT licence): trained on treebanks of Universal Dependencies (its words are those of EWT and
-GUM), with the tags of the Penn treebank. Only its file is read; its code is never run.
+The weights are those of `gruut-lang-en` (MIT licence): trained on treebanks of Universal
+Dependencies (its words are those of EWT and GUM), with the tags of the Penn treebank. Only its file
+is read; its code is never run.
 """
 
 from __future__ import annotations
@@ -44,10 +46,15 @@ class RandomField:
     def __init__(self) -> None:
         package = find_spec(_PACKAGE)  # finds the files; runs nothing of the package
         if package is None or package.origin is None:
-            raise UserError("Parts of speech need the package gruut-lang-en: pip install 'litotes[analysis]'.")
+            raise UserError(
+                "Parts of speech need the package gruut-lang-en: pip install 'litotes[analysis]'."
+            )
         file = Path(package.origin).parent / _FILE
         if not file.is_file() or sha256_of(file) != _SHA256:
-            raise UserError(f"{file} is not the file this was measured with: pip install --force-reinstall gruut-lang-en==2.0.1.")
+            raise UserError(
+                f"{file} is not the file this was measured with: pip install --force-reinstall"
+                " gruut-lang-en==2.0.1."
+            )
         weights = read_weights(file)
         self._tags, self._follows = weights.tags, weights.follows
         self._looks = _Looks(weights)
@@ -73,7 +80,9 @@ class _Looks:
 
     def __init__(self, weights: FieldWeights) -> None:
         names = [_LOOK_NAME.fullmatch(name).groups(default="") for name in weights.looks]  # type: ignore[union-attr]  # all strings match
-        self._number = {look: number for number, look in enumerate(dict.fromkeys(look for _, look in names))}
+        self._number = {
+            look: number for number, look in enumerate(dict.fromkeys(look for _, look in names))
+        }
         number = np.array([self._number[look] for _, look in names])[weights.look]
         offset = np.array([list(_OFFSETS).index(beginning) for beginning, _ in names])[weights.look]
         order = np.argsort(number, kind="stable")
@@ -83,9 +92,19 @@ class _Looks:
         self._start = np.searchsorted(number[order], np.arange(len(self._number) + 1)).tolist()
 
     def scores(self, looks: dict[str, float]) -> Floats:
-        """Σ strength · w(look, tag), for the word that looks so and for its neighbours. (offset, tag)"""
-        numbers = [(self._number[look], strength) for look, strength in looks.items() if look in self._number]
-        parts = [(slice(self._start[number], self._start[number + 1]), strength) for number, strength in numbers]
+        """Σ strength · w(look, tag), for the word that looks so and for its neighbours.
+
+        (offset, tag)
+        """
+        numbers = [
+            (self._number[look], strength)
+            for look, strength in looks.items()
+            if look in self._number
+        ]
+        parts = [
+            (slice(self._start[number], self._start[number + 1]), strength)
+            for number, strength in numbers
+        ]
         cells = np.concatenate([self._cell[part] for part, _ in parts])
         weights = np.concatenate([self._weight[part] * strength for part, strength in parts])
         total = np.zeros(len(_OFFSETS) * self._n_tags)
@@ -95,10 +114,17 @@ class _Looks:
 
 def _looks_of(word: str) -> dict[str, float]:
     """What is to be seen of a word and how strongly, in the names of the trained weights."""
-    looks = {"bias": 1.0, "len(word)": float(len(word)), f"word:{b64encode(word.encode()).decode('ascii')}": 1.0}
+    looks = {
+        "bias": 1.0,
+        "len(word)": float(len(word)),
+        f"word:{b64encode(word.encode()).decode('ascii')}": 1.0,
+    }
     for n in (2, 3):
         looks |= {f"word[:{n}]:{word[:n]}": 1.0, f"word[-{n}:]:{word[-n:]}": 1.0}
-    return looks | {"word.ispunctuation": float(word in string.punctuation), "word.isdigit()": float(word.isdigit())}
+    return looks | {
+        "word.ispunctuation": float(word in string.punctuation),
+        "word.isdigit()": float(word.isdigit()),
+    }
 
 
 def _best_path(scores: Floats, follows: Floats) -> list[int]:

@@ -1,7 +1,9 @@
-"""Words as tokenizers cut them, brought into the form in which treebanks write them: what a tagger was trained on.
+"""Words as tokenizers cut them, brought into the form in which treebanks write them: what a tagger
+was trained on.
 
-A BERT tokenizer makes three words of "don't" (don ' t), RoBERTa's two (don 't), others one; a treebank writes two others (do n't). Every
-word that came in keeps its place, so that what is found out about a treebank's word can be said of the tokenizer's.
+A BERT tokenizer makes three words of "don't" (don ' t), RoBERTa's two (don 't), others one; a
+treebank writes two others (do n't). Every word that came in keeps its place, so that what is found
+out about a treebank's word can be said of the tokenizer's.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _ADDRESS = re.compile(r"https?\b.*|www\b.*|[@#]\w.*|\S+@\S+\.\w+", re.IGNORECASE
 _CUT_ADDRESS = re.compile(r"https?|www", re.IGNORECASE)
 _JOINS_ADDRESS = re.compile(r"[./:?=&_%#-]+")
 
-_remembered = lru_cache(maxsize=65_536)  # words come again and again, and how a word looks does not change
+# words come again and again, and how a word looks does not change
+_remembered = lru_cache(maxsize=65_536)
 
 
 @dataclass(frozen=True)
@@ -50,8 +53,13 @@ class TreebankWord:
 
 @_remembered
 def is_punctuation(word: str) -> bool:
-    """Nothing but marks that divide or quote: Unicode's punctuation and the backtick, but not # @ % & * and the backslash."""
-    return bool(word) and all(sign == "`" or (unicodedata.category(sign)[0] == "P" and sign not in _NO_PUNCTUATION) for sign in word)
+    """Nothing but marks that divide or quote: Unicode's punctuation and the backtick, but not # @ %
+    & * and the backslash.
+    """
+    return bool(word) and all(
+        sign == "`" or (unicodedata.category(sign)[0] == "P" and sign not in _NO_PUNCTUATION)
+        for sign in word
+    )
 
 
 @_remembered
@@ -60,7 +68,9 @@ def has_letters(word: str) -> bool:
 
 
 def in_addresses(words: Sequence[str]) -> frozenset[int]:
-    """The places of words that belong to a URL, an e-mail address, a hashtag or a mention, whole or cut at its punctuation."""
+    """The places of words that belong to a URL, an e-mail address, a hashtag or a mention, whole or
+    cut at its punctuation.
+    """
     found: set[int] = set()
     for place, word in enumerate(words):
         if place in found:
@@ -79,7 +89,9 @@ def sentences(words: Sequence[str]) -> list[list[TreebankWord]]:
     found: list[list[TreebankWord]] = [[]]
     for typed, places in _typed([word.replace("’", "'") for word in words]):
         place_of = {"stem": places[0], "ending": places[-1] if len(places) > 1 else None}
-        found[-1] += [TreebankWord(written, place_of.get(role)) for role, written in _taken_apart(typed)]
+        found[-1] += [
+            TreebankWord(written, place_of.get(role)) for role, written in _taken_apart(typed)
+        ]
         if _ends_sentence(found[-1][-1].written):
             found.append([])
     return [sentence for sentence in found if sentence]
@@ -96,28 +108,38 @@ def _ends_sentence(written: str) -> bool:
 
 
 def _end_of_address(words: Sequence[str], place: int) -> int:
-    """Cut at punctuation, an address goes on as long as signs and words take turns: a blank would stand between two words."""
+    """Cut at punctuation, an address goes on as long as signs and words take turns: a blank would
+    stand between two words.
+    """
     end = place + 1
     while True:
         after = end
         while after < len(words) and _JOINS_ADDRESS.fullmatch(words[after]):
             after += 1
-        if after in (end, len(words)) or (words[end] == "." and words[after][:1].isupper()):  # that is the next sentence
+        # that is the next sentence
+        if after in (end, len(words)) or (words[end] == "." and words[after][:1].isupper()):
             return end
         end = after + 1
 
 
 def _typed(words: list[str]) -> Iterator[tuple[str, range]]:
-    """The words with contractions put together again, as they were typed, and the places they came from."""
+    """The words with contractions put together again, as they were typed, and the places they came
+    from.
+    """
     place = 0
     while place < len(words):
         n = 1 + _n_in_ending(words[place : place + 3])
-        yield _calm(words, place) + "".join(words[place + 1 : place + n]).lower(), range(place, place + n)
+        yield (
+            _calm(words, place) + "".join(words[place + 1 : place + n]).lower(),
+            range(place, place + n),
+        )
         place += n
 
 
 def _n_in_ending(words: list[str]) -> int:
-    """How many of the words after the first are the ending of a contraction: 't or ' t after don, 's or ' s after it; 0, 1 or 2."""
+    """How many of the words after the first are the ending of a contraction: 't or ' t after don,
+    's or ' s after it; 0, 1 or 2.
+    """
     if len(words) == 1 or not words[1].startswith("'"):
         return 0
     ending = "".join(words[1:] if words[1] == "'" else words[1:2]).lower()
@@ -126,22 +148,30 @@ def _n_in_ending(words: list[str]) -> int:
 
 
 def _calm(words: list[str], place: int) -> str:
-    """Shouting made small; words that mean something else in capitals (US, IT) only where a neighbour shouts too."""
+    """Shouting made small; words that mean something else in capitals (US, IT) only where a
+    neighbour shouts too.
+    """
     word = words[place]
     if len(word) < 2 or not (word.isupper() and word.isalpha()):
         return word
     beside = words[max(place - 1, 0) : place] + words[place + 1 : place + 2]
-    is_meant = word in _MEANT_IN_CAPITALS and not any(len(other) > 2 and other.isupper() for other in beside)
+    is_meant = word in _MEANT_IN_CAPITALS and not any(
+        len(other) > 2 and other.isupper() for other in beside
+    )
     return word if is_meant else word.lower()
 
 
 @_remembered
 def _taken_apart(typed: str) -> tuple[tuple[str, str], ...]:
-    """(role, written): do n't, it 's; and signs on either side, from a tokenizer that cuts at blanks alone."""
+    """(role, written): do n't, it 's; and signs on either side, from a tokenizer that cuts at
+    blanks alone.
+    """
     before, core, after = _SIGNS_AROUND.fullmatch(typed).groups()  # type: ignore[union-attr]  # every string has this form
     if not core:
         return (("stem", typed),)
     contraction = _CONTRACTION.fullmatch(core)
-    stem, ending = _WITHOUT_APOSTROPHE.get(core.lower()) or (contraction.groups() if contraction else (core, ""))
+    stem, ending = _WITHOUT_APOSTROPHE.get(core.lower()) or (
+        contraction.groups() if contraction else (core, "")
+    )
     parts = (("sign", before), ("stem", stem), ("ending", ending), ("sign", after))
     return tuple((role, written) for role, written in parts if written)
