@@ -29,7 +29,7 @@ LEVELS = (
     ("training",),
     ("export", "inside", "prune"),
     ("study",),
-    ("bench", "service"),
+    ("api", "bench", "service", "sklearn"),
     ("cli",),
     ("__init__", "__main__"),
 )

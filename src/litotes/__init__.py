@@ -1,3 +1,62 @@
-"""litotes: sentiment and sarcasm across varieties of English. Saying less to mean more."""
+"""litotes: sentiment and sarcasm across varieties of English. Saying less to mean more.
+
+>>> from litotes import Predictor
+>>> Predictor.load("builtin").predict(["Lovely. Another delay."])[0].answers["sarcasm"].label
+'sarcastic'
+
+The names below are the public ones; each is imported when it is first used. All other modules are
+private by convention and may move. docs/reference/api.md is their page.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from litotes.api.functions import evaluate as evaluate
+    from litotes.api.functions import explain as explain
+    from litotes.api.functions import export as export
+    from litotes.api.functions import load_corpus as load_corpus
+    from litotes.api.functions import load_encoder as load_encoder
+    from litotes.api.functions import prune as prune
+    from litotes.api.functions import train as train
+    from litotes.core.errors import UserError as UserError
+    from litotes.core.values import Prediction as Prediction
+    from litotes.data.corpus import Corpus as Corpus
+    from litotes.explain.explanation import Explanation as Explanation
+    from litotes.predict.batch_predictor import BatchPredictor as BatchPredictor
+    from litotes.predict.predictor import Predictor as Predictor
+    from litotes.training.recipe import Recipe as Recipe
+
+_MODULES = {
+    "BatchPredictor": "litotes.predict.batch_predictor",
+    "Corpus": "litotes.data.corpus",
+    "Explanation": "litotes.explain.explanation",
+    "Prediction": "litotes.core.values",
+    "Predictor": "litotes.predict.predictor",
+    "Recipe": "litotes.training.recipe",
+    "UserError": "litotes.core.errors",
+    "evaluate": "litotes.api.functions",
+    "explain": "litotes.api.functions",
+    "export": "litotes.api.functions",
+    "load_corpus": "litotes.api.functions",
+    "load_encoder": "litotes.api.functions",
+    "prune": "litotes.api.functions",
+    "train": "litotes.api.functions",
+}
+"""Where each public name is defined."""
+
+__all__ = ["__version__", *_MODULES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES[name]), name)
+    globals()[name] = value  # the next use does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULES])

@@ -8,6 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from litotes.core.device import choose_device, is_cpu
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
@@ -97,13 +100,7 @@ class Predictor:
         self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int
     ) -> list[Prediction]:
         """first: the number of the first text, for whoever reads an error."""
-        for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
-            if not text.strip():
-                raise UserError(f"Text {number} is empty; there is nothing to label.")
-            if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
-                raise UserError(
-                    f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8."
-                )
+        _check_texts(texts, pairs, first=first)
         answers: dict[str, list[Answer]] = {}
         truncated = [False] * len(texts)
         for runtime in self.runtimes:
@@ -119,6 +116,20 @@ class Predictor:
             Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place])
             for place, text in enumerate(texts)
         ]
+
+    def labels_and_probabilities(
+        self, texts: Sequence[str]
+    ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
+        """For every classification task the place of each text's label in `Task.labels` (text,),
+        and the probabilities of all labels (text, class).
+        """
+        _check_texts(texts, [None] * len(texts), first=1)
+        found = {}
+        for runtime in self.runtimes:
+            for name, logits in runtime.logits(runtime.tokenizer.encode(texts)).items():
+                if not self.tasks[name].is_regression:
+                    found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
+        return found
 
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
         """Predictions for any number of texts, or of texts with their pairs, in order and in
@@ -274,3 +285,14 @@ def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
     from litotes.runtime.torch_runtime import TorchRuntime
 
     return TorchRuntime(model, choose_device(device))
+
+
+def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> None:
+    """first: the number of the first text, for the reader of an error."""
+    for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
+        if not text.strip():
+            raise UserError(f"Text {number} is empty; there is nothing to label.")
+        if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
+            raise UserError(
+                f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8."
+            )

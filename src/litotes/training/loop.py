@@ -23,6 +23,7 @@ from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick
 from litotes.core.storage import write_text
+from litotes.data.corpus import Corpus
 from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
 from litotes.training.feeding import Feeder
@@ -46,6 +47,7 @@ class Surroundings:
     key: str  # of the recipe: checkpoints of another recipe are not resumed
     processes: Processes
     watch: Watch = unwatched
+    corpus: Corpus | None = None  # texts in memory, in place of the recipe's source
 
 
 class Loop:

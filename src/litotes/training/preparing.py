@@ -36,9 +36,12 @@ class Prepared:
         return sha256("".join(parts).encode()).hexdigest()
 
 
-def prepare(recipe: Recipe) -> Prepared:
-    """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out."""
-    prepared = _divided(recipe)
+def prepare(recipe: Recipe, corpus: Corpus | None = None) -> Prepared:
+    """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out.
+
+    corpus: texts that are already in memory, in place of those of `data.source`.
+    """
+    prepared = _divided(recipe, load(recipe.data.source) if corpus is None else corpus)
     for name, task in prepared.train.tasks.items():
         present = _answers_seen(prepared.train, name)
         if not task.is_regression and len(present) < 2:
@@ -52,12 +55,12 @@ def prepare(recipe: Recipe) -> Prepared:
 
 def learnable(recipe: Recipe) -> list[str]:
     """The tasks of which the training texts, as they would be prepared, show at least two answers."""
-    train = _divided(recipe).train
+    train = _divided(recipe, load(recipe.data.source)).train
     return [name for name in train.tasks if len(_answers_seen(train, name)) > 1]
 
 
-def _divided(recipe: Recipe) -> Prepared:
-    whole, notes = _mapped(load(recipe.data.source), recipe)
+def _divided(recipe: Recipe, corpus: Corpus) -> Prepared:
+    whole, notes = _mapped(corpus, recipe)
     whole, leak_notes = _without_leaks(whole, recipe)
     whole, avoided = _without_avoided(whole, recipe)
     notes += leak_notes + avoided

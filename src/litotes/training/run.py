@@ -72,15 +72,19 @@ def train(
     recipe: Recipe,
     out: Path,
     *,
+    corpus: Corpus | None = None,
     device: str | None = None,
     resume: bool = False,
     watch: Watch = unwatched,
 ) -> Run:
-    """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was."""
+    """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was.
+
+    corpus: texts that are already in memory, in place of those of the recipe's `data.source`.
+    """
     check_names(recipe)
     chosen = choose_device(device)
     with joined(chosen.type) as processes:
-        around = Surroundings(chosen, out, recipe.key(), processes, watch)
+        around = Surroundings(chosen, out, recipe.key(), processes, watch, corpus)
         return (
             _train_separately(recipe, around, resume=resume)
             if recipe.model.separate
@@ -104,7 +108,7 @@ def seams(recipe: Recipe) -> dict[str, Any]:
 
 
 def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
-    prepared = prepare(recipe)
+    prepared = prepare(recipe, around.corpus)
     # the same file name may hold other texts today
     around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")
     checkpoints = Checkpoints(around.folder / "checkpoints", key=around.key)
@@ -155,7 +159,7 @@ def _train(
 
 def _train_separately(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
     """A run per task in a folder of its own, and a folder around them that answers as one model."""
-    prepared = prepare(recipe)
+    prepared = prepare(recipe, around.corpus)
     _check_parts(around.folder, list(prepared.train.tasks))
     runs = []
     for task in prepared.train.tasks:

@@ -1,0 +1,1 @@
+"""The functions behind the public names: what a command does, called from Python."""

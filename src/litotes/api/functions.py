@@ -1,0 +1,167 @@
+"""The commands as functions: names, paths and strings in, the values of the package out.
+
+Each function turns what people have at hand (the name of a corpus, the folder of a model, the path
+of a recipe) into the value its plain counterpart works on, and calls that. The docstrings are the
+reference; docs/reference/api.md shows them at work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from litotes.core.progress import Watch, unwatched
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.encoders import pretrained
+from litotes.encoders.pretrained import Pretrained
+from litotes.evaluation import evaluate as scoring
+from litotes.evaluation.evaluate import CellScores
+from litotes.explain.explanation import Explanation
+from litotes.export.export import Exported, export_models, in_copy
+from litotes.model.builtin import BUILTIN, located
+from litotes.predict.predictor import Predictor
+from litotes.prune import Pruned, PruneSettings
+from litotes.prune import prune as prune_folder
+from litotes.training import run
+from litotes.training.recipe import Recipe, read_recipe
+from litotes.training.run import Run
+
+ModelLike = Predictor | str | Path
+"""A loaded predictor, a model folder, or the name of a built-in model."""
+CorpusLike = Corpus | str
+"""A corpus, or a source such as `sampler`, `besstie:PATH` or `table:FILE?label.mood=column`."""
+
+
+def load_corpus(source: str) -> Corpus:
+    """Reads a corpus: `NAME[:PATH][?option=value]`; `litotes list sources` names them all.
+
+    >>> corpus = load_corpus("sampler")
+    >>> corpus.where(variety="en-IN", task="sarcasm", split="test").splits()
+    ('test',)
+    """
+    return load(source)
+
+
+def load_encoder(name: str = "minilm", *, max_pieces: int | None = None) -> Pretrained:
+    """Reads a pretrained encoder: a bundled one, a Hugging Face folder, or OWNER/NAME@REVISION.
+
+    max_pieces: where texts are cut; None: at the longest the encoder can read, at most 512.
+
+    >>> load_encoder().encoder.spec.n_layers
+    6
+    """
+    return pretrained.load(name, max_pieces=max_pieces)
+
+
+def train(
+    recipe: Recipe | str | Path,
+    out: str | Path,
+    *,
+    corpus: Corpus | None = None,
+    changes: Sequence[str] = (),
+    device: str | None = None,
+    resume: bool = False,
+    watch: Watch = unwatched,
+) -> Run:
+    """Trains one classifier into the model folder `out` and tests it, as `litotes train` does.
+
+    recipe: a `Recipe`, or the path of a recipe file, with `changes` such as "training.epochs=3".
+    corpus: texts to use in place of the recipe's `data.source`.
+    resume: continues a run that was stopped, or returns the one that is finished.
+    """
+    if not isinstance(recipe, Recipe):
+        recipe = read_recipe(Path(recipe), changes=changes)
+    elif changes:
+        raise TypeError("changes are for a recipe file; change a Recipe with recipe.changed(…)")
+    return run.train(recipe, Path(out), corpus=corpus, device=device, resume=resume, watch=watch)
+
+
+def evaluate(
+    model: ModelLike,
+    data: CorpusLike,
+    *,
+    seed: int = 0,
+    device: str | None = None,
+    runtime: str | None = None,
+    watch: Watch = unwatched,
+) -> tuple[CellScores, ...]:
+    """Scores a model, each with its 95 % interval: over all texts first, then by cell.
+
+    A source is scored on its test split; a `Corpus` on all of its texts.
+
+    >>> rows = evaluate("builtin", load_corpus("sampler").where(variety="en-UK", split="test"))
+    >>> [(row.cell, row.scores.task) for row in rows][:2]
+    [('all', 'sentiment'), ('all', 'sarcasm')]
+    """
+    predictor = _predictor(model, device=device, runtime=runtime)
+    if isinstance(data, str):
+        whole = load(data)
+        data = whole.where(split=whole.test_split())
+    return scoring.evaluate(predictor, data, seed=seed, watch=watch)
+
+
+def explain(
+    text: str,
+    model: ModelLike = BUILTIN,
+    *,
+    pair: str | None = None,
+    task: str | None = None,
+    method: str | None = None,
+    faithfulness: bool = True,
+    device: str | None = None,
+    watch: Watch = unwatched,
+) -> Explanation:
+    """Shows which words an answer rests on; `litotes list methods` names the methods.
+
+    task: which answer to explain; None: that of the model's first task. faithfulness: also measures
+    every method by removing the words it names, which takes most of the time.
+
+    >>> explain("Lovely. Another delay.", task="sarcasm", faithfulness=False).task
+    'sarcasm'
+    """
+    predictor = _predictor(model, device=device, runtime="torch")
+    return predictor.explain(
+        text, pair=pair, task=task, method=method, faithfulness=faithfulness, watch=watch
+    )
+
+
+def prune(
+    model: str | Path,
+    data: str,
+    out: str | Path,
+    *,
+    settings: PruneSettings | None = None,
+    device: str | None = None,
+    watch: Watch = unwatched,
+) -> Pruned:
+    """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
+
+    The pruned model, if one was found, is in `out`; a search that was stopped is continued.
+    """
+    return prune_folder(Path(model), data, Path(out), settings=settings, device=device, watch=watch)
+
+
+def export(
+    model: str | Path,
+    *,
+    int8: bool = False,
+    data: str | None = None,
+    allowed: float | None = None,
+    out: str | Path | None = None,
+    watch: Watch = unwatched,
+) -> list[Exported]:
+    """Writes `model.onnx` into a model folder (or into a copy, `out`) and measures what it changes.
+
+    data: texts to measure on; None: texts the model was trained with, held out. allowed: the share
+    of labels that may change; None: none, or 1 % with int8. A result for each model of the folder.
+    """
+    precision = "int8" if int8 else "float32"
+    with in_copy(located(model), None if out is None else str(out)) as folder:
+        return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
+
+
+def _predictor(model: ModelLike, *, device: str | None, runtime: str | None) -> Predictor:
+    if isinstance(model, Predictor):
+        return model
+    return Predictor.load(model, device=device, runtime=runtime)
