@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.cli.main import main
+from litotes.cli.main import COMMANDS, main
 
 
 @pytest.fixture(scope="module")
@@ -50,23 +50,55 @@ def test_help_answers_at_once() -> None:
         assert name in shown
 
 
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from litotes.cli.main import make_parser; make_parser().format_help();"
-        " print(*sys.modules)"
-    )
-    loaded = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.split()
-    assert not {
-        "torch",
-        "numpy",
-        "pydantic",
-        "rich",
-        "transformers",
-        "matplotlib",
-        "tokenizers",
-    } & set(loaded)
+HEAVY = {
+    "fastapi",
+    "matplotlib",
+    "numpy",
+    "pydantic",
+    "rich",
+    "tokenizers",
+    "torch",
+    "transformers",
+}
+
+
+def modules_after(code: str) -> set[str]:
+    """What is imported once a fresh interpreter has run the code."""
+    command = [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return set(shown.splitlines()[-1].split())
+
+
+def test_importing_the_package_imports_nothing_heavy() -> None:
+    loaded = modules_after("import litotes")
+    assert not HEAVY & loaded
+    # the public names are in a table: what defines them is imported when one is used
+    assert {name for name in loaded if name.startswith("litotes")} == {
+        "litotes",
+        "litotes.core",
+        "litotes.core.version",
+    }
+
+
+HELP = """
+from contextlib import suppress
+from litotes.cli.main import COMMANDS, main
+for arguments in {arguments}:
+    with suppress(SystemExit):
+        main(arguments)
+"""
+
+
+def test_help_imports_nothing_heavy_and_no_command() -> None:
+    loaded = modules_after(HELP.format(arguments="[['--help']]"))
+    assert not HEAVY & loaded
+    assert not {f"litotes.cli.{name}" for name in COMMANDS} & loaded
+
+
+def test_help_of_a_command_imports_nothing_heavy() -> None:
+    loaded = modules_after(HELP.format(arguments="[[name, '--help'] for name in COMMANDS]"))
+    assert not HEAVY & loaded
+    assert {f"litotes.cli.{name}" for name in COMMANDS} <= loaded
 
 
 def test_train_writes_a_model(run_folder: Path) -> None:

@@ -16,16 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from litotes.inside.analysis import Analysis
-    from litotes.inside.analyze import Analysed
+    from litotes.inside.analyze import CorpusAnalysis
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "analyze",
-        parents=[common],
-        help="what a model's attention does over a corpus",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     parser.add_argument(
         "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
@@ -55,7 +49,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help=changes,
     )
     add_where(parser, split="the test split")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -75,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     # a model folder must not send us to other folders or to the network: only a bundled encoder is
     # taken at its word
     tuned_from = options.tuned_from or (model.base if model.base in BUNDLED else None)
-    needs_base = any(analysis.needs_base for analysis in analyses.values())
+    needs_base = any(analysis.measure.needs_base for analysis in analyses.values())
     base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
     corpus = chosen_texts(load(options.data), where)
     with progress() as watch:
@@ -107,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"\n{Path(options.out) / 'report.html'}")
 
 
-def _chosen(only: str | None) -> Mapping[str, type[Analysis]]:
+def _chosen(only: str | None) -> Mapping[str, Analysis]:
     from litotes.core.registry import pick
     from litotes.inside import ANALYSES
 
@@ -124,6 +117,7 @@ def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     from litotes.inside import ANALYSES
     from litotes.training.recipe import apply_changes
 
+    measures = {name: analysis.measure for name, analysis in ANALYSES.items()}
     found: dict[str, Any] = {}
     apply_changes(found, changes)
     for name, options in found.items():
@@ -132,20 +126,20 @@ def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
                 f"--set {name}: write it as NAME.OPTION=VALUE, for example --set"
                 " faithfulness.n_texts=200."
             )
-        check_options(ANALYSES, name, "analysis", options)
+        check_options(measures, name, "analysis", options)
     return found
 
 
-def _write(analysed: Analysed, out: Path) -> None:
+def _write(analysed: CorpusAnalysis, out: Path) -> None:
     """analysis.json, each figure as SVG with its JSON beside it, and the report that shows them."""
     from litotes.core.storage import write_bytes, write_json, write_text
-    from litotes.inside.figures import FIGURES
+    from litotes.inside import ANALYSES
     from litotes.inside.report import report_html
     from litotes.report.figure import rendered
 
     pictures = {}
     for name, result in analysed.results.items():
-        picture = rendered(FIGURES[name](result), "svg")
+        picture = rendered(ANALYSES[name].draw_figure(result), "svg")
         write_bytes(out / f"{name}.svg", picture)
         write_json(out / f"{name}.json", result.as_json())
         pictures[name] = picture.decode("utf-8")
@@ -153,7 +147,7 @@ def _write(analysed: Analysed, out: Path) -> None:
     write_json(out / "analysis.json", analysed.as_json())
 
 
-def _print(analysed: Analysed) -> None:
+def _print(analysed: CorpusAnalysis) -> None:
     print(f"{analysed.model} on {analysed.n_texts} texts of {analysed.data}")
     for name, result in analysed.results.items():
         print(f"\n{name}")

@@ -10,20 +10,17 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
+    from litotes.bench.lines import BenchResult, Line
     from litotes.bench.subject import Subject
-    from litotes.core.timing import Bench, Line
 
-CONTESTS = ("classify", "latency", "profile", "growth")
-WHAT = (*CONTESTS, "pcgrad", "entmax", "effective", "attention", "train")
+MODEL_BENCHES = ("classify", "latency", "profile", "growth")
+WHAT = (*MODEL_BENCHES, "pcgrad", "entmax", "effective", "attention", "train")
 """The names in `evaluation.bench`, written out: importing those tables takes seconds."""
 N_TEXTS, N_ROUNDS = 256, 5
 N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "bench", parents=[common], help="side by side, ratios in one run", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what",
         nargs="?",
@@ -58,7 +55,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="train: heads with commas between, or all (default: linear)",
     )
     parser.add_argument("--batch", type=count, metavar="N", help="train: texts a batch (default 8)")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -107,16 +103,16 @@ def _subject(options: argparse.Namespace) -> Subject | None:
     """Whom contests are about."""
     from litotes.core.errors import UserError
 
-    if options.what is not None and options.what not in CONTESTS:
+    if options.what is not None and options.what not in MODEL_BENCHES:
         if options.model or options.pruned:
             raise UserError(
-                f"--model and --pruned belong to {', '.join(CONTESTS)}; bench {options.what} has no"
+                f"--model and --pruned belong to {', '.join(MODEL_BENCHES)}; bench {options.what} has no"
                 " such choice."
             )
         return None
-    from litotes.bench.subject import subject_of
+    from litotes.bench.subject import load_subject
 
-    return subject_of(
+    return load_subject(
         *(Path(folder) if folder else None for folder in (options.model, options.pruned))
     )
 
@@ -146,7 +142,7 @@ def _of_train(options: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def _show(name: str, bench: Bench, data: str) -> None:
+def _show(name: str, bench: BenchResult, data: str) -> None:
     from litotes.cli.display import print_table
 
     print_table(
@@ -168,7 +164,7 @@ def _show(name: str, bench: Bench, data: str) -> None:
         )
 
 
-def table(bench: Bench) -> tuple[list[str], list[list[str]]]:
+def table(bench: BenchResult) -> tuple[list[str], list[list[str]]]:
     """Each comparison has a column of its own, by its place among those of a line: what packing
     gains is never mixed with pruning.
 
@@ -195,7 +191,7 @@ def table(bench: Bench) -> tuple[list[str], list[list[str]]]:
     return [bench.lines[0].group, *shown, *["as fast as"] * n_comparisons], rows
 
 
-def _milliseconds(bench: Bench, line: Line) -> str:
+def _milliseconds(bench: BenchResult, line: Line) -> str:
     return f"{_short(line.ms)} ({_short(line.spread.low)}–{_short(line.spread.high)})"
 
 
@@ -204,24 +200,24 @@ def _short(number: float) -> str:
     return f"{number:.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _per_second(bench: Bench, line: Line) -> str:
+def _per_second(bench: BenchResult, line: Line) -> str:
     return f"{line.per_second:.1f}"
 
 
-def _work(bench: Bench, line: Line) -> str:
+def _work(bench: BenchResult, line: Line) -> str:
     return "" if line.flops is None else f"{line.flops / 1e9:.1f}"
 
 
-def _share(bench: Bench, line: Line) -> str:
+def _share(bench: BenchResult, line: Line) -> str:
     share = bench.share_of_limit(line)
     return "" if share is None else f"{share:.0%}"
 
 
-def _agreement(bench: Bench, line: Line) -> str:
+def _agreement(bench: BenchResult, line: Line) -> str:
     return "" if line.agreement is None else f"{line.agreement:.1%}"
 
 
-def _comparisons(bench: Bench, line: Line, n_columns: int) -> list[str]:
+def _comparisons(bench: BenchResult, line: Line, n_columns: int) -> list[str]:
     ratios = bench.ratios(line)
     names = [*bench.against(line), *[""] * n_columns][:n_columns]
     return [f"{ratios[name].middle:.2f} × {name}" if name in ratios else "" for name in names]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
     from litotes.data.coverage import Counted, Coverage
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "coverage",
-        parents=[common],
-        help="how much frequent vocabulary is shared",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data",
         required=True,
@@ -45,7 +39,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         "--encoder", default="minilm", metavar="E", help="whose pieces (default: minilm)"
     )
     add_where(parser, split="train")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

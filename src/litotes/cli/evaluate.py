@@ -16,10 +16,7 @@ if TYPE_CHECKING:
     from litotes.evaluation.paired import Paired
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "evaluate", parents=[common], help="scores with intervals, by cell", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
     parser.add_argument(
         "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
@@ -31,7 +28,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     add_where(parser, split="the test split")
     add_runtime(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.runtimes import add_model
 
@@ -13,13 +13,7 @@ if TYPE_CHECKING:
     from litotes.explain.explanation import Explanation
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "explain",
-        parents=[common],
-        help="what an answer rests on, word by word",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "text",
         metavar="TEXT",
@@ -39,7 +33,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the one to show first, see `litotes list methods` (default: occlusion)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count, percent
 
 if TYPE_CHECKING:
-    from litotes.export.export import Exported
+    from litotes.export.export import ExportResult
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "export",
-        parents=[common],
-        help="an ONNX file with the pruning inside, fast on a CPU",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     gains = (
         "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
     )
@@ -42,13 +36,12 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="N",
         help="texts to measure on, at most (default 500)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress
     from litotes.core.errors import UserError
-    from litotes.export.export import export_models, in_copy
+    from litotes.export.export import export_models, working_copy
     from litotes.model.builtin import BUILT_IN, located
 
     if options.model in BUILT_IN and options.out is None:
@@ -57,7 +50,7 @@ def run(options: argparse.Namespace) -> None:
             " copy it by --out FOLDER."
         )
     folder = located(options.model)
-    with progress() as watch, in_copy(folder, options.out) as target:
+    with progress() as watch, working_copy(folder, options.out) as target:
         exported = export_models(
             target,
             precision="int8" if options.int8 else "float32",
@@ -73,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
         _print(one)
 
 
-def _print(exported: Exported) -> None:
+def _print(exported: ExportResult) -> None:
     from litotes.cli.display import print_table
 
     rows = []

@@ -1,6 +1,6 @@
 """`litotes COMMAND …`: one short file a command, heavy imports only inside the one that runs.
 
-Exit code 0; 2 for a user's mistake, told in one line; 1 for a bug.
+Exit code 0; 2 for a user's mistake, reported in one line; 1 for a bug.
 """
 
 from __future__ import annotations
@@ -8,47 +8,32 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from litotes.cli import (
-    analyze,
-    audit,
-    bench,
-    coverage,
-    evaluate,
-    explain,
-    export,
-    listing,
-    matrix,
-    predict,
-    prune,
-    score,
-    serve,
-    study,
-    submit,
-    train,
-)
 from litotes.cli.numbers import seed
 from litotes.core.errors import UserError
 from litotes.core.version import __version__
 
-COMMANDS = (
-    predict,
-    explain,
-    train,
-    evaluate,
-    matrix,
-    study,
-    prune,
-    export,
-    analyze,
-    audit,
-    coverage,
-    score,
-    submit,
-    serve,
-    bench,
-    listing,
-)
+COMMANDS = {
+    "predict": "labels and probabilities for texts",
+    "explain": "what an answer rests on, word by word",
+    "train": "train one classifier",
+    "evaluate": "scores with intervals, by cell",
+    "matrix": "train on each part, test on every part",
+    "study": "a whole grid of runs and one report",
+    "prune": "the fastest pruning within a loss of macro-F1",
+    "export": "an ONNX file with the pruning inside, fast on a CPU",
+    "analyze": "what a model's attention does over a corpus",
+    "audit": "leaks, duplicates, conflicts, balance",
+    "coverage": "how much frequent vocabulary is shared",
+    "score": "the ALTA 2026 shared task's metric",
+    "submit": "a checked entry to the shared task",
+    "serve": "answers over HTTP, with a page to try it",
+    "bench": "side by side, ratios in one run",
+    "list": "what there is, one line each",
+}
+"""Each command's line in `litotes --help`; its module in this package has the command's name."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -85,26 +70,44 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"litotes {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_to(commands, common_options())
+    commands = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=CommandParser)
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary, command=name, allow_abbrev=False)
     return parser
 
 
-def common_options() -> argparse.ArgumentParser:
-    """What every command takes."""
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument(
+class CommandParser(argparse.ArgumentParser):
+    """The parser of one command, which imports the command's module only when it is used.
+
+    A command's module defines `add_options(parser)` and `run(options)`.
+    """
+
+    def __init__(self, *, command: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._command = command
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Called for the chosen command alone, and once for each `parse_args` above it."""
+        if self.get_default("run") is None:
+            module = import_module(f"litotes.cli.{self._command}")
+            add_common_options(self)
+            module.add_options(self)
+            self.set_defaults(run=module.run)
+        return super().parse_known_args(args, namespace)
+
+
+def add_common_options(parser: argparse.ArgumentParser) -> None:
+    """The options that every command takes."""
+    parser.add_argument(
         "--json",
         action="store_true",
         help="print one JSON document on stdout; progress goes to stderr",
     )
-    common.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
-    common.add_argument("--out", metavar="PATH", help="where to write")
-    common.add_argument(
+    parser.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
+    parser.add_argument("--out", metavar="PATH", help="where to write")
+    parser.add_argument(
         "--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one"
     )
-    return common
 
 
 if __name__ == "__main__":

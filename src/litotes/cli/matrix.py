@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 
@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from litotes.evaluation.cross_matrix import CrossMatrix
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "matrix",
-        parents=[common],
-        help="train on each part, test on every part",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
     parser.add_argument(
         "--set",
@@ -36,7 +30,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         default="variety",
         help="what rows and columns are",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from litotes.cli.bulk import add_bulk, check_without, run_bulk
 from litotes.cli.lean_torch import lean_torch
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from litotes.predict.tables.file import Table
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "predict", parents=[common], help="labels and probabilities for texts", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
     )
@@ -44,7 +41,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
     add_runtime(parser)
     add_bulk(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import chance, count, points, ratios, share
 
@@ -12,13 +12,7 @@ if TYPE_CHECKING:
     from litotes.prune import Pruned
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "prune",
-        parents=[common],
-        help="the fastest pruning within a loss of macro-F1",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")
     parser.add_argument(
         "--data",
@@ -65,7 +59,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="N",
         help="epochs with the budgets of each target (default 4)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

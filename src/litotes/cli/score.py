@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "score", parents=[common], help="the ALTA 2026 shared task's metric", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "predictions",
         type=Path,
@@ -23,7 +19,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="GOLD",
         help="the same rows in the same order, with the true labels",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

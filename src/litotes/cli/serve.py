@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
 _TOKEN = "LITOTES_TOKEN"
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "serve",
-        parents=[common],
-        help="answers over HTTP, with a page to try it",
-        allow_abbrev=False,
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         action="append",
@@ -97,7 +91,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--drain-seconds", type=count, metavar="N", help="from SIGTERM to the end (default: 10)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from litotes.study.vocabulary import Vocabulary
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "study", parents=[common], help="a whole grid of runs and one report", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "file", type=Path, metavar="FILE", help="a TOML file; see recipes/study_quick.toml"
     )
@@ -46,7 +43,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         default="here",
         help="on this machine or on a Ray cluster (default: here)",
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

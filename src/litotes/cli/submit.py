@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from litotes.cli.runtimes import add_runtime, load_predictors
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "submit", parents=[common], help="a checked entry to the shared task", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         required=True,
@@ -28,7 +24,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="source,variety,text (.csv, .csv.gz); labels are not read",
     )
     add_runtime(parser)
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

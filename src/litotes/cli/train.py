@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "train", parents=[common], help="train one classifier", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
     parser.add_argument(
         "--set",
@@ -20,7 +16,6 @@ def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
         help="change a setting, e.g. training.epochs=3",
     )
     parser.add_argument("--resume", action="store_true", help="go on where a stopped run was")
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
 
-def add_to(commands: Any, common: argparse.ArgumentParser) -> None:
-    parser = commands.add_parser(
-        "list", parents=[common], help="what there is, one line each", allow_abbrev=False
-    )
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kind", nargs="?", choices=sorted(KINDS), metavar="KIND", help=", ".join(sorted(KINDS))
     )
-    parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -32,19 +27,19 @@ def run(options: argparse.Namespace) -> None:
 def _analyses() -> dict[str, str]:
     from litotes.inside import ANALYSES
 
-    return {name: _with_options(analysis) for name, analysis in ANALYSES.items()}
+    return {name: _with_options(analysis.measure) for name, analysis in ANALYSES.items()}
 
 
 def _heads() -> dict[str, str]:
     from litotes.heads import HEADS
 
-    return {name: _first_line(head) for name, head in HEADS.items()}
+    return {name: _first_paragraph(head) for name, head in HEADS.items()}
 
 
 def _balancings() -> dict[str, str]:
     from litotes.training.balancing import BALANCINGS
 
-    return {name: _first_line(balancing) for name, balancing in BALANCINGS.items()}
+    return {name: _first_paragraph(balancing) for name, balancing in BALANCINGS.items()}
 
 
 def _weightings() -> dict[str, str]:
@@ -62,7 +57,7 @@ def _prunings() -> dict[str, str]:
 def _methods() -> dict[str, str]:
     from litotes.explain.attribution import METHODS
 
-    return {name: _first_line(method) for name, method in METHODS.items()}
+    return {name: _first_paragraph(method) for name, method in METHODS.items()}
 
 
 def _encoders() -> dict[str, str]:
@@ -114,11 +109,11 @@ def _with_options(thing: Callable[..., object]) -> str:
     from litotes.core.registry import options_of
 
     options = ", ".join(f"{name} = {default!r}" for name, default in options_of(thing).items())
-    return _first_line(thing) + (f" Options: {options}." if options else "")
+    return _first_paragraph(thing) + (f" Options: {options}." if options else "")
 
 
-def _first_line(thing: object) -> str:
-    return (thing.__doc__ or "").strip().splitlines()[0]
+def _first_paragraph(thing: object) -> str:
+    return " ".join((thing.__doc__ or "").split("\n\n")[0].split())
 
 
 KINDS: dict[str, Callable[[], dict[str, str]]] = {
