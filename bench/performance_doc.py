@@ -1,4 +1,4 @@
-"""Writes the tables and figures of docs/performance.md from docs/results/bench.json: see
+"""Writes the tables and figures of docs/results/performance.md from docs/results/bench.json: see
 readme_table.py.
 """
 
@@ -10,12 +10,12 @@ from typing import Any
 from readme_table import ROOT, lines_of, markdown, read, replaced
 
 from litotes.bench.figure import growth_figure, length_figure, parts_figure
+from litotes.bench.lines import Line
 from litotes.bench.profile import PARTS
-from litotes.core.timing import Line
 from litotes.report.figure import rendered
 
 FIGURES = ROOT / "docs" / "results" / "performance"
-PAGE = ROOT / "docs" / "performance.md"
+PAGE = ROOT / "docs" / "results" / "performance.md"
 Content = Mapping[str, Any]
 
 AIMS = (

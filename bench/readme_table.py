@@ -1,5 +1,5 @@
 """Writes the table of speeds in README.md from docs/results/bench.json, between its two marks
-(docs/performance.md says how).
+(docs/results/performance.md says how).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def readme_table(content: Mapping[str, Any]) -> str:
-    """Texts a second of everybody, beside padding and beside the nearest opponent, and where the
+    """Texts a second of every line, beside padding and beside the nearest opponent, and where the
     numbers come from.
     """
     lines = lines_of(content, "classify")
@@ -100,7 +100,7 @@ def _about(content: Mapping[str, Any], lines: Mapping[str, Mapping[str, Any]]) -
         f"`litotes bench`: the same weights ({subject['encoder']}, head {subject['head']}) and the"
         f" same tokenizer, whose work is included; all lines take turns in one run, {rounds}."
         f" {machine['model']}, {versions}.{notes} More, with spreads:"
-        " [docs/performance.md](docs/performance.md)."
+        " [docs/results/performance.md](docs/results/performance.md)."
     )
 
 

@@ -92,7 +92,7 @@ def test_snippets_of_other_libraries_run(name: str, tiny_recipe: Recipe, tmp_pat
 
 
 def test_studies_shown_are_studies(tmp_path: Path) -> None:
-    (shown,) = blocks(ROOT / "docs" / "study.md", "toml")
+    (shown,) = blocks(ROOT / "docs" / "how-to" / "study.md", "toml")
     (tmp_path / "shown.toml").write_text(shown)
     for file in (tmp_path / "shown.toml", *sorted((ROOT / "recipes").glob("study_*.toml"))):
         assert read_study(file).experiments

@@ -1,4 +1,4 @@
-"""The README's table and docs/performance.md say what docs/results/bench.json says, and their
+"""The README's table and docs/results/performance.md say what docs/results/bench.json says, and their
 figures show what they should.
 """
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from litotes.bench import CONTESTS
-from litotes.bench.contest import OWN
+from litotes.bench import MODEL_BENCHES
+from litotes.bench.benchmark import OWN
 from litotes.bench.figure import PART_COLOURS, growth_figure, length_figure, parts_figure
+from litotes.bench.lines import Line
 from litotes.core.errors import UserError
-from litotes.core.timing import Line
 from litotes.report.figure import rendered
 
 
@@ -74,7 +74,7 @@ def test_the_figures_and_the_json_agree(page: ModuleType, readme: ModuleType) ->
 
 def test_the_json_holds_every_group_the_pages_show_and_no_paths(readme: ModuleType) -> None:
     content = readme.read()
-    assert CONTESTS.keys() <= content["groups"].keys()
+    assert MODEL_BENCHES.keys() <= content["groups"].keys()
     assert "/" not in json.dumps([content["data"], content["subject"]])
 
 

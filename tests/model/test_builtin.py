@@ -12,7 +12,7 @@ from litotes.cli.main import main
 from litotes.model.builtin import BUILTIN, located
 from litotes.predict.predictor import Predictor
 
-RESULTS = Path(__file__).parents[1] / "docs" / "results" / "builtin.json"
+RESULTS = Path(__file__).parents[2] / "docs" / "results" / "builtin.json"
 
 
 @pytest.fixture(scope="module")

@@ -64,10 +64,10 @@ def model(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Batc
 
 
 def snippet(root: Path) -> str:
-    """What docs/scale.md shows for Ray Data: from comments.parquet by runs/mine to ray-answers."""
+    """What docs/how-to/scale.md shows for Ray Data: from comments.parquet by runs/mine to ray-answers."""
     (found,) = re.findall(
         r"^```py\n(.*?import ray\n.*?)^```",
-        (root / "docs" / "scale.md").read_text("utf-8"),
+        (root / "docs" / "how-to" / "scale.md").read_text("utf-8"),
         re.MULTILINE | re.DOTALL,
     )
     return str(found).rpartition("```py\n")[2]

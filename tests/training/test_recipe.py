@@ -8,7 +8,7 @@ from litotes.core.errors import UserError
 from litotes.study.plan import read_study
 from litotes.training.recipe import Recipe, read_recipe
 
-RECIPES = sorted((Path(__file__).parent.parent / "recipes").glob("*.toml"))
+RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)

@@ -3,7 +3,7 @@
     texts  →  groups of equal length, the longest first  →  workers  →  logits in the order the texts came
 
 A second thread on one text saves a fifth to a third of its time; on another text it nearly doubles
-what is done (docs/performance.md). So cores are given different texts. Texts of equal length share
+what is done (docs/results/performance.md). So cores are given different texts. Texts of equal length share
 the reading of the weights. The longest groups go first, so that no core is left with a long one at
 the end. The workers share one session: ONNX Runtime computes a call on the thread that makes it,
 its weights are read by all, and a core more costs no memory.

@@ -8,7 +8,7 @@ from litotes.inside.section import Section
 from litotes.report.html import row, table
 
 
-def section(result: Pushes) -> Section:
+def write_section(result: Pushes) -> Section:
     return Section(
         title="Which words push the answers",
         asked=(
@@ -26,7 +26,7 @@ def section(result: Pushes) -> Section:
                 " sign, sizes are compared."
             ),
         ),
-        paper="What each method does, and whose it is: docs/explaining.md",
+        paper="What each method does, and whose it is: docs/how-to/explaining.md",
         caption=(
             "Above: the surest words for each label, with the number of texts they occur in."
             f" Below: Spearman’s correlation between the methods, mean over {result.n_compared:,}"

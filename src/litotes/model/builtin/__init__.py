@@ -1,7 +1,7 @@
 """The model that comes with the package: `litotes predict "…"` needs no other, and no network.
 
 `model/` is a model folder like any other, kept as its difference from the bundled encoder;
-docs/builtin.md tells how it was made.
+docs/reference/builtin.md tells how it was made.
 """
 
 from __future__ import annotations
