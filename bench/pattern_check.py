@@ -26,7 +26,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.attention.scene import Scene
+from litotes.attention.observer import LayerTrace
 from litotes.core.counts import confusion
 from litotes.data.sources import load
 from litotes.encoders import pretrained
@@ -87,9 +87,9 @@ class Maps:
         """The map (query, key) and the segments (piece,)."""
         example = self.examples[place.task][place.text]
         (pieces,) = self.pretrained.tokenizer.encode([example.text], [example.pair])
-        scenes: list[Scene] = []
-        self.pretrained.encoder(pack([pieces]), look=scenes.append)
-        (view,) = scenes[place.layer].views()
+        traces: list[LayerTrace] = []
+        self.pretrained.encoder(pack([pieces]), observer=traces.append)
+        (view,) = traces[place.layer].by_text()
         maps = (
             view.weights
             if place.kind == "standard"

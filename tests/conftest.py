@@ -22,7 +22,7 @@ from litotes.core.storage import write_bytes
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import spec_from_config
-from litotes.encoders.weights import taken_apart
+from litotes.encoders.weights import to_family_tensors
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
@@ -76,7 +76,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     torch.manual_seed(0)
     write_bytes(
-        folder / "model.safetensors", save(taken_apart(Encoder(spec_from_config(config, "test"))))
+        folder / "model.safetensors", save(to_family_tensors(Encoder(spec_from_config(config, "test"))))
     )
     return folder
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.attention.pruning import Plan, Seen
+from litotes.attention.pruning import AttentionOutput, Plan
 from litotes.attention.survivors import Survivors
 from litotes.encoders.encoder import Encoder
 from litotes.text.batch import Batch
@@ -60,8 +60,8 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         )[0]
         weights = weights * heads[:, None, None]
         mixed = (weights @ value).transpose(0, 1)  # (piece, head, head_width)
-        seen = Seen(weights.sum(1).T, value.transpose(0, 1), mixed)
-        importance = _importance(encoder, layer, hidden, importance, seen)
+        attention = AttentionOutput(weights.sum(1).T, value.transpose(0, 1), mixed)
+        importance = _importance(encoder, layer, hidden, importance, attention)
         head_importance += mixed[live].abs().sum((0, 2))
         heads = _best(
             head_importance.masked_fill(~heads, -1), plan.n_heads(layer, spec.n_attention_heads)
@@ -75,11 +75,11 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
 
 
 def _importance(
-    encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, seen: Seen
+    encoder: Encoder, layer: int, hidden: Tensor, importance: Tensor, attention: AttentionOutput
 ) -> Tensor:
     before = Survivors.all_of(Layout.of([len(hidden)]), encoder.spec.n_attention_heads)
     return encoder.pruning.importance(
-        layer, hidden, Survivors(**{**vars(before), "importance": importance}), seen
+        layer, hidden, Survivors(**{**vars(before), "importance": importance}), attention
     )
 
 

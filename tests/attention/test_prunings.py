@@ -260,8 +260,8 @@ def test_fusing_is_a_mean_by_importance() -> None:
     encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
     encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
     dense, block = encoder.embeddings(batch), encoder.blocks[0]
-    mixed, seen = block.attention(dense, Rows.of(batch.layout), [None], None, observed=True)
-    importance = seen.received.sum(-1)
+    mixed, attention = block.attention(dense, Rows.of(batch.layout), [None], None, observed=True)
+    importance = attention.received.sum(-1)
     gone = [place for place in range(8) if place not in encoding.origin.tolist()]
     share = (importance[gone] / importance[gone].sum())[:, None]
     expected = block(
@@ -338,7 +338,7 @@ def test_only_what_matters_later_is_looked_at() -> None:
     plan = Encoder(
         replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")
     ).pruning.plan()
-    assert [plan.weighs_heads(layer, 12) for layer in range(6)] == [
+    assert [plan.needs_head_importance(layer, 12) for layer in range(6)] == [
         True,
         True,
         False,
@@ -346,8 +346,10 @@ def test_only_what_matters_later_is_looked_at() -> None:
         False,
         False,
     ]
-    assert [plan.looks_at(layer, 12) for layer in range(6)] == [True] * 6
-    assert [plan.to_firsts().looks_at(layer, 12) for layer in range(6)] == [True] * 4 + [False] * 2
+    assert [plan.needs_importance(layer, 12) for layer in range(6)] == [True] * 6
+    assert [plan.for_firsts_only().needs_importance(layer, 12) for layer in range(6)] == [
+        True
+    ] * 4 + [False] * 2
 
 
 def test_a_single_layer_can_be_pruned() -> None:

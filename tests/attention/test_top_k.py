@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from litotes.attention.block_top_k import BlockTopK
-from litotes.attention.top_k import Choosing, TopK
+from litotes.attention.top_k import SelectiveSoftmax, TopK
 from litotes.core.errors import UserError
 
 HEADS = 2
@@ -47,7 +47,7 @@ def test_of_equal_keys_the_earlier_ones_are_kept() -> None:
 
 
 @pytest.mark.parametrize("kind", [TopK, BlockTopK])
-def test_the_sparsity_rises_over_the_ramp_in_training_alone(kind: type[Choosing]) -> None:
+def test_the_sparsity_rises_over_the_ramp_in_training_alone(kind: type[SelectiveSoftmax]) -> None:
     weighting = kind(HEADS, sparsity=0.8, ramp=0.5).train()
     risen = []
     for weighting.progress in (0.0, 0.25, 0.5, 1.0):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.encoders.difference import as_difference, from_difference
+from litotes.encoders.difference import from_difference, to_difference
 
 
 def made() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
@@ -17,7 +17,7 @@ def made() -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
 
 def test_a_weight_comes_back_to_within_half_a_step() -> None:
     base, tuned = made()
-    back = from_difference(as_difference(tuned, base), base)
+    back = from_difference(to_difference(tuned, base), base)
     assert back.keys() == tuned.keys()
     half = (tuned["weight"] - base["weight"]).abs().amax(1, keepdim=True) / 127 / 2
     assert bool(((back["weight"] - tuned["weight"]).abs() <= half + 1e-7).all())
@@ -26,7 +26,7 @@ def test_a_weight_comes_back_to_within_half_a_step() -> None:
 
 def test_what_is_no_matrix_or_has_another_shape_is_kept_as_it_is() -> None:
     base, tuned = made()
-    kept = as_difference(tuned, base)
+    kept = to_difference(tuned, base)
     assert {"bias", "wide", "heads.output"} <= kept.keys()
     assert "weight" not in kept
     assert sum(tensor.numel() for tensor in kept.values() if tensor.dtype == torch.int8) == 30
@@ -46,7 +46,7 @@ def test_a_difference_that_does_not_fit_is_told(change: dict[str, torch.Tensor |
     base, tuned = made()
     damaged = {
         name: tensor
-        for name, tensor in (as_difference(tuned, base) | change).items()
+        for name, tensor in (to_difference(tuned, base) | change).items()
         if tensor is not None
     }
     with pytest.raises(UserError, match="does not fit the encoder"):

@@ -16,7 +16,7 @@ from litotes.attention.rows import Rows
 from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, config_from_spec, spec_from_config, weight_names
-from litotes.encoders.weights import fill, taken_apart
+from litotes.encoders.weights import load_family_tensors, to_family_tensors
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
 from litotes.text.packing import pack
@@ -71,7 +71,7 @@ def reference(request: pytest.FixtureRequest) -> Any:
 
 def ours(reference: Any) -> Encoder:
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
-    fill(encoder, reference.state_dict(), "test")
+    load_family_tensors(encoder, reference.state_dict(), "test")
     return encoder.eval()
 
 
@@ -142,7 +142,7 @@ def test_saved_weights_load_in_transformers_again(reference: Any, tmp_path: Path
     from safetensors.torch import save_file
 
     encoder = ours(reference)
-    save_file(taken_apart(encoder), tmp_path / "model.safetensors", metadata={"format": "pt"})
+    save_file(to_family_tensors(encoder), tmp_path / "model.safetensors", metadata={"format": "pt"})
     (tmp_path / "config.json").write_text(json.dumps(config_from_spec(encoder.spec)))
     again, info = AutoModel.from_pretrained(tmp_path, output_loading_info=True)
     assert {name for name in info["missing_keys"] if "pooler" not in name} == set()
@@ -171,7 +171,7 @@ def test_task_checkpoints_and_old_norm_names_load(reference: Any) -> None:
         for name, tensor in reference.state_dict().items()
     }
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json")).eval()
-    fill(encoder, old | {"classifier.weight": torch.zeros(2, 48)}, "test")
+    load_family_tensors(encoder, old | {"classifier.weight": torch.zeros(2, 48)}, "test")
     assert torch.equal(encoder(batch()).hidden, ours(reference)(batch()).hidden)
 
 
@@ -207,10 +207,10 @@ def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:
     name = next(name for name in tensors if "LayerNorm" in name or "layer_norm" in name)
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
     with pytest.raises(UserError, match="missing"):
-        fill(
+        load_family_tensors(
             encoder,
             {key: value for key, value in tensors.items() if key != name},
             "model.safetensors",
         )
     with pytest.raises(UserError, match="shape"):
-        fill(encoder, tensors | {name: torch.zeros(3)}, "model.safetensors")
+        load_family_tensors(encoder, tensors | {name: torch.zeros(3)}, "model.safetensors")

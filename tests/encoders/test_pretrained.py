@@ -16,7 +16,7 @@ from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, Bundled
-from litotes.encoders.weights import taken_apart
+from litotes.encoders.weights import to_family_tensors
 from litotes.text.packing import pack
 
 
@@ -58,7 +58,7 @@ def compare_with_transformers(texts: list[str]) -> None:
 
     loaded = pretrained.load("minilm")
     reference = BertModel.from_pretrained(
-        pretrained.locate("minilm")[0], add_pooling_layer=False
+        pretrained.find_encoder("minilm")[0], add_pooling_layer=False
     ).eval()
     pieces = loaded.tokenizer.encode(texts)
     for start in range(0, len(texts), 20):
@@ -112,7 +112,7 @@ def test_saved_folder_is_read_by_us_and_by_transformers(
 
 
 def test_shards_are_read(folder: Path, tiny: pretrained.Pretrained) -> None:
-    tensors = taken_apart(tiny.encoder)
+    tensors = to_family_tensors(tiny.encoder)
     names = sorted(tensors)
     shards = {
         "model-00001-of-00002.safetensors": names[:9],
@@ -145,7 +145,7 @@ def damage(folder: Path, kind: str) -> None:
         case "broken tokenizer":
             tokenizer.write_text("{}")
         case "foreign tokenizer":
-            shutil.copy(pretrained.locate("minilm")[0] / "tokenizer.json", tokenizer)
+            shutil.copy(pretrained.find_encoder("minilm")[0] / "tokenizer.json", tokenizer)
         case "no config":
             (folder / "config.json").unlink()
         case "broken config":

@@ -9,9 +9,14 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import compacted, rebuilt
+from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import fill, fill_own, own_tensors, taken_apart
+from litotes.encoders.weights import (
+    extra_tensors,
+    load_extra_tensors,
+    load_family_tensors,
+    to_family_tensors,
+)
 from litotes.text.batch import Batch
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
@@ -55,7 +60,7 @@ def test_compacted_equals_the_other_heads_set_to_zero(
         # heads that differ show whether each kept its own α
         for number, attention in enumerate(encoder.attentions):
             torch.nn.init.uniform_(attention.weighting.a, -2 + number, 2)
-    small = compacted(encoder, KEPT)
+    small = keep_heads(encoder, KEPT)
     for block, kept in zip(encoder.blocks, KEPT, strict=True):
         weight = block.attention.output.weight.data.view(32, 4, 8)
         weight[:, [head for head in range(4) if head not in kept]] = 0
@@ -65,15 +70,15 @@ def test_compacted_equals_the_other_heads_set_to_zero(
 
 def test_heads_can_be_taken_away_again() -> None:
     encoder, batch = encoder_of(), some_texts()
-    at_once = compacted(encoder, [[1], [2], [3]])
-    in_turn = compacted(compacted(encoder, [[0, 1], [2, 3], [1, 3]]), [[1], [2], [3]])
+    at_once = keep_heads(encoder, [[1], [2], [3]])
+    in_turn = keep_heads(keep_heads(encoder, [[0, 1], [2, 3], [1, 3]]), [[1], [2], [3]])
     torch.testing.assert_close(in_turn(batch).hidden, at_once(batch).hidden)
 
 
 def test_compacted_weights_are_saved_and_loaded_under_the_familys_names() -> None:
-    small, batch = compacted(encoder_of(), KEPT), some_texts()
+    small, batch = keep_heads(encoder_of(), KEPT), some_texts()
     again = Encoder(EncoderSpec(**small.spec.as_json()))
-    fill(again, taken_apart(small), "test")
+    load_family_tensors(again, to_family_tensors(small), "test")
     torch.testing.assert_close(again.eval()(batch).hidden, small(batch).hidden)
     assert not small.spec.is_plain
 
@@ -84,13 +89,13 @@ def test_compacted_weights_are_saved_and_loaded_under_the_familys_names() -> Non
 )
 def test_heads_that_are_not_there_are_told(kept: list[list[int]], words: str) -> None:
     with pytest.raises(UserError, match=words):
-        compacted(encoder_of(), kept)
+        keep_heads(encoder_of(), kept)
 
 
 def test_a_pruning_by_text_does_not_go_with_heads_gone_for_good() -> None:
     with pytest.raises(UserError, match="for good"):
-        rebuilt(
-            compacted(encoder_of(), KEPT),
+        rebuild_encoder(
+            keep_heads(encoder_of(), KEPT),
             pruning="cascade",
             pruning_options={"schedule": "linear", "final_heads": 0.5},
         )
@@ -98,20 +103,20 @@ def test_a_pruning_by_text_does_not_go_with_heads_gone_for_good() -> None:
 
 def test_rebuilt_keeps_the_weights_and_changes_the_seam() -> None:
     encoder, batch = encoder_of(), some_texts()
-    pruned = rebuilt(
+    pruned = rebuild_encoder(
         encoder,
         pruning="learned",
         pruning_options={"shares": [0.5, 0.5, 0.5], "importance": "scorer", "restore": False},
     )
     assert pruned(batch).layout.n_pieces < encoder(batch).layout.n_pieces
-    back = rebuilt(pruned, pruning="none", pruning_options={})
+    back = rebuild_encoder(pruned, pruning="none", pruning_options={})
     torch.testing.assert_close(back(batch).hidden, encoder(batch).hidden)
 
 
 def test_what_a_pruning_learned_is_saved() -> None:
     options = {"importance": "scorer"}
-    encoder = rebuilt(encoder_of(), pruning="learned", pruning_options=options)
+    encoder = rebuild_encoder(encoder_of(), pruning="learned", pruning_options=options)
     torch.nn.init.normal_(encoder.pruning.scorers.weight)
-    other = rebuilt(encoder_of(), pruning="learned", pruning_options=options)
-    fill_own(other, own_tensors(encoder))
+    other = rebuild_encoder(encoder_of(), pruning="learned", pruning_options=options)
+    load_extra_tensors(other, extra_tensors(encoder))
     assert torch.equal(other.pruning.scorers.weight, encoder.pruning.scorers.weight)

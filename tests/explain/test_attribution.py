@@ -12,7 +12,7 @@ import torch
 from captum import attr
 from tiny_models import TEXTS, model_of, observations_of
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.core.values import Task
 from litotes.encoders import pretrained
 from litotes.explain.attribution import METHODS, Question, by_weight
@@ -241,9 +241,9 @@ def test_value_norm_equals_the_vectors_moved(tiny: pretrained.Pretrained) -> Non
 
 def view_of(
     weights: list[list[float]], origin: list[int], stayed: list[int], layer: int = 0
-) -> View:
+) -> TextAttention:
     nothing = torch.zeros(1, len(origin), 2)
-    return View(
+    return TextAttention(
         layer,
         (0,),
         torch.tensor([weights], dtype=torch.float32),

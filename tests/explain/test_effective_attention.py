@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import Scene, View
+from litotes.attention.observer import LayerTrace, TextAttention
 from litotes.data.sources import load
 from litotes.encoders import pretrained
 from litotes.explain.effective_attention import effective_attention, effective_attentions
@@ -286,7 +286,7 @@ def made(n_keys: int) -> tuple[Tensor, Tensor, Tensor]:
     return weights, value, weights @ value
 
 
-def real_views(pruning: str = "none") -> list[View]:
+def real_views(pruning: str = "none") -> list[TextAttention]:
     """Texts of the built-in corpus in the bundled encoder, whose attention heads are 32 wide:
     shorter, a little longer, much longer.
     """
@@ -296,7 +296,7 @@ def real_views(pruning: str = "none") -> list[View]:
         *(" ".join(texts[:n_joined]) for n_joined in (1, 2, 3, 4)),
     ]
     loaded = pretrained.load("minilm", pruning=pruning)
-    scenes: list[Scene] = []
+    traces: list[LayerTrace] = []
     with torch.inference_mode():
-        loaded.encoder(pack(loaded.tokenizer.encode(joined)), look=scenes.append)
-    return [view for scene in scenes for view in scene.views()]
+        loaded.encoder(pack(loaded.tokenizer.encode(joined)), observer=traces.append)
+    return [view for trace in traces for view in trace.by_text()]

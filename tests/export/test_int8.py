@@ -14,7 +14,7 @@ from torch import nn
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.export.graph import Graph, Value, model_bytes
-from litotes.export.int8 import HIGHEST_SUM, REACHES, Inputs, Int8, _errors, inputs_of_layers
+from litotes.export.int8 import HIGHEST_SUM, REACHES, Inputs, Int8, _errors, measure_inputs
 from litotes.text.packing import pack
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
@@ -143,7 +143,7 @@ def test_layers_that_see_nothing_but_zeros() -> None:
 def test_inputs_of_layers_are_seen_and_nobody_is_left_looking() -> None:
     classifier = model_of(encoder_of(), head="crosstalk").classifier
     encoder = classifier.encoder
-    known = inputs_of_layers(classifier, TEXTS)
+    known = measure_inputs(classifier, TEXTS)
     assert {layer for layer in encoder.modules() if isinstance(layer, nn.Linear)} | {
         classifier.heads.filters
     } <= set(known)

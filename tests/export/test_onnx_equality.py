@@ -16,7 +16,7 @@ from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 from litotes.encoders.families import FAMILIES
-from litotes.encoders.reshaping import compacted, rebuilt
+from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.heads import HEADS
 from litotes.model.checkpoint import Model
 from litotes.runtime.onnx.session import OnnxSession
@@ -134,7 +134,7 @@ def test_every_weighting(
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
 def test_heads_taken_away_for_good(head: str, family: str, tmp_path: Path) -> None:
     whole = encoder_of(family=family, **KINDS[family], **PRUNED["value"])
-    model = model_of(compacted(whole, [[0, 2], [3], [1, 2, 3]]), head=head)
+    model = model_of(keep_heads(whole, [[0, 2], [3], [1, 2, 3]]), head=head)
     assert_equal(model, session_of(model, tmp_path), texts_of(*LENGTHS))
 
 
@@ -171,7 +171,7 @@ LEARNED = {"pruning": "learned", "pruning_options": {"shares": [0.9, 0.7, 0.5, 0
 def test_minilm(head: str, choices: dict[str, Any], tmp_path: Path) -> None:
     loaded = pretrained.load("minilm")
     torch.manual_seed(0)
-    model = model_of(rebuilt(loaded.encoder, **choices), SENTIMENT, SARCASM, head=head)
+    model = model_of(rebuild_encoder(loaded.encoder, **choices), SENTIMENT, SARCASM, head=head)
     for task in model.classifier.heads.values():
         torch.nn.init.normal_(task.output.weight, std=0.5)
     sentences = (

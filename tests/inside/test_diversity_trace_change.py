@@ -12,16 +12,16 @@ from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
-from litotes.encoders.reshaping import compacted
+from litotes.encoders.reshaping import keep_heads
 from litotes.explain.observation import Observation, observe
 from litotes.explain.trace import trace_of
-from litotes.inside.change.measure import ChangeAnalysis, _of_the_same
-from litotes.inside.diversity.measure import DiversityAnalysis, _at_offset, divergence_between
-from litotes.inside.effective.measure import EffectiveAnalysis
+from litotes.inside.change.measure import ChangeMeasure, _of_the_same
+from litotes.inside.diversity.measure import DiversityMeasure, _at_offset, divergence_between
+from litotes.inside.effective.measure import EffectiveMeasure
 from litotes.inside.heads_table import by_head
-from litotes.inside.patterns.measure import PatternsAnalysis, segments_of
+from litotes.inside.patterns.measure import PatternsMeasure, segments_of
 from litotes.inside.running import Running
-from litotes.inside.trace.measure import TraceAnalysis
+from litotes.inside.trace.measure import TraceMeasure
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 
@@ -51,7 +51,7 @@ def test_positional_heads_are_named(dense: Model) -> None:
     n = len(observation.read.written)
     previous = torch.roll(torch.eye(n), 1, dims=0)  # piece q looks at q − 1
     uniform = torch.full((n, n), 1 / n)
-    analysis = DiversityAnalysis(dense)
+    analysis = DiversityMeasure(dense)
     analysis.add(
         with_weights(observation, torch.stack([previous, previous.T, torch.eye(n), uniform]))
     )
@@ -78,7 +78,7 @@ def test_heads_that_join_the_pieces_of_a_word_are_named(dense: Model) -> None:
         mates = [k for k in range(n) if k != q and words[k] is not None and words[k] == words[q]]
         join[q, mates or [q]] = 1 / max(len(mates), 1)
     assert any(len(word.pieces) > 1 for word in observation.read.words)
-    analysis = DiversityAnalysis(dense)
+    analysis = DiversityMeasure(dense)
     analysis.add(with_weights(observation, join.expand(4, n, n)))
     result = analysis.result()
     assert result.merging[0][0] == pytest.approx(1.0)
@@ -89,7 +89,7 @@ def test_alpha_is_told_by_layer_and_head(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["sparse"], heads_kept=[[0, 2], [3]])
     with torch.no_grad():
         model.classifier.encoder.attentions[1].weighting.a.fill_(0.0)  # α = 1.5
-    analysis = DiversityAnalysis(model)
+    analysis = DiversityMeasure(model)
     analysis.add(observations_of(model)[0])
     alpha = analysis.result().alpha
     assert alpha[0] == (pytest.approx(1.2), None, pytest.approx(1.2), None)
@@ -109,7 +109,7 @@ def test_a_trace_names_the_layer_each_piece_left_after(tiny: pretrained.Pretrain
 
 
 def test_a_dense_model_loses_nothing(dense: Model) -> None:
-    analysis = TraceAnalysis(dense)
+    analysis = TraceMeasure(dense)
     analysis.add(observations_of(dense)[2])
     result = analysis.result()
     assert result.kept == (1.0, 1.0)
@@ -119,7 +119,7 @@ def test_a_dense_model_loses_nothing(dense: Model) -> None:
 
 
 def test_nothing_changed_where_nothing_was_tuned(dense: Model) -> None:
-    analysis = ChangeAnalysis(dense)
+    analysis = ChangeMeasure(dense)
     for observation in observations_of(dense, base=dense.classifier.encoder):
         analysis.add(observation)
     result = analysis.result()
@@ -133,7 +133,7 @@ def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrain
         dense.classifier.encoder.attentions[1].qkv.weight.add_(
             torch.randn(96, 32, generator=torch.Generator().manual_seed(3))
         )
-    analysis = ChangeAnalysis(dense)
+    analysis = ChangeMeasure(dense)
     for observation in observations_of(dense, base=before):
         analysis.add(observation)
     result = analysis.result()
@@ -144,12 +144,12 @@ def test_the_layer_that_changed_is_found(dense: Model, tiny: pretrained.Pretrain
 
 def test_change_asks_for_the_base(dense: Model) -> None:
     with pytest.raises(UserError, match="--tuned-from"):
-        ChangeAnalysis(dense).add(observations_of(dense)[0])
+        ChangeMeasure(dense).add(observations_of(dense)[0])
 
 
 def test_short_texts_hide_nothing_and_long_ones_do(dense: Model) -> None:
     head_width = dense.classifier.encoder.spec.head_width  # 8
-    short, long = EffectiveAnalysis(dense), EffectiveAnalysis(dense)
+    short, long = EffectiveMeasure(dense), EffectiveMeasure(dense)
     short.add(observations_of(dense, ("a bad tea",))[0])
     long.add(observations_of(dense, LONG)[0])
     assert short.result().same == 1.0
@@ -181,7 +181,7 @@ def test_running_means_equal_those_over_all_values() -> None:
 
 def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, **KINDS["cascade"])
-    analysis = TraceAnalysis(model)
+    analysis = TraceMeasure(model)
     observation = observations_of(model, ("tea tea tea tea tea tea tea queue, " * 2,))[0]
     analysis.add(observation)
     result, n = analysis.result(), len(observation.read.written)
@@ -217,20 +217,20 @@ def test_heads_taken_away_for_good_are_compared_by_their_numbers(dense: Model) -
     small = replace(
         dense,
         classifier=Classifier(
-            compacted(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0
+            keep_heads(whole, [[1, 3], [0]]), [SENTIMENT], head="mean", dropout=0.0
         ).eval(),
     )
-    analysis = ChangeAnalysis(small)
+    analysis = ChangeMeasure(small)
     for observation in observations_of(small, base=whole):
         analysis.add(observation)
     first = analysis.result().similarity["standard"][0]
-    assert first[1] == first[3] == pytest.approx(1.0)
+    assert [first[1], first[3]] == pytest.approx([1.0, 1.0])
     assert first[0] is None
 
 
 def test_shares_of_patterns_fit_together(tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, heads_kept=[[0, 1, 2], [3]])
-    analysis = PatternsAnalysis(model)
+    analysis = PatternsMeasure(model)
     for observation in observations_of(model, LONG):
         analysis.add(observation)
     result = analysis.result()

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import compacted
+from litotes.encoders.reshaping import keep_heads
 from litotes.encoders.spec import EncoderSpec
 from litotes.prune.cost import evaluation_plan, flops
 from litotes.text.packing import pack
@@ -70,7 +70,7 @@ def test_operations_are_those_torch_counts(kind: str, firsts_only: bool) -> None
 
 
 def test_attention_heads_gone_for_good_save_projections_too() -> None:
-    encoder = compacted(Encoder(SPEC).eval(), [[0, 1, 2, 3], [1, 3], [0], [2]])
+    encoder = keep_heads(Encoder(SPEC).eval(), [[0, 1, 2, 3], [1, 3], [0], [2]])
     cost = flops(encoder, LENGTHS)
     assert cost.total == counted(encoder, LENGTHS, firsts_only=False)
     assert [layer.qkv for layer in cost.layers] == [

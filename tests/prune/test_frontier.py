@@ -10,7 +10,7 @@ from litotes.core.progress import unwatched
 from litotes.core.values import Example, Task
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders.pretrained import Pretrained
-from litotes.encoders.reshaping import rebuilt
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
 from litotes.prune.frontier import loss_of, speed_ratios
@@ -25,7 +25,7 @@ LABELS = ("negative", "positive")
 def classifier_of(tiny: Pretrained, **choices: object) -> Classifier:
     torch.manual_seed(0)
     return Classifier(
-        rebuilt(tiny.encoder, **choices), [SENTIMENT], head="mean", dropout=0.0
+        rebuild_encoder(tiny.encoder, **choices), [SENTIMENT], head="mean", dropout=0.0
     ).eval()
 
 

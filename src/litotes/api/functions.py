@@ -18,7 +18,7 @@ from litotes.encoders.pretrained import Pretrained
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
 from litotes.explain.explanation import Explanation
-from litotes.export.export import Exported, export_models, in_copy
+from litotes.export.export import ExportResult, export_models, working_copy
 from litotes.model.builtin import BUILTIN, located
 from litotes.predict.predictor import Predictor
 from litotes.prune import Pruned, PruneSettings
@@ -150,14 +150,14 @@ def export(
     allowed: float | None = None,
     out: str | Path | None = None,
     watch: Watch = unwatched,
-) -> list[Exported]:
+) -> list[ExportResult]:
     """Writes `model.onnx` into a model folder (or into a copy, `out`) and measures what it changes.
 
     data: texts to measure on; None: texts the model was trained with, held out. allowed: the share
     of labels that may change; None: none, or 1 % with int8. A result for each model of the folder.
     """
     precision = "int8" if int8 else "float32"
-    with in_copy(located(model), None if out is None else str(out)) as folder:
+    with working_copy(located(model), None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
 
 

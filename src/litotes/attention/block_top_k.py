@@ -13,11 +13,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.attention.softmax import softmax_over
-from litotes.attention.top_k import Choosing
+from litotes.attention.top_k import SelectiveSoftmax
 from litotes.core.errors import UserError
 
 
-class BlockTopK(Choosing):
+class BlockTopK(SelectiveSoftmax):
     """The best blocks of keys for each block of queries: softmax over the ⌈(1 − sparsity) × live
     blocks⌉ that softmax gives most weight.
 

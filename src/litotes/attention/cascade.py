@@ -12,7 +12,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from litotes.attention.pruning import Plan, Pruning, Seen
+from litotes.attention.pruning import AttentionOutput, Plan, Pruning
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
 
@@ -53,24 +53,26 @@ class Cascade(Pruning):
                 f"importance = {importance!r} is not known to a pruning: write received or value."
             )
         self.by_value = importance == "value"
-        self._plan = plan_of(schedule, n_layers, final=final, final_heads=final_heads)
+        self._plan = make_plan(schedule, n_layers, final=final, final_heads=final_heads)
 
     def plan(self) -> Plan:
         return self._plan
 
-    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
-        return survivors.importance + received(seen, by_value=self.by_value)
+    def importance(
+        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
+    ) -> Tensor:
+        return survivors.importance + received(attention, by_value=self.by_value)
 
 
-def received(seen: Seen, *, by_value: bool) -> Tensor:
+def received(attention: AttentionOutput, *, by_value: bool) -> Tensor:
     """The weight each piece got in one layer, or the lengths of the values it moved. (piece,)"""
-    weights = seen.received.detach()  # (piece, attention_head)
+    weights = attention.received.detach()  # (piece, attention_head)
     if by_value:
-        weights = weights * seen.value.detach().float().norm(dim=-1)
+        weights = weights * attention.value.detach().float().norm(dim=-1)
     return weights.sum(-1)
 
 
-def plan_of(
+def make_plan(
     schedule: str | Sequence[float],
     n_layers: int,
     *,
@@ -88,7 +90,7 @@ def plan_of(
         )
     if not isinstance(schedule, str):
         return Plan(
-            checked_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers)
+            check_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers)
         )
     if schedule == "authors":
         if final_heads is not None:
@@ -110,7 +112,7 @@ def plan_of(
     )
 
 
-def checked_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
+def check_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
     """Shares that fit an encoder and never rise."""
     if len(shares) != n_layers:
         raise UserError(f"{len(shares)} shares for {n_layers} layers: give one for every layer.")

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from litotes.attention.pruning import Plan, Pruning, Seen
+from litotes.attention.pruning import AttentionOutput, Plan, Pruning
 from litotes.attention.survivors import Survivors
 
 
@@ -15,5 +15,7 @@ class KeepAll(Pruning):
     def plan(self) -> Plan:
         return Plan((1.0,) * self.n_layers, (1.0,) * self.n_layers)
 
-    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
+    def importance(
+        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
+    ) -> Tensor:
         return survivors.importance

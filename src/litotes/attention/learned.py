@@ -14,8 +14,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from litotes.attention.cascade import checked_shares, received
-from litotes.attention.pruning import Plan, Pruning, Seen
+from litotes.attention.cascade import check_shares, received
+from litotes.attention.pruning import AttentionOutput, Plan, Pruning
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
 
@@ -56,7 +56,7 @@ class Learned(Pruning):
             )
         if not 0 <= explore <= 1:
             raise UserError(f"explore = {explore} is no chance: choose a number from 0 to 1.")
-        self.shares = checked_shares(
+        self.shares = check_shares(
             shares or [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)], n_layers
         )
         self.explore, self.by_value = explore, importance != "received"
@@ -70,8 +70,10 @@ class Learned(Pruning):
             shares = drawn(shares)
         return Plan(shares, (1.0,) * self.n_layers)
 
-    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
-        total = survivors.importance + received(seen, by_value=self.by_value)
+    def importance(
+        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
+    ) -> Tensor:
+        total = survivors.importance + received(attention, by_value=self.by_value)
         return total if self.scorers is None else total * self._score(layer, hidden).exp()
 
     def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:

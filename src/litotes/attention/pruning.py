@@ -20,11 +20,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor, nn
 
-from litotes.attention.survivors import Survivors, fused_in
+from litotes.attention.survivors import Survivors, fuse_removed
 
 
 @dataclass(frozen=True)
-class Seen:
+class AttentionOutput:
     """What the attention of one layer showed.
 
     received: how much weight each piece got from all queries of its text, by attention head (piece,
@@ -57,12 +57,12 @@ class Plan:
     def n_heads(self, layer: int, n_attention_heads: int) -> int:
         return count(self.heads[layer], n_attention_heads)
 
-    def looks_at(self, layer: int, n_attention_heads: int) -> bool:
+    def needs_importance(self, layer: int, n_attention_heads: int) -> bool:
         """Whether importance has to be known after `layer`: anything leaves here or later."""
         before = self.pieces[layer - 1] if layer else 1.0
-        return self.pieces[-1] != before or self.weighs_heads(layer, n_attention_heads)
+        return self.pieces[-1] != before or self.needs_head_importance(layer, n_attention_heads)
 
-    def weighs_heads(self, layer: int, n_attention_heads: int) -> bool:
+    def needs_head_importance(self, layer: int, n_attention_heads: int) -> bool:
         """The same for attention heads.
 
         What leaves after the last layer does not count: nobody is left to do without it.
@@ -73,7 +73,7 @@ class Plan:
             for later in range(layer, len(self.heads) - 1)
         )
 
-    def to_firsts(self) -> Plan:
+    def for_firsts_only(self) -> Plan:
         """The plan of a walk whose last layer computes first pieces alone: none has to leave there."""
         before_last = self.pieces[-2] if len(self.pieces) > 1 else 1.0
         return Plan((*self.pieces[:-1], before_last), self.heads)
@@ -107,7 +107,9 @@ class Pruning(nn.Module, ABC):
         """What goes on after each layer; in training mode it may be another one at every call."""
 
     @abstractmethod
-    def importance(self, layer: int, hidden: Tensor, survivors: Survivors, seen: Seen) -> Tensor:
+    def importance(
+        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
+    ) -> Tensor:
         """How important each piece is, earlier layers included. (piece,)"""
 
     def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
@@ -124,17 +126,17 @@ class Pruning(nn.Module, ABC):
         hidden: Tensor,
         mixed: Tensor,
         survivors: Survivors,
-        seen: Seen,
+        attention: AttentionOutput,
     ) -> tuple[Tensor, Tensor, Survivors]:
         """What they were and what they gathered, (piece, width), of the pieces that go on, and what
         is known about them.
         """
-        importance = self.importance(layer, hidden, survivors, seen)
+        importance = self.importance(layer, hidden, survivors, attention)
         survivors = replace(survivors, importance=importance.detach())
         mixed = self.marked(layer, hidden, mixed)
-        if plan.weighs_heads(layer, self.n_attention_heads):
+        if plan.needs_head_importance(layer, self.n_attention_heads):
             survivors = _with_fewer_heads(
-                survivors, seen, plan.n_heads(layer, self.n_attention_heads)
+                survivors, attention, plan.n_heads(layer, self.n_attention_heads)
             )
         counts = plan.counts(layer, survivors.whole.lengths)
         if tuple(counts) == survivors.n_real:
@@ -144,7 +146,7 @@ class Pruning(nn.Module, ABC):
             survivors = survivors.remember(hidden, choice)
         if self.fuse:
             hidden, mixed = (
-                fused_in(packed, choice, survivors.importance) for packed in (hidden, mixed)
+                fuse_removed(packed, choice, survivors.importance) for packed in (hidden, mixed)
             )
             return hidden, mixed, survivors.with_fused(choice)
         return (
@@ -154,11 +156,11 @@ class Pruning(nn.Module, ABC):
         )
 
 
-def _with_fewer_heads(survivors: Survivors, seen: Seen, n_heads: int) -> Survivors:
+def _with_fewer_heads(survivors: Survivors, attention: AttentionOutput, n_heads: int) -> Survivors:
     """The attention heads with the largest outputs go on: s_h = Σ_t Σ_d |E_{h,t,d}|, added up over
     layers.
     """
-    by_piece = seen.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
+    by_piece = attention.mixed.detach().float().abs().sum(-1)  # (piece, attention_head)
     # (text, attention_head)
     total = survivors.head_importance.index_add(0, survivors.layout.texts, by_piece)
     survivors = replace(survivors, head_importance=total)

@@ -186,7 +186,7 @@ class Survivors:
         return torch.zeros_like(states).index_copy(0, places, states)
 
 
-def fused_in(packed: Tensor, choice: Choice, importance: Tensor) -> Tensor:
+def fuse_removed(packed: Tensor, choice: Choice, importance: Tensor) -> Tensor:
     """The pieces that stay and, at the end of every text that loses any, the mean of those that
     leave weighted by importance.
     """

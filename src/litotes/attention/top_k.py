@@ -15,7 +15,7 @@ from litotes.core.errors import UserError
 SPARSEST = 0.95
 
 
-class Choosing(Weighting):
+class SelectiveSoftmax(Weighting):
     """Softmax over some of the live keys; `sparsity` is the share of them that gets no weight.
 
     ramp: the share of the training over which the sparsity rises from 0; evaluation always sees all
@@ -65,7 +65,7 @@ class Choosing(Weighting):
         return torch.zeros_like(live).scatter(-1, order, places < n_kept)
 
 
-class TopK(Choosing):
+class TopK(SelectiveSoftmax):
     """The best keys of each query: softmax over the ⌈(1 − sparsity) × live keys⌉ largest affinities
     of its row.
     """

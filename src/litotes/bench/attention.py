@@ -13,11 +13,11 @@ from collections.abc import Sequence
 import torch
 
 from litotes.bench import hugging_face
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import rebuilt
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.prune.cost import flops
 from litotes.text.batch import Batch
 from litotes.text.packing import pack
@@ -37,57 +37,59 @@ pieces, or by the head linear.
 
 def attention(
     texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched
-) -> Bench:
+) -> BenchResult:
     """All texts in batches of 32 as they come; tokenizing, packing and padding are not timed."""
     loaded = pretrained.load(encoder)
     pieces = loaded.tokenizer.encode(texts)
     parts = [pieces[start : start + BATCH] for start in range(0, len(pieces), BATCH)]
-    ways: dict[str, Way] = {}
+    candidates: dict[str, Candidate] = {}
     left_out = {}
     try:
-        ways[PADDED] = _padded(encoder, loaded.encoder, parts)
+        candidates[PADDED] = _padded(encoder, loaded.encoder, parts)
     except ImportError:
         left_out[PADDED] = "transformers"
-    ways |= _packed(loaded.encoder, parts)
+    candidates |= _packed(loaded.encoder, parts)
     with torch.inference_mode():
-        lines = take_turns("attention", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch)
-    return Bench(PADDED, lines, left_out)
+        lines = time_lines(
+            "attention", candidates, n_texts=len(texts), n_rounds=n_rounds, watch=watch
+        )
+    return BenchResult(PADDED, lines, left_out)
 
 
-def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Way:
+def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Candidate:
     reference = hugging_face.encoder_of(name)
     batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
     lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
-    return Way(
+    return Candidate(
         lambda _: [reference(**batch) for batch in batches],
         against=(),
         flops=flops(encoder, lengths).total,
     )
 
 
-def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Way]:
+def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Candidate]:
     batches = [pack(part) for part in parts]
-    encoders = {name: rebuilt(encoder, pruning=pruning) for name, pruning in COMPARED.items()}
+    encoders = {name: rebuild_encoder(encoder, pruning=pruning) for name, pruning in COMPARED.items()}
     return {
-        f"litotes-{name}{ending}": _way(
-            own, batches, firsts_only=firsts_only, rivals=_rivals(name, ending)
+        f"litotes-{name}{ending}": _candidate(
+            own, batches, firsts_only=firsts_only, compared_with=_compared_with(name, ending)
         )
         for ending, firsts_only in READERS.items()
         for name, own in encoders.items()
     }
 
 
-def _way(
-    encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, rivals: tuple[str, ...]
-) -> Way:
+def _candidate(
+    encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, compared_with: tuple[str, ...]
+) -> Candidate:
     lengths = [length for batch in batches for length in batch.layout.lengths]
     cost = flops(encoder, lengths, firsts_only=firsts_only)
-    return Way(
+    return Candidate(
         lambda _: [encoder(batch, firsts_only=firsts_only) for batch in batches],
-        against=rivals,
+        against=compared_with,
         flops=cost.total,
     )
 
 
-def _rivals(name: str, ending: str) -> tuple[str, ...]:
+def _compared_with(name: str, ending: str) -> tuple[str, ...]:
     return (PADDED,) if name == "dense" else (PADDED, f"litotes-dense{ending}")

@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import Scene
+from litotes.attention.observer import LayerTrace
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.explain.effective_attention import Attended, effective_attention, effective_attentions
@@ -37,7 +37,7 @@ def effective(
     most_texts: int = MOST_TEXTS,
     n_rounds: int = 5,
     watch: Watch = unwatched,
-) -> Bench:
+) -> BenchResult:
     """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces
     long, normal values.
 
@@ -45,15 +45,15 @@ def effective(
     of every layer; tokenizing and packing are not timed.
     """
     n_texts = min(len(texts), most_texts)
-    ways: dict[str, Way] = {}
+    candidates: dict[str, Candidate] = {}
     for length in LENGTHS:
-        ways |= _layer(length, n_texts)
+        candidates |= _layer(length, n_texts)
     with torch.inference_mode():
-        lines = take_turns("effective", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
-        lines += take_turns(
+        lines = time_lines("effective", candidates, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
+        lines += time_lines(
             "effective", _walks(texts, encoder), n_texts=len(texts), n_rounds=n_rounds, watch=watch
         )
-    return Bench(f"svd-n{LENGTHS[0]}", lines, {})
+    return BenchResult(f"svd-n{LENGTHS[0]}", lines, {})
 
 
 def by_svd(weights: Tensor, value: Tensor) -> Tensor:
@@ -69,15 +69,15 @@ def by_svd(weights: Tensor, value: Tensor) -> Tensor:
     return weights - (weights @ lost) @ lost.mT
 
 
-def _layer(length: int, n_texts: int) -> dict[str, Way]:
+def _layer(length: int, n_texts: int) -> dict[str, Candidate]:
     generator = torch.Generator().manual_seed(0)
     attended = [_attended(length, generator) for _ in range(n_texts)]
     rival = f"svd-n{length}"
     return {
-        rival: Way(
+        rival: Candidate(
             lambda _: [by_svd(weights, value) for weights, value, _ in attended], against=()
         ),
-        f"litotes-n{length}": Way(
+        f"litotes-n{length}": Candidate(
             lambda _: [effective_attention(*one) for one in attended], against=(rival,)
         ),
     }
@@ -89,37 +89,37 @@ def _attended(length: int, generator: torch.Generator) -> Attended:
     return weights, value, weights @ value
 
 
-def _walks(texts: Sequence[str], name: str) -> dict[str, Way]:
+def _walks(texts: Sequence[str], name: str) -> dict[str, Candidate]:
     loaded = pretrained.load(name)
     pieces = loaded.tokenizer.encode(texts)
     batches = [pack(pieces[start : start + BATCH]) for start in range(0, len(pieces), BATCH)]
-    standard = Way(
+    standard = Candidate(
         lambda _: [_maps(loaded.encoder, batch, _standard) for batch in batches], against=()
     )
-    effective = Way(
+    effective = Candidate(
         lambda _: [_maps(loaded.encoder, batch, _effective) for batch in batches],
         against=("maps-standard",),
     )
     return {"maps-standard": standard, "maps-effective": effective}
 
 
-def _maps(encoder: Encoder, batch: Batch, of: Callable[[Scene], list[Tensor]]) -> int:
+def _maps(encoder: Encoder, batch: Batch, of: Callable[[LayerTrace], list[Tensor]]) -> int:
     """The maps of all texts and layers, layer by layer as they come; how many there are, for nobody
     could keep those of all batches.
     """
     maps: list[Tensor] = []
-    encoder(batch, look=lambda scene: maps.extend(of(scene)))
+    encoder(batch, observer=lambda trace: maps.extend(of(trace)))
     return len(maps)
 
 
-def _standard(scene: Scene) -> list[Tensor]:
-    return [view.weights for view in scene.views()]
+def _standard(trace: LayerTrace) -> list[Tensor]:
+    return [view.weights for view in trace.by_text()]
 
 
-def _effective(scene: Scene) -> list[Tensor]:
+def _effective(trace: LayerTrace) -> list[Tensor]:
     return [
         text.maps
         for text in effective_attentions(
-            [(view.weights, view.value, view.mixed) for view in scene.views()]
+            [(view.weights, view.value, view.mixed) for view in trace.by_text()]
         )
     ]

@@ -48,7 +48,7 @@ some are live, (text, piece).
 """
 
 
-class Opponent(nn.Module):
+class Baseline(nn.Module):
     """A `transformers` encoder without its pooler, and the head: padded pieces to the logits of all
     tasks side by side, (text, class).
     """
@@ -65,13 +65,13 @@ class Opponent(nn.Module):
         return self.output(self.read(hidden, attention_mask))
 
 
-def same_weights(model: Model) -> Opponent:
+def same_weights(model: Model) -> Baseline:
     """Our model as people would write it with `transformers`, in evaluation mode."""
     classifier = model.classifier
     if classifier.head_name not in READERS:
         heads, name = " and ".join(READERS), classifier.head_name
         raise UserError(
-            f"The head {name} has no opponent in `transformers`; the heads {heads} have one. Bench"
+            f"The head {name} has no baseline in `transformers`; the heads {heads} have one. Bench"
             " a model with one of these."
         )
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -82,7 +82,7 @@ def same_weights(model: Model) -> Opponent:
         encoder = encoder_of(folder)
     if hasattr(encoder, "pooler"):
         encoder.pooler = None  # nobody reads it; it would only cost the opponent time
-    return Opponent(encoder, READERS[classifier.head_name], _side_by_side(classifier.heads)).eval()
+    return Baseline(encoder, READERS[classifier.head_name], _side_by_side(classifier.heads)).eval()
 
 
 def _side_by_side(heads: nn.Module) -> nn.Linear:
@@ -116,7 +116,7 @@ def _load(kind: Any, name: str, **choices: Any) -> Any:
     logging.set_verbosity_error()  # a fresh head is what we want, and no news
     try:
         return kind.from_pretrained(
-            pretrained.locate(name)[0], attn_implementation="sdpa", dtype=torch.float32, **choices
+            pretrained.find_encoder(name)[0], attn_implementation="sdpa", dtype=torch.float32, **choices
         )
     finally:
         logging.set_verbosity(before)

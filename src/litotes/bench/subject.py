@@ -13,7 +13,7 @@ import torch
 from litotes.core.errors import UserError
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
-from litotes.encoders.reshaping import rebuilt
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
 
@@ -59,7 +59,7 @@ class Subject:
         }
 
 
-def subject_of(
+def load_subject(
     model: Path | None = None, pruned: Path | None = None, *, encoder: str = "minilm"
 ) -> Subject:
     """The models of two folders; without `pruned` the dense one with a pruning put on; without both
@@ -93,7 +93,7 @@ def _fresh(name: str) -> Model:
 
 def _with_pruning(dense: Model) -> Model:
     whole = dense.classifier
-    encoder = rebuilt(
+    encoder = rebuild_encoder(
         whole.encoder, pruning=PRUNING, pruning_options=_options(whole.encoder.spec.n_layers)
     )
     classifier = Classifier(

@@ -17,13 +17,13 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 
 from litotes.bench import hugging_face
+from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
 from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick
-from litotes.core.timing import Bench, Line, Way, take_turns
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import rebuilt
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.heads import HEADS
 from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
@@ -53,10 +53,10 @@ def train(
     batch_texts: int = 8,
     n_rounds: int = 5,
     watch: Watch = unwatched,
-) -> Bench:
+) -> BenchResult:
     """The first batches of the texts, the same for all.
 
-    The ways of a head take turns; Hugging Face trains the head linear.
+    The candidates of a head take turns; Hugging Face trains the head linear.
     """
     for head in heads:
         pick(HEADS, head, "head")
@@ -68,26 +68,31 @@ def train(
     # head after head: a dozen models with their optimizers would not fit small machines
     for head in heads:
         torch.manual_seed(0)
-        ways = {
+        candidates = {
             name_of(kind, head): _packed(loaded.encoder, parts, head=head, kind=kind)
             for kind in COMPARED
         }
         if head == "linear":
             try:
-                ways = {PADDED: _padded(encoder, loaded.encoder, parts), **ways}
+                candidates = {PADDED: _padded(encoder, loaded.encoder, parts), **candidates}
             except ImportError:
                 left_out[PADDED] = "transformers"
-        lines += take_turns(
-            "train", ways, n_texts=len(pieces), n_batches=len(parts), n_rounds=n_rounds, watch=watch
+        lines += time_lines(
+            "train",
+            candidates,
+            n_texts=len(pieces),
+            n_batches=len(parts),
+            n_rounds=n_rounds,
+            watch=watch,
         )
-    return Bench(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
+    return BenchResult(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
 
 
 def name_of(kind: str, head: str) -> str:
     return f"litotes-{kind}" if head == "linear" else f"litotes-{kind}-{head}"
 
 
-def table_of_heads(bench: Bench) -> list[tuple[str, float, float]]:
+def table_of_heads(bench: BenchResult) -> list[tuple[str, float, float]]:
     """Rows in the manner of the paper's tables: head, seconds per batch dense, seconds per batch
     with cascade pruning.
     """
@@ -98,9 +103,11 @@ def table_of_heads(bench: Bench) -> list[tuple[str, float, float]]:
     ]
 
 
-def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, kind: str) -> Way:
+def _packed(
+    encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, kind: str
+) -> Candidate:
     tasks = (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
-    own = rebuilt(encoder, pruning=COMPARED[kind])
+    own = rebuild_encoder(encoder, pruning=COMPARED[kind])
     classifier = Classifier(own, tasks, head=head, dropout=0.1).train()
     parameters = trainable(classifier)
     optimizer = make_optimizer(parameters, TrainingSettings())
@@ -112,10 +119,10 @@ def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]], *, head: str, k
         PASSES * flops(own, lengths, firsts_only=classifier.firsts_only).total // len(parts)
     )
     padded, dense = (PADDED,) * (head == "linear"), (name_of("dense", head),) * (kind != "dense")
-    return Way(act, against=padded + dense, flops=n_operations)
+    return Candidate(act, against=padded + dense, flops=n_operations)
 
 
-def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Way:
+def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Candidate:
     model = hugging_face.classifier_of(name, n_labels=SENTIMENT.n_outputs)
     settings = TrainingSettings()
     optimizer = AdamW(
@@ -124,7 +131,7 @@ def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> W
     batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
     act = _training(lambda batch: [model(**batch).logits], batches, optimizer)
     lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
-    return Way(act, against=(), flops=PASSES * flops(encoder, lengths).total // len(parts))
+    return Candidate(act, against=(), flops=PASSES * flops(encoder, lengths).total // len(parts))
 
 
 def _training(

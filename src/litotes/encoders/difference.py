@@ -22,7 +22,7 @@ _STEPS, _SIZE = "difference.steps.", "difference.size."
 _MOST = 127
 
 
-def as_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def to_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The matrices that the base has as well, in steps away from it; everything else as it is."""
     kept: dict[str, Tensor] = {}
     for name, tensor in tensors.items():

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.attention import PRUNINGS, WEIGHTINGS
-from litotes.attention.pruning import Seen
+from litotes.attention.observer import LayerTrace, Observer
+from litotes.attention.pruning import AttentionOutput
 from litotes.attention.rows import Rows
-from litotes.attention.scene import Look, Scene
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
 from litotes.core.registry import build, pick
@@ -134,7 +134,7 @@ class Attention(nn.Module):
         *,
         observed: bool,
         shown: bool = False,
-    ) -> tuple[Tensor, Seen | None]:
+    ) -> tuple[Tensor, AttentionOutput | None]:
         """What each piece gathers, (piece, attention_head × head_width), and, when observed, what
         the attention showed.
 
@@ -149,7 +149,7 @@ class Attention(nn.Module):
         )
         if received is None:
             return mixed.flatten(1), None
-        return mixed.flatten(1), Seen(received.squeeze(-1), packed[:, 2], mixed, weights)
+        return mixed.flatten(1), AttentionOutput(received.squeeze(-1), packed[:, 2], mixed, weights)
 
     def of_firsts(self, hidden: Tensor, rows: Rows, bias: Blocks, heads: Tensor | None) -> Tensor:
         """The same for each text's first piece alone, exact: keys and values of all pieces, queries
@@ -324,12 +324,14 @@ class Encoder(nn.Module):
             )
 
     def forward(
-        self, batch: Batch, *, firsts_only: bool = False, look: Look | None = None
+        self, batch: Batch, *, firsts_only: bool = False, observer: Observer | None = None
     ) -> Encoding:
         """Hidden states of every piece that goes on, or of each text's first piece when nobody
         reads the others.
         """
-        return self.walk(self.embeddings(batch), batch.layout, firsts_only=firsts_only, look=look)
+        return self.walk(
+            self.embeddings(batch), batch.layout, firsts_only=firsts_only, observer=observer
+        )
 
     def walk(
         self,
@@ -339,40 +341,42 @@ class Encoder(nn.Module):
         start: int = 0,
         stop: int | None = None,
         firsts_only: bool = False,
-        look: Look | None = None,
+        observer: Observer | None = None,
     ) -> Encoding:
         """Layers `start` to `stop` over `hidden` (piece, width).
 
         firsts_only: the last layer computes only each text's first piece. This is exact, for
-        nothing after the last layer looks at the others, and saves most of a layer. look: is shown
+        nothing after the last layer looks at the others, and saves most of a layer. observer: is shown
         the attention of every layer, of all pieces also in the last one.
         """
         layers = self.spec.walk[start:stop]
-        plan = self.pruning.plan().to_firsts() if firsts_only else self.pruning.plan()
+        plan = self.pruning.plan().for_firsts_only() if firsts_only else self.pruning.plan()
         there = Survivors.all_of(layout, self.spec.n_attention_heads)
         rows, bias = self._rows(there)
         for layer, number in enumerate(layers, start):
             block = self._block(number)
             reads_firsts = firsts_only and layer == start + len(layers) - 1
-            if reads_firsts and look is None:
+            if reads_firsts and observer is None:
                 mixed = block.attention.of_firsts(hidden, rows, bias, there.heads)
                 return _of_firsts(block(hidden[rows.layout.starts], mixed), layout)
-            prunes = plan.looks_at(layer, self.spec.n_attention_heads)
-            mixed, seen = block.attention(
+            prunes = plan.needs_importance(layer, self.spec.n_attention_heads)
+            mixed, attention = block.attention(
                 hidden,
                 rows,
                 bias,
                 there.heads,
-                observed=prunes or look is not None,
-                shown=look is not None,
+                observed=prunes or observer is not None,
+                shown=observer is not None,
             )
             before, came_in = there, hidden
-            if seen is not None and prunes:
-                hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, seen)
+            if attention is not None and prunes:
+                hidden, mixed, there = self.pruning(layer, plan, hidden, mixed, before, attention)
                 if there.layout is not before.layout:
                     rows, bias = self._rows(there)
-            if seen is not None and look is not None:
-                look(Scene(layer, came_in, block.attention.heads, seen, before, there))
+            if attention is not None and observer is not None:
+                observer(
+                    LayerTrace(layer, came_in, block.attention.heads, attention, before, there)
+                )
             if reads_firsts:
                 return _of_firsts(block(hidden, mixed)[rows.layout.starts], layout)
             hidden = block(hidden, mixed)
@@ -380,7 +384,7 @@ class Encoder(nn.Module):
             return Encoding(there.restored(hidden), layout, layout.positions)
         return Encoding(hidden, there.layout, there.origin)
 
-    def pace(self, progress: float) -> None:
+    def set_progress(self, progress: float) -> None:
         """Tells the weightings how much of the training is done, 0 to 1."""
         for attention in self.attentions:
             attention.weighting.progress = progress

@@ -21,7 +21,13 @@ from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import check_fits, fill, read_tensors, taken_apart, weight_files
+from litotes.encoders.weights import (
+    check_fits,
+    load_family_tensors,
+    read_tensors,
+    to_family_tensors,
+    weight_files,
+)
 from litotes.text.tokenizer import PieceTokenizer
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
@@ -52,7 +58,7 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     """The encoder called `name`, in evaluation mode. choices: of the seams of attention, as
     `EncoderSpec` names them.
     """
-    folder, label, sha256 = locate(name)
+    folder, label, sha256 = find_encoder(name)
     spec = replace(_spec(folder), **choices)
     files = weight_files(folder)
     if sha256 is not None:
@@ -60,9 +66,9 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
     check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
     encoder = Encoder(spec)
-    fill(encoder, tensors, str(folder))
+    load_family_tensors(encoder, tensors, str(folder))
     return Pretrained(
-        encoder.eval(), tokenizer_of(folder, spec, max_pieces=max_pieces), label, sha256
+        encoder.eval(), read_tokenizer(folder, spec, max_pieces=max_pieces), label, sha256
     )
 
 
@@ -85,11 +91,11 @@ def load_tokenizer(name: str) -> PieceTokenizer:
     """The tokenizer of the encoder called `name`, cutting where the encoder would; its weights are
     not read.
     """
-    folder, _, _ = locate(name)
-    return tokenizer_of(folder, _spec(folder), max_pieces=None)
+    folder, _, _ = find_encoder(name)
+    return read_tokenizer(folder, _spec(folder), max_pieces=None)
 
 
-def locate(name: str) -> tuple[Path, str, str | None]:
+def find_encoder(name: str) -> tuple[Path, str, str | None]:
     """The folder that holds the encoder, its exact name (a Hub id with its commit), and the hash
     its weights must have.
     """
@@ -117,11 +123,11 @@ def save(pretrained: Pretrained, folder: Path) -> None:
     write_text(folder / "tokenizer.json", pretrained.tokenizer.to_json())
     write_bytes(
         folder / "model.safetensors",
-        to_bytes(taken_apart(pretrained.encoder), metadata={"format": "pt"}),
+        to_bytes(to_family_tensors(pretrained.encoder), metadata={"format": "pt"}),
     )
 
 
-def length_limit(wanted: int | None, possible: int) -> int:
+def choose_max_pieces(wanted: int | None, possible: int) -> int:
     """The number of pieces a text is cut to: what is wanted, within what the position table allows."""
     if wanted is None:
         return min(512, possible)
@@ -137,10 +143,11 @@ def _spec(folder: Path) -> EncoderSpec:
     return spec_from_config(_read_json(file), str(file))
 
 
-def tokenizer_of(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
+def read_tokenizer(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
     """The tokenizer in a folder, if it is one for such an encoder."""
     tokenizer = PieceTokenizer(
-        _needed(folder / "tokenizer.json"), max_pieces=length_limit(max_pieces, spec.max_pieces)
+        _needed(folder / "tokenizer.json"),
+        max_pieces=choose_max_pieces(max_pieces, spec.max_pieces),
     )
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(

@@ -15,7 +15,7 @@ from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
 
 
-def rebuilt(encoder: Encoder, **choices: Any) -> Encoder:
+def rebuild_encoder(encoder: Encoder, **choices: Any) -> Encoder:
     """A copy with other choices for the seams (as `EncoderSpec` names them); what a new seam learns
     starts afresh.
     """
@@ -27,7 +27,7 @@ def rebuilt(encoder: Encoder, **choices: Any) -> Encoder:
     return fresh.train(encoder.training)
 
 
-def compacted(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder:
+def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder:
     """A copy whose blocks have these attention heads alone, by their first numbers: the others
     leave the projections for good.
 

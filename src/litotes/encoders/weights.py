@@ -72,7 +72,7 @@ class _Undrawn(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def to_be_filled(spec: EncoderSpec) -> Encoder:
+def empty_encoder(spec: EncoderSpec) -> Encoder:
     """An encoder whose weights are all about to be read: to draw random ones for it would take
     longer than the reading.
     """
@@ -81,7 +81,7 @@ def to_be_filled(spec: EncoderSpec) -> Encoder:
 
 
 def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
-    """Before an encoder is made: files of `n_bytes` cannot fill one of more weights, and must not
+    """Before an encoder is made: files of `n_bytes` cannot load_family_tensors one of more weights, and must not
     make us take the memory for it.
     """
     layer = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
@@ -95,7 +95,7 @@ def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
         raise UserError(f"{described}, more than its files hold. Copy the folder again.")
 
 
-def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
+def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copies a family's tensors into the encoder, fusing query, key and value; other tensors
     (poolers, task heads) are not ours.
     """
@@ -118,7 +118,7 @@ def fill(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
             state[ours].copy_(value)
 
 
-def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
+def to_family_tensors(encoder: Encoder) -> dict[str, Tensor]:
     """The encoder's tensors under the family's names, as `transformers` wants them."""
     state = encoder.state_dict()
     return {
@@ -128,7 +128,7 @@ def taken_apart(encoder: Encoder) -> dict[str, Tensor]:
     }
 
 
-def own_tensors(encoder: Encoder) -> dict[str, Tensor]:
+def extra_tensors(encoder: Encoder) -> dict[str, Tensor]:
     """What the family has no name for: parameters of a weighting or a pruning, under `encoder.…`."""
     named = {ours for ours, _ in weight_names(encoder.spec)}
     return {
@@ -138,9 +138,9 @@ def own_tensors(encoder: Encoder) -> dict[str, Tensor]:
     }
 
 
-def fill_own(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
+def load_extra_tensors(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
     """Puts them back; one that is missing is an error."""
-    for name in own_tensors(encoder):
+    for name in extra_tensors(encoder):
         if name not in tensors:
             raise UserError(
                 f"The weight {name!r} is missing from model.safetensors. Copy the model folder"

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import Scene, View
+from litotes.attention.observer import LayerTrace, TextAttention
 from litotes.encoders.encoder import Encoder
 from litotes.explain.effective_attention import EffectiveAttention, effective_attentions
 from litotes.model.checkpoint import Model
@@ -41,9 +41,9 @@ class Observation:
     """
 
     read: ReadText
-    layers: tuple[View, ...]
+    layers: tuple[TextAttention, ...]
     logits: Mapping[str, Tensor]
-    base: tuple[View, ...] | None = None
+    base: tuple[TextAttention, ...] | None = None
     known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
@@ -78,16 +78,16 @@ def observe(
     Model and base must be on `device`.
     """
     batch = pack([text.pieces for text in texts], device=device)
-    scenes: list[Scene] = []
-    base_scenes: list[Scene] = []
+    traces: list[LayerTrace] = []
+    base_traces: list[LayerTrace] = []
     with torch.inference_mode():
         logits = {
             task: values.float().cpu()
-            for task, values in model.classifier(batch, look=scenes.append).items()
+            for task, values in model.classifier(batch, observer=traces.append).items()
         }
         if base is not None:
-            base(batch, look=base_scenes.append)
-    layers, base_layers = _by_text(scenes, len(texts)), _by_text(base_scenes, len(texts))
+            base(batch, observer=base_traces.append)
+    layers, base_layers = _by_text(traces, len(texts)), _by_text(base_traces, len(texts))
     return [
         Observation(
             text,
@@ -114,10 +114,10 @@ def in_batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
         yield batch
 
 
-def _by_text(scenes: Sequence[Scene], n_texts: int) -> list[tuple[View, ...]]:
-    views = [list(scene.views()) for scene in scenes]
+def _by_text(traces: Sequence[LayerTrace], n_texts: int) -> list[tuple[TextAttention, ...]]:
+    views = [list(trace.by_text()) for trace in traces]
     return [tuple(layer[text] for layer in views) for text in range(n_texts)]
 
 
-def _effective(layers: Sequence[View]) -> tuple[EffectiveAttention, ...]:
+def _effective(layers: Sequence[TextAttention]) -> tuple[EffectiveAttention, ...]:
     return effective_attentions([(view.weights, view.value, view.mixed) for view in layers])

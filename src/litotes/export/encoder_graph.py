@@ -39,7 +39,7 @@ class _Walk:
             firsts_only,
         )
         plan = encoder.pruning.plan()
-        self.plan = plan.to_firsts() if firsts_only else plan
+        self.plan = plan.for_firsts_only() if firsts_only else plan
         self.pruning = PruningGraph(products, texts, encoder.pruning, self.plan, encoder.spec)
         self.biases: dict[str, str] = {}
 
@@ -59,7 +59,7 @@ class _Walk:
     def _layer(self, layer: int, block: Block, there: There) -> There:
         """Rows of all pieces → rows of those that stay"""
         graph = self.graph
-        prunes = self.plan.looks_at(layer, self.encoder.spec.n_attention_heads)
+        prunes = self.plan.needs_importance(layer, self.encoder.spec.n_attention_heads)
         with graph.part(f"layer.{layer}.projections"):
             asked = Asked.of(self.products, block.attention, there.hidden)
         with graph.part(f"layer.{layer}.attention"):

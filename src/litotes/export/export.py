@@ -27,7 +27,7 @@ from litotes.core.storage import write_bytes
 from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.export.writing import put_down, written
+from litotes.export.writing import write_export, written
 from litotes.model.answering import logits_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
@@ -67,7 +67,7 @@ class ExportLoss:
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """An export that was accepted. measured_on: the texts of `losses`."""
 
     file: Path
@@ -88,7 +88,7 @@ def export_models(
     allowed: float | None = None,
     n_texts: int = 500,
     watch: Watch = unwatched,
-) -> list[Exported]:
+) -> list[ExportResult]:
     """Exports the model of a folder, or all of its parts.
 
     source: where texts come from, to look at (training split) and to measure on (test split); None:
@@ -104,12 +104,12 @@ def export_models(
             "measured_on": exported.measured_on,
             "loss": {loss.task: asdict(loss) for loss in exported.losses},
         }
-        put_down(exported.file.parent, content, precision, note)
+        write_export(exported.file.parent, content, precision, note)
     return [exported for exported, _ in made]
 
 
 @contextmanager
-def in_copy(folder: Path, out: str | None) -> Iterator[Path]:
+def working_copy(folder: Path, out: str | None) -> Iterator[Path]:
     """The folder itself, or a copy of it without its export, for a model that must stay as it is;
     what fails leaves no copy behind.
     """
@@ -143,7 +143,7 @@ def _made(
     allowed: float | None,
     n_texts: int,
     watch: Watch,
-) -> tuple[Exported, bytes]:
+) -> tuple[ExportResult, bytes]:
     """What an export would be, and the file's content."""
     model = load_model(folder)
     seen, measured, name = _texts(model, source)
@@ -156,7 +156,7 @@ def _made(
     session = OnnxSession.of(checked(folder / FILE, content))
     losses = _losses(model, session, measured[:n_texts], watch)
     _check(losses, precision, ALLOWED[precision] if allowed is None else allowed)
-    return Exported(folder / FILE, precision, len(content), name, tuple(losses)), content
+    return ExportResult(folder / FILE, precision, len(content), name, tuple(losses)), content
 
 
 def _check(losses: Sequence[ExportLoss], precision: str, limit: float) -> None:

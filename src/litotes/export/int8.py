@@ -176,7 +176,7 @@ def _largest_sums(weight: NDArray[Any]) -> NDArray[Any]:
     return np.maximum(even.clip(min=0).sum(2), -even.clip(max=0).sum(2)).max(1, keepdims=True)
 
 
-def inputs_of_layers(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, Inputs]:
+def measure_inputs(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, Inputs]:
     """What the inputs of every layer are like in these texts.
 
     How large they get belongs to the model more than to the texts: a few dozen will do.

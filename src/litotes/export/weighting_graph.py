@@ -15,7 +15,7 @@ import numpy as np
 from litotes.attention.block_top_k import BlockTopK
 from litotes.attention.entmax import Entmax
 from litotes.attention.softmax import Softmax
-from litotes.attention.top_k import Choosing, TopK
+from litotes.attention.top_k import SelectiveSoftmax, TopK
 from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
 from litotes.export.entmax_graph import entmax
@@ -99,8 +99,8 @@ def _one(graph: Graph) -> str:
     return graph.constant(np.int64(1))
 
 
-def _n_kept(graph: Graph, weighting: Choosing, n: str) -> str:
-    """⌈(1 − sparsity) n⌉ in float64, as `Choosing.best` counts it. (1,)"""
+def _n_kept(graph: Graph, weighting: SelectiveSoftmax, n: str) -> str:
+    """⌈(1 − sparsity) n⌉ in float64, as `SelectiveSoftmax.best` counts it. (1,)"""
     share = graph.add(
         "Mul", graph.cast(n, np.float64), graph.constant(np.float64(1 - weighting.sparsity))
     )

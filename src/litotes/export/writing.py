@@ -28,7 +28,7 @@ from litotes.core.version import __version__
 from litotes.export.encoder_graph import encoded
 from litotes.export.graph import Graph, Value, model_bytes
 from litotes.export.head_graph import answer, logits_of
-from litotes.export.int8 import Int8, inputs_of_layers
+from litotes.export.int8 import Int8, measure_inputs
 from litotes.export.products import Float32, Products
 from litotes.export.texts_graph import Texts
 from litotes.model.checkpoint import Model, load_model
@@ -48,11 +48,11 @@ def export(folder: Path, *, precision: str = "float32", texts: Sequence[str] = (
     content = written(
         model, precision=precision, texts=model.tokenizer.encode(texts), made_from=hashes_in(folder)
     )
-    put_down(folder, content, precision, {})
+    write_export(folder, content, precision, {})
     return folder / FILE
 
 
-def put_down(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
+def write_export(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
     """Writes the file and then the note that it is whole. more: what else the note says."""
     # a crash from here on leaves a file that says it was not finished
     (folder / NOTE).unlink(missing_ok=True)
@@ -113,4 +113,4 @@ def _products(
             "int8 has to see how large activations get before it can write them in steps: give it a"
             " few dozen texts."
         )
-    return Int8(group.graph, inputs_of_layers(classifier, texts))
+    return Int8(group.graph, measure_inputs(classifier, texts))

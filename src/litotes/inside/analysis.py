@@ -1,24 +1,29 @@
-"""What every analysis has in common: it is shown one text after another, adds up, and says in the
-end what it found.
+"""What every analysis has in common: a measure that adds up over the texts, a figure of its result
+and a section of the report.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from litotes.explain.observation import Observation
+from litotes.inside.section import Section
 from litotes.model.checkpoint import Model
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
 class Result(ABC):
-    """Figures of one analysis.
+    """The numbers of one analysis.
 
-    Subclasses hold numbers, words and nested tuples of them, so that JSON can.
+    Subclasses hold numbers, words and nested tuples of them: what JSON can hold.
 
-    n_texts: how many texts it was measured on.
+    n_texts: how many texts were measured.
     """
 
     n_texts: int
@@ -28,21 +33,19 @@ class Result(ABC):
 
     @abstractmethod
     def findings(self) -> tuple[str, ...]:
-        """What the figures say, in sentences with their evidence; nothing that the figures do not
-        say.
-        """
+        """The numbers in sentences, each with its evidence; nothing the numbers do not say."""
 
 
-class Analysis(ABC):
-    """A measure over a corpus, in constant memory.
+class Measure(ABC):
+    """A measure over the texts of a corpus, in constant memory.
 
-    A new one is one file and one line in `ANALYSES`; the first line of its docstring is what
-    `litotes list analyses` shows, its keyword-only arguments are its options. It must not depend on
-    the order of the texts, and it must bear pruned texts: a layer shows the pieces and attention
-    heads that are still there, `View.origin` and `View.heads` say which.
+    The first line of its docstring is what `litotes list analyses` shows, its keyword-only
+    arguments are its options. It must not depend on the order of the texts, and it must accept
+    pruned texts: a layer shows the pieces and attention heads that are left in it, `TextAttention.origin`
+    and `TextAttention.heads` say which.
 
-    needs_base: asks for the encoder the model was tuned from (`Observation.base`); left out, with a
-    word, where that is not given.
+    needs_base: needs the encoder that the model was tuned from (`Observation.base`); where that is
+    not given, the analysis is left out and the report says so.
     """
 
     needs_base: ClassVar[bool] = False
@@ -53,10 +56,8 @@ class Analysis(ABC):
         self.n_layers, self.n_attention_heads = len(self.spec.walk), self.spec.n_attention_heads
 
     @classmethod
-    def lacks(cls) -> str | None:
-        """What has to be installed before this analysis can be made, as the end of a sentence
-        ("needs …"); None: nothing.
-        """
+    def missing_package(cls) -> str | None:
+        """What has to be installed first, as the end of a sentence ("needs …"); None: nothing."""
         return None
 
     @abstractmethod
@@ -65,4 +66,17 @@ class Analysis(ABC):
 
     @abstractmethod
     def result(self) -> Result:
-        """What was found over all texts seen; there is one at least."""
+        """What was found over all texts added, of which there is at least one."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An entry of `ANALYSES`.
+
+    draw_figure, write_section: take the result of `measure`. Importing them must not import
+    matplotlib, which takes half a second: the functions that draw do that.
+    """
+
+    measure: type[Measure]
+    draw_figure: Callable[[Any], Figure]
+    write_section: Callable[[Any], Section]

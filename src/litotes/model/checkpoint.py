@@ -27,17 +27,17 @@ from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
 from litotes.core.version import __version__
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
-from litotes.encoders.difference import as_difference, from_difference
+from litotes.encoders.difference import from_difference, to_difference
 from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
-    fill,
-    fill_own,
-    own_tensors,
+    empty_encoder,
+    extra_tensors,
+    load_extra_tensors,
+    load_family_tensors,
     read_tensors,
-    taken_apart,
-    to_be_filled,
+    to_family_tensors,
 )
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier, task_table
@@ -71,7 +71,7 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).unlink(missing_ok=True)
-    tensors = taken_apart(model.classifier.encoder)
+    tensors = to_family_tensors(model.classifier.encoder)
     base = (
         {}
         if model.base_sha256 is None
@@ -79,7 +79,7 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     )
     omitted = _same_as_base(tensors, base)
     kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
-    kept = (as_difference(kept, base) if compact else kept) | own_tensors(model.classifier.encoder)
+    kept = (to_difference(kept, base) if compact else kept) | extra_tensors(model.classifier.encoder)
     heads = {
         f"heads.{name}": tensor.detach().cpu().clone()
         for name, tensor in model.classifier.heads.state_dict().items()
@@ -150,9 +150,9 @@ def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str])
     check_fits(
         spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder)
     )
-    encoder = to_be_filled(spec)
-    fill(encoder, base_tensors | tensors, str(folder))
-    fill_own(encoder, tensors)
+    encoder = empty_encoder(spec)
+    load_family_tensors(encoder, base_tensors | tensors, str(folder))
+    load_extra_tensors(encoder, tensors)
     classifier = Classifier(
         encoder,
         task_table(description["tasks"]),
@@ -162,7 +162,7 @@ def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str])
     classifier.heads.load_state_dict(
         {name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")}
     )
-    tokenizer = pretrained.tokenizer_of(folder, spec, max_pieces=int(description["max_pieces"]))
+    tokenizer = pretrained.read_tokenizer(folder, spec, max_pieces=int(description["max_pieces"]))
     base = description["base"]
     calibration = {
         task: Calibration.from_json(content)

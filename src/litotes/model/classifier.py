@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from litotes.attention.scene import Look
+from litotes.attention.observer import Observer
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import Task
@@ -46,8 +46,8 @@ class Classifier(nn.Module):
         """Where the weights are."""
         return self.encoder.device
 
-    def forward(self, batch: Batch, *, look: Look | None = None) -> dict[str, Tensor]:
-        return self.read(self.encoder(batch, firsts_only=self.firsts_only, look=look))
+    def forward(self, batch: Batch, *, observer: Observer | None = None) -> dict[str, Tensor]:
+        return self.read(self.encoder(batch, firsts_only=self.firsts_only, observer=observer))
 
     def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
         """The same from hidden states (piece, width) that `layer` layers have already seen."""

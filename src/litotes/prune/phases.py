@@ -17,7 +17,7 @@ import torch
 
 from litotes.core.progress import Watch, prefixed
 from litotes.core.storage import write_bytes, write_json
-from litotes.encoders.reshaping import compacted, rebuilt
+from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.encoders.weights import read_tensors
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
@@ -76,11 +76,11 @@ def explored(work: Work) -> Classifier:
     classifier = deepcopy(work.dense.classifier)
     if work.settings.heads < 1:
         source = feeder(work.train, classifier, work.device, freeze_below=0)
-        classifier.encoder = compacted(classifier.encoder, _heads(work, classifier, source))
+        classifier.encoder = keep_heads(classifier.encoder, _heads(work, classifier, source))
     n_layers = len(classifier.encoder.spec.walk)
     lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
     options = {**work.settings.options, "shares": lowest, "explore": 1.0}
-    classifier.encoder = rebuilt(classifier.encoder, pruning="learned", pruning_options=options)
+    classifier.encoder = rebuild_encoder(classifier.encoder, pruning="learned", pruning_options=options)
     return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
 
 
@@ -100,7 +100,7 @@ def settle(work: Work, start: Classifier, target: float, found: Found) -> Classi
     """The classifier trained with just the shares found for a target."""
     classifier = deepcopy(start)
     options = {**work.settings.options, "shares": list(found.shares)}
-    classifier.encoder = rebuilt(classifier.encoder, pruning_options=options)
+    classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
     return _trained(
         work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True
     )

@@ -128,7 +128,7 @@ class Loop:
         self.classifier.train()
         torch.manual_seed(derived_seed(self.seed, "step", state.step, processes.rank))
         set_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
-        self.classifier.encoder.pace(state.step / self.n_steps)
+        self.classifier.encoder.set_progress(state.step / self.n_steps)
         optimizer.zero_grad(set_to_none=True)
         losses = self._losses(places, processes.share(places))
         loss = processes.total(float(torch.stack([value.detach() for value in losses]).sum()))
@@ -226,7 +226,7 @@ class Loop:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""
         assert self.validate is not None
         state, score = self.state, self.validate()
-        self.classifier.encoder.pace(state.step / self.n_steps)
+        self.classifier.encoder.set_progress(state.step / self.n_steps)
         if score is None or not all(
             attention.weighting.is_settled for attention in self.classifier.encoder.attentions
         ):

@@ -18,7 +18,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.attention.survivors import FUSED
 from litotes.explain.attribution.method import Method, Weighed, by_word
 from litotes.explain.attribution.question import Question
@@ -40,7 +40,7 @@ class LastLayer(Method):
         )
 
     @abstractmethod
-    def map(self, question: Question, view: View) -> Tensor:
+    def map(self, question: Question, view: TextAttention) -> Tensor:
         """How much each query takes from each key, all attention heads together. (query, key)"""
 
     def error(self, question: Question) -> dict[str, float]:
@@ -53,7 +53,7 @@ class Standard(LastLayer):
     The cheapest look, and the most disputed one: Jain and Wallace 2019, arXiv 1902.10186.
     """
 
-    def map(self, question: Question, view: View) -> Tensor:
+    def map(self, question: Question, view: TextAttention) -> Tensor:
         return view.weights.mean(0)
 
 
@@ -67,7 +67,7 @@ class Effective(LastLayer):
     hidden, both maps are one.
     """
 
-    def map(self, question: Question, view: View) -> Tensor:
+    def map(self, question: Question, view: TextAttention) -> Tensor:
         return question.observation.effective[-1].maps.abs().mean(0)
 
     def error(self, question: Question) -> dict[str, float]:
@@ -81,7 +81,7 @@ class ValueNorm(LastLayer):
     al. 2020, arXiv 2004.10102, §3.
     """
 
-    def map(self, question: Question, view: View) -> Tensor:
+    def map(self, question: Question, view: TextAttention) -> Tensor:
         encoder = question.model.classifier.encoder
         attention = encoder.attentions[encoder.spec.walk[view.layer]]
         # (width, attention_head, head_width)
@@ -92,7 +92,7 @@ class ValueNorm(LastLayer):
         return (view.weights * moved[:, None]).mean(0)
 
 
-def readers(question: Question, view: View) -> Tensor:
+def readers(question: Question, view: TextAttention) -> Tensor:
     """Which queries of the last layer the head goes on to read. (query,) of bool
 
     What leaves in this very layer is read no more, unless it goes into a fused piece.

@@ -7,7 +7,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.attention.survivors import FUSED
 from litotes.explain.attribution.method import Method, Weighed, by_word
 from litotes.explain.attribution.question import Question
@@ -39,7 +39,7 @@ class Rollout(Method):
         return Weighed(by_word(question.read, read))
 
 
-def rolled_out(views: tuple[View, ...], n_pieces: int, *, restore: bool) -> Tensor:
+def rolled_out(views: tuple[TextAttention, ...], n_pieces: int, *, restore: bool) -> Tensor:
     """R after the last layer. (piece that goes on, piece of the text)"""
     flow = torch.eye(n_pieces, dtype=torch.float64)
     left = []

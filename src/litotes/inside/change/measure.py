@@ -11,10 +11,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.core.errors import UserError
 from litotes.explain.observation import KINDS, Observation
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.effective.measure import cosine
 from litotes.inside.heads_table import by_head
 from litotes.inside.running import Number, Running, Table, numbers, table
@@ -63,7 +63,7 @@ class Change(Result):
         return tuple(said)
 
 
-class ChangeAnalysis(Analysis):
+class ChangeMeasure(Measure):
     """How far fine-tuning moved every attention head from where it began."""
 
     needs_base: ClassVar[bool] = True
@@ -106,7 +106,7 @@ class ChangeAnalysis(Analysis):
         )
 
 
-def _of_the_same(view: View, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+def _of_the_same(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
     """Both maps for the pieces and attention heads that are still there; before fine-tuning none
     had left.
     """

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from litotes.attention.entmax import Entmax
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.explain.observation import Observation
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
 from litotes.inside.running import Number, Running, Table, numbers, table
 from litotes.model.checkpoint import Model
@@ -89,7 +89,7 @@ class Diversity(Result):
         return tuple(said)
 
 
-class DiversityAnalysis(Analysis):
+class DiversityMeasure(Measure):
     """How attention heads differ, how sparse and sure they are, which look at a place or join word
     pieces.
     """
@@ -179,7 +179,7 @@ def _confidence(weights: Tensor) -> Tensor:
     return weights.amax(-1).mean(-1)
 
 
-def _at_offset(view: View, offset: int) -> Tensor:
+def _at_offset(view: TextAttention, offset: int) -> Tensor:
     """The share of queries that weigh the piece `offset` away most, among those that have one
     there. (attention_head,)
     """
@@ -192,7 +192,7 @@ def _at_offset(view: View, offset: int) -> Tensor:
     return ((chosen == place + offset) & has_one).sum(-1) / has_one.sum()
 
 
-def _merging(view: View, read: ReadText) -> Tensor:
+def _merging(view: TextAttention, read: ReadText) -> Tensor:
     """(attention_head,); NaN where no word has two of its pieces left."""
     word_of = read.word_of()
     words = torch.tensor(

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.explain.observation import KINDS, Observation
-from litotes.inside.analysis import Analysis, Result
-from litotes.inside.patterns import CLASSES, by_rules, classify
+from litotes.inside.analysis import Measure, Result
+from litotes.inside.patterns.classes import CLASSES
+from litotes.inside.patterns.network import classify
+from litotes.inside.patterns.rules import by_rules
 from litotes.inside.running import Number, Running, Table, number, numbers, table
 from litotes.model.checkpoint import Model
 
@@ -65,7 +67,7 @@ class PatternShares(Result):
         return tuple(said)
 
 
-class PatternsAnalysis(Analysis):
+class PatternsMeasure(Measure):
     """Which of five patterns the maps show (vertical, diagonal, both, block, heterogeneous)."""
 
     def __init__(self, model: Model) -> None:
@@ -130,7 +132,7 @@ class PatternsAnalysis(Analysis):
         )
 
 
-def segments_of(view: View, observation: Observation) -> Tensor | None:
+def segments_of(view: TextAttention, observation: Observation) -> Tensor | None:
     """Which text of a pair each piece still there belongs to, (piece,); None where there is no
     pair. A fused piece goes with the first.
     """

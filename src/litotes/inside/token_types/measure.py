@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from litotes.attention.scene import View
+from litotes.attention.observer import TextAttention
 from litotes.explain.observation import KINDS, Observation
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
 from litotes.inside.running import Number, Running, Table, number, numbers, table, with_interval
 from litotes.inside.token_types.speech.part_of_speech import PartOfSpeech, Tagger
@@ -125,7 +125,7 @@ class TokenTypes(Result):
         return f"most to {shown[0]}" + (f", then to {shown[1]}" if len(shown) > 1 else "")
 
 
-class TokenTypesAnalysis(Analysis):
+class TokenTypesMeasure(Measure):
     """What [CLS] weighs in the last layer: [CLS], [SEP], punctuation, nouns, pronouns, verbs.
 
     tagger: `crf`, or `spacy` with a model of the user's own.
@@ -146,7 +146,7 @@ class TokenTypesAnalysis(Analysis):
         self.n_texts = 0
 
     @classmethod
-    def lacks(cls) -> str | None:
+    def missing_package(cls) -> str | None:
         return (
             None
             if is_installed()
@@ -176,7 +176,7 @@ class TokenTypesAnalysis(Analysis):
                 (from_others["standard"] - from_others["effective"]).nanmean()
             )
 
-    def _from_first(self, view: View, maps: Tensor, places: Mapping[str, Sequence[int]]) -> Tensor:
+    def _from_first(self, view: TextAttention, maps: Tensor, places: Mapping[str, Sequence[int]]) -> Tensor:
         """The largest weight [CLS] gives to each type, NaN where it is not there.
 
         (type, attention_head)
@@ -186,7 +186,7 @@ class TokenTypesAnalysis(Analysis):
         return torch.cat([by_head([view], [value], self.n_attention_heads) for value in values])
 
     def _from_others(
-        self, views: Sequence[View], maps: Sequence[Tensor], places: Sequence[int]
+        self, views: Sequence[TextAttention], maps: Sequence[Tensor], places: Sequence[int]
     ) -> Tensor:
         """The mean over all other pieces of the largest weight they give to the pieces at `places`.
 
@@ -255,7 +255,7 @@ def places_by_type(read: ReadText, tag: Tagger) -> dict[str, list[int]]:
     return found
 
 
-def _at(view: View, places: Sequence[int]) -> Tensor:
+def _at(view: TextAttention, places: Sequence[int]) -> Tensor:
     """Which pieces of a layer stand at these places of the text. (piece,)"""
     return torch.isin(
         view.origin, torch.tensor(places, dtype=view.origin.dtype, device=view.origin.device)

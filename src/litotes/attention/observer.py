@@ -1,6 +1,6 @@
 """What a walk shows to whoever looks on: the attention of one layer, and the same text by text.
 
-`Encoder.walk(…, look=…)` hands over a scene per layer. Nothing is kept between layers: who looks on
+`Encoder.walk(…, observer=…)` hands over a trace of each layer. Nothing is kept between layers: who looks on
 decides what to remember.
 """
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from litotes.attention.pruning import Seen
+from litotes.attention.pruning import AttentionOutput
 from litotes.attention.survivors import Survivors
 
 
 @dataclass(frozen=True)
-class View:
+class TextAttention:
     """One text in one layer, live pieces alone.
 
     heads: the attention heads shown, by the numbers they had before any left.
@@ -37,7 +37,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Scene:
+class LayerTrace:
     """One layer's attention over a batch.
 
     hidden: what came in, (piece, width). heads: the attention heads of this layer's block, by their
@@ -48,17 +48,17 @@ class Scene:
     layer: int
     hidden: Tensor
     heads: Sequence[int]
-    seen: Seen
+    attention: AttentionOutput
     before: Survivors
     after: Survivors
 
-    def views(self) -> Iterator[View]:
+    def by_text(self) -> Iterator[TextAttention]:
         """The texts of the batch, in order."""
         came, went = self.before.layout, self.after.layout
         parts = zip(
-            _rows_by_text(self.seen.weights, came.lengths),
-            self.seen.value.split(came.lengths),
-            self.seen.mixed.split(came.lengths),
+            _rows_by_text(self.attention.weights, came.lengths),
+            self.attention.value.split(came.lengths),
+            self.attention.mixed.split(came.lengths),
             self.before.origin.split(came.lengths),
             self.after.origin.split(went.lengths),
             strict=True,
@@ -69,7 +69,7 @@ class Scene:
             )
             if self.before.heads is not None:  # heads that are gone gather nothing
                 value, mixed = value[:, heads], mixed[:, heads]
-            yield View(
+            yield TextAttention(
                 self.layer,
                 tuple(heads),
                 weights,
@@ -80,7 +80,7 @@ class Scene:
             )
 
 
-Look = Callable[[Scene], None]
+Observer = Callable[[LayerTrace], None]
 
 
 def _rows_by_text(blocks: Sequence[Tensor], lengths: Sequence[int]) -> Iterator[Tensor]:

@@ -9,37 +9,37 @@ import torch
 from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
 
 from litotes.attention import WEIGHTINGS
+from litotes.attention.observer import LayerTrace, TextAttention
 from litotes.attention.rows import Rows
-from litotes.attention.scene import Scene, View
 from litotes.text.layout import Layout
 
 
-def scenes_of(
+def traces_of(
     firsts_only: bool = False, **choices: Any
-) -> tuple[list[Scene], torch.Tensor, torch.Tensor]:
-    """The scenes of a walk, what it gave, and what a walk nobody looks at gives."""
+) -> tuple[list[LayerTrace], torch.Tensor, torch.Tensor]:
+    """The traces of a walk, what it gave, and what a walk nobody looks at gives."""
     encoder, batch = encoder_of(**choices), batch_of()
-    scenes: list[Scene] = []
+    traces: list[LayerTrace] = []
     with torch.no_grad():
-        watched = encoder(batch, firsts_only=firsts_only, look=scenes.append)
-        return scenes, watched.hidden, encoder(batch, firsts_only=firsts_only).hidden
+        watched = encoder(batch, firsts_only=firsts_only, observer=traces.append)
+        return traces, watched.hidden, encoder(batch, firsts_only=firsts_only).hidden
 
 
 @pytest.mark.parametrize("firsts_only", [False, True])
 @pytest.mark.parametrize("setting", sorted(SETTINGS))
 def test_looking_changes_nothing(setting: str, firsts_only: bool) -> None:
-    scenes, watched, alone = scenes_of(firsts_only, **SETTINGS[setting])
-    assert len(scenes) == 4
+    traces, watched, alone = traces_of(firsts_only, **SETTINGS[setting])
+    assert len(traces) == 4
     torch.testing.assert_close(watched, alone, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("weighting", sorted(WEIGHTINGS))
 @pytest.mark.parametrize("setting", ["none", "few", "shares"])
 def test_views_show_live_pieces_alone(setting: str, weighting: str) -> None:
-    scenes, _, _ = scenes_of(weighting=weighting, **SETTINGS[setting])
+    traces, _, _ = traces_of(weighting=weighting, **SETTINGS[setting])
     gone: dict[int, set[int]] = {text: set() for text in range(len(LENGTHS))}
-    for scene in scenes:
-        for text, view in enumerate(scene.views()):
+    for trace in traces:
+        for text, view in enumerate(trace.by_text()):
             n = len(view.origin)
             assert view.weights.shape == (len(view.heads), n, n)
             torch.testing.assert_close(
@@ -56,9 +56,9 @@ def test_views_show_live_pieces_alone(setting: str, weighting: str) -> None:
 
 def test_padded_rows_show_the_same_as_rows_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     setting = SETTINGS["few"]
-    apart = [view for scene in scenes_of(**setting)[0] for view in scene.views()]
+    apart = [view for trace in traces_of(**setting)[0] for view in trace.by_text()]
     monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
-    padded = [view for scene in scenes_of(**setting)[0] for view in scene.views()]
+    padded = [view for trace in traces_of(**setting)[0] for view in trace.by_text()]
     for one, other in zip(apart, padded, strict=True):
         assert one.heads == other.heads
         torch.testing.assert_close(one.weights, other.weights)
@@ -67,13 +67,13 @@ def test_padded_rows_show_the_same_as_rows_apart(monkeypatch: pytest.MonkeyPatch
 
 def test_heads_keep_their_first_numbers() -> None:
     kept = [[0, 2], [1], [0, 1, 2, 3], [3]]
-    scenes, _, _ = scenes_of(heads_kept=kept)
-    shown = [[list(view.heads) for view in scene.views()] for scene in scenes]
+    traces, _, _ = traces_of(heads_kept=kept)
+    shown = [[list(view.heads) for view in trace.by_text()] for trace in traces]
     assert shown == [[heads] * len(LENGTHS) for heads in kept]
 
 
 def test_heads_that_left_are_not_shown() -> None:
-    last: View = list(scenes_of(**SETTINGS["few"])[0][-1].views())[3]
+    last: TextAttention = list(traces_of(**SETTINGS["few"])[0][-1].by_text())[3]
     assert 0 < len(last.heads) < 4
     assert last.mixed.abs().sum(dim=(1, 2)).min() > 0  # the heads shown are those that work
 
@@ -82,5 +82,5 @@ def test_nothing_is_kept_when_nobody_looks() -> None:
     encoder = encoder_of(**SETTINGS["shares"])
     rows = Rows.of(Layout.of([5]))
     hidden = torch.randn(5, 32).double()
-    _, seen = encoder.attentions[0](hidden, rows, [None], None, observed=True)
-    assert seen.weights == ()
+    _, attention = encoder.attentions[0](hidden, rows, [None], None, observed=True)
+    assert attention.weights == ()
