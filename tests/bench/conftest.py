@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from litotes.bench import limits
-from litotes.bench.contest import Contest, contest
-from litotes.bench.subject import subject_of
+from litotes.bench.benchmark import Benchmark, open_benchmark
+from litotes.bench.subject import load_subject
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def small_limit() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def everybody(request: pytest.FixtureRequest, tiny_folder: Path) -> Iterator[Contest]:
+def benchmark(request: pytest.FixtureRequest, tiny_folder: Path) -> Iterator[Benchmark]:
     """Who is compared, on the TEXTS of the test's own file."""
-    with contest(subject_of(encoder=str(tiny_folder)), request.module.TEXTS) as found:
+    with open_benchmark(load_subject(encoder=str(tiny_folder)), request.module.TEXTS) as found:
         yield found

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from litotes.bench import BENCHES, CONTESTS, measure
-from litotes.bench.contest import OWN, Contest, contest
+from litotes.bench import MODEL_BENCHES, PART_BENCHES, measure
+from litotes.bench.benchmark import OWN, Benchmark, open_benchmark
 from litotes.bench.growth import growth
 from litotes.bench.kernels import Call, _by_part, _runs, calls
 from litotes.bench.latency import latency
-from litotes.bench.profile import PARTS, profile, whole
+from litotes.bench.lines import BenchResult, Line
+from litotes.bench.profile import PARTS, all_parts, profile
 from litotes.bench.sized_texts import texts_of_length
-from litotes.bench.subject import subject_of
+from litotes.bench.subject import load_subject
 from litotes.core.errors import UserError
-from litotes.core.timing import Bench, Line
 from litotes.encoders import pretrained
 
 TEXTS = [
@@ -35,8 +35,8 @@ pytestmark = pytest.mark.usefixtures("small_limit")
 
 
 @pytest.fixture(scope="module")
-def profiled(everybody: Contest) -> dict[str, Line]:
-    return {line.name: line for line in profile(everybody, lengths=(8, 64, 512), n_rounds=1).lines}
+def profiled(benchmark: Benchmark) -> dict[str, Line]:
+    return {line.name: line for line in profile(benchmark, lengths=(8, 64, 512), n_rounds=1).lines}
 
 
 @pytest.mark.parametrize("n_pieces", [4, 9, 33, 96])
@@ -53,11 +53,11 @@ def test_a_length_that_cannot_be_had_is_told(tiny: pretrained.Pretrained) -> Non
         texts_of_length(["abcdefgh"], tiny.tokenizer, 4, n_texts=1)
 
 
-def test_latency_of_every_length_on_one_thread_and_on_all(everybody: Contest) -> None:
-    bench = latency(everybody, lengths=(5,), n_runs=21, n_rounds=1)
+def test_latency_of_every_length_on_one_thread_and_on_all(benchmark: Benchmark) -> None:
+    bench = latency(benchmark, lengths=(5,), n_runs=21, n_rounds=1)
     lines = {line.name: line for line in bench.lines}
     who = ["ort-fp32", "ort-int8", *OWN]
-    endings = ["", "-all-cores"] if everybody.n_cores > 1 else [""]
+    endings = ["", "-all-cores"] if benchmark.n_cores > 1 else [""]
     assert set(lines) == {f"{name}-n5{ending}" for name in who for ending in endings} | {
         "hf-n5-all-cores",
         "litotes-packed-n5-all-cores",
@@ -85,9 +85,9 @@ def test_parts_of_a_text_are_those_of_the_graph_and_what_is_around_it(
 
 
 def test_every_profiled_line_knows_its_share_of_the_limit(
-    everybody: Contest, profiled: dict[str, Line]
+    benchmark: Benchmark, profiled: dict[str, Line]
 ) -> None:
-    bench = Bench("ort-fp32-n8", tuple(profiled.values()), {})
+    bench = BenchResult("ort-fp32-n8", tuple(profiled.values()), {})
     known = [name for name, line in profiled.items() if bench.share_of_limit(line)]
     assert known == [name for name in profiled if not name.startswith(("limit", "tokenizing"))]
     assert set(bench.ratios(profiled["litotes-pruned-int8-n8"])) == {"ort-int8-n8"}
@@ -95,22 +95,22 @@ def test_every_profiled_line_knows_its_share_of_the_limit(
 
 def test_parts_add_up_to_the_call_and_the_tokenizer() -> None:
     kernels = {"head": 0.5, "attention": 2.0, "embeddings": 0.25}
-    assert whole(0.1, Call(3.0, kernels)) == {
+    assert all_parts(0.1, Call(3.0, kernels)) == {
         "tokenizing": 0.1,
         "embeddings": 0.25,
         "attention": 2.0,
         "head": 0.5,
         "around": 0.25,
     }
-    assert whole(0.1, Call(2.0, kernels))["around"] == 0
+    assert all_parts(0.1, Call(2.0, kernels))["around"] == 0
 
 
-def test_kernels_are_told_apart_by_text(everybody: Contest) -> None:
-    short, long = everybody.subject.dense.tokenizer.encode([TEXTS[1], TEXTS[2]])
-    first, second = calls(everybody.own_file("litotes-dense"), [short, long])
+def test_kernels_are_told_apart_by_text(benchmark: Benchmark) -> None:
+    short, long = benchmark.subject.dense.tokenizer.encode([TEXTS[1], TEXTS[2]])
+    first, second = calls(benchmark.own_file("litotes-dense"), [short, long])
     assert first.parts.keys() == second.parts.keys()
     assert min(first.ms, second.ms) > 0
-    assert not list(everybody.folder.glob("*.json")), "the profile's file is gone"
+    assert not list(benchmark.folder.glob("*.json")), "the profile's file is gone"
 
 
 def test_nodes_belong_to_the_run_around_them_and_parts_to_their_names() -> None:
@@ -133,22 +133,22 @@ def test_nodes_belong_to_the_run_around_them_and_parts_to_their_names() -> None:
     assert _by_part(runs[1:]) == {"attention": 9.0, "other": 0.0}
 
 
-def test_growth_with_batch_and_cores(everybody: Contest) -> None:
-    bench = growth(everybody, sizes=(1, 4), n_rounds=1)
+def test_growth_with_batch_and_cores(benchmark: Benchmark) -> None:
+    bench = growth(benchmark, sizes=(1, 4), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
     assert {
         f"{who}-b{size}"
         for who in ("hf", "ort-fp32", "ort-int8", "litotes-packed")
         for size in (1, 4)
     } <= lines.keys()
-    assert {f"{who}-c{everybody.n_cores}" for who in ("ort-fp32", "ort-int8", *OWN)} <= lines.keys()
+    assert {f"{who}-c{benchmark.n_cores}" for who in ("ort-fp32", "ort-int8", *OWN)} <= lines.keys()
     assert set(bench.ratios(lines["hf-b4"])) == {"hf-b1"}
     assert bench.ms_of == "4 texts"
 
 
 def test_nothing_of_onnx_is_needed(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with contest(subject_of(encoder=str(tiny_folder)), TEXTS) as found:
+    with open_benchmark(load_subject(encoder=str(tiny_folder)), TEXTS) as found:
         assert {
             line.name.split("-n")[0] for line in profile(found, lengths=(8,), n_rounds=1).lines
         } == {"tokenizing"}
@@ -163,16 +163,18 @@ def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatc
     ran: list[str] = []
 
     def made(name: str) -> object:
-        def bench(given: object, **options: object) -> Bench:
+        def bench(given: object, **options: object) -> BenchResult:
             ran.append(f"{name} {options.get('sizes')}")
-            return Bench("a", (Line(name, "a", 1.0, 1.0, (1.0,)),), {"b": "lib"}, notes=("mind",))
+            return BenchResult(
+                "a", (Line(name, "a", 1.0, 1.0, (1.0,)),), {"b": "lib"}, notes=("mind",)
+            )
 
         return bench
 
     for name in ("classify", "growth"):
-        monkeypatch.setitem(CONTESTS, name, made(name))  # type: ignore[arg-type]
-    monkeypatch.setitem(BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
-    subject, options = subject_of(encoder=str(tiny_folder)), {"growth": {"sizes": (1,)}}
+        monkeypatch.setitem(MODEL_BENCHES, name, made(name))  # type: ignore[arg-type]
+    monkeypatch.setitem(PART_BENCHES, "entmax", made("entmax"))  # type: ignore[arg-type]
+    subject, options = load_subject(encoder=str(tiny_folder)), {"growth": {"sizes": (1,)}}
     found = measure.measure(
         ("classify", "entmax", "growth"), TEXTS, subject=subject, options=options, n_rounds=1
     )

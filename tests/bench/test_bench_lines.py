@@ -5,15 +5,16 @@ them.
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib.metadata import PackageNotFoundError
 
 import pytest
 
+from litotes.bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
 from litotes.core import machine as machine_module
 from litotes.core.machine import machine, machine_now
 from litotes.core.processor import n_cores
 from litotes.core.progress import unwatched
-from litotes.core.timing import MOST_WRITTEN, Bench, Line, Way, take_turns
 
 
 def line(name: str, *ms: float, **more: object) -> Line:
@@ -21,7 +22,7 @@ def line(name: str, *ms: float, **more: object) -> Line:
 
 
 def test_a_ratio_pairs_what_ran_in_the_same_round() -> None:
-    bench = Bench("slow", (line("slow", 10, 100, 20), line("quick", 5, 10, 10)), {})
+    bench = BenchResult("slow", (line("slow", 10, 100, 20), line("quick", 5, 10, 10)), {})
     ratio = bench.ratios(bench.lines[1])["slow"]
     # 2, 10 and 2: that of the medians would be 2 as well, its spread not
     assert (ratio.middle, ratio.low, ratio.high) == (2.0, 2.0, 6.0)
@@ -31,10 +32,10 @@ def test_a_ratio_pairs_what_ran_in_the_same_round() -> None:
 def test_a_share_of_the_limit_is_that_of_the_best_round() -> None:
     limit = line("limit", 4.0, 2.0, 3.0, flops=100, against=())
     worker = line("worker", 5.0, 5.0, 5.0, flops=50, limit="limit")
-    bench = Bench("worker", (worker, limit), {})
+    bench = BenchResult("worker", (worker, limit), {})
     assert bench.share_of_limit(worker) == pytest.approx((50 / 5) / (100 / 2))
     assert bench.share_of_limit(limit) is None
-    assert Bench("worker", (worker,), {}).share_of_limit(worker) is None
+    assert BenchResult("worker", (worker,), {}).share_of_limit(worker) is None
 
 
 def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
@@ -44,7 +45,8 @@ def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
     )
     written = {
         one["name"]: one
-        for one in Bench("few", (few,), {}).as_json() + Bench("many", (many,), {}).as_json()
+        for one in BenchResult("few", (few,), {}).as_json()
+        + BenchResult("many", (many,), {}).as_json()
     }
     assert (written["few"]["ms_low"], written["few"]["ms_high"]) == (2.0, 4.0)
     assert written["few"]["ms_all_rounds"] == (1.0, 2.0, 3.0, 4.0, 5.0)
@@ -58,9 +60,14 @@ def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
 def test_the_first_round_is_heard_and_not_counted() -> None:
     ran: list[str] = []
     heard: dict[str, object] = {}
-    ways = {name: Way(lambda _, name=name: ran.append(name) or len(ran)) for name in ("a", "b")}  # type: ignore[misc]
-    lines = take_turns(
-        "group", ways, n_texts=1, n_rounds=2, watch=unwatched, first=heard.__setitem__
+
+    def run(name: str, _: object) -> int:
+        ran.append(name)
+        return len(ran)
+
+    candidates = {name: Candidate(partial(run, name)) for name in ("a", "b")}
+    lines = time_lines(
+        "group", candidates, n_texts=1, n_rounds=2, watch=unwatched, on_first=heard.__setitem__
     )
     assert ran == ["a", "b", "b", "a", "a", "b"]
     assert heard == {"a": 1, "b": 2}

@@ -14,12 +14,12 @@ from torch.utils.flop_counter import FlopCounterMode
 from litotes.bench.attention import attention
 from litotes.bench.effective import by_svd, effective
 from litotes.bench.entmax import entmax
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.bench.pcgrad import pcgrad
 from litotes.bench.train import PASSES, table_of_heads, train
 from litotes.cli.bench import table
 from litotes.core.errors import UserError
 from litotes.core.progress import unwatched
-from litotes.core.timing import Bench, Way, take_turns
 from litotes.encoders import pretrained
 from litotes.explain.effective_attention import effective_attention
 from litotes.heads import HEADS
@@ -116,7 +116,7 @@ def test_effective_compares_each_length_with_its_own(
     monkeypatch.setattr(sys.modules["litotes.bench.effective"], "LENGTHS", (48, 70))
     bench = effective(TEXTS[:5], encoder=str(tiny_folder), n_rounds=1)
     lines = {line.name: line for line in bench.lines}
-    layers = [f"{way}-n{length}" for length in (48, 70) for way in ("svd", "litotes")]
+    layers = [f"{candidate}-n{length}" for length in (48, 70) for candidate in ("svd", "litotes")]
     assert list(lines) == [*layers, "maps-standard", "maps-effective"]
     assert {
         name: set(bench.ratios(line)) for name, line in lines.items() if bench.ratios(line)
@@ -158,11 +158,11 @@ def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -
 
 
 def test_milliseconds_of_a_batch_and_texts_per_second() -> None:
-    ways = {"slow": Way(lambda _: torch.ones(1), flops=7)}
-    (line,) = take_turns("group", ways, n_texts=40, n_batches=4, n_rounds=3, watch=unwatched)
-    (whole,) = take_turns(
+    candidates = {"slow": Candidate(lambda _: torch.ones(1), flops=7)}
+    (line,) = time_lines("group", candidates, n_texts=40, n_batches=4, n_rounds=3, watch=unwatched)
+    (whole,) = time_lines(
         "group",
-        {"slow": Way(lambda _: sum(range(200_000)))},
+        {"slow": Candidate(lambda _: sum(range(200_000)))},
         n_texts=40,
         n_rounds=3,
         watch=unwatched,
@@ -181,5 +181,5 @@ def test_each_comparison_has_a_column_of_its_own(tiny_folder: Path) -> None:
     assert by_name["litotes-cascade"][-2].endswith("× hf-padded-32")
     assert by_name["litotes-cascade"][-1].endswith("× litotes-dense")
     # transformers absent: columns keep their meaning
-    without = Bench(whole.baseline, whole.lines[1:], {})
+    without = BenchResult(whole.baseline, whole.lines[1:], {})
     assert {row[0]: row for row in table(without)[1]}["litotes-cascade"][-2] == ""

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.bench import BENCHES, CONTESTS, limits, measure
+from litotes.bench import PART_BENCHES, MODEL_BENCHES, limits, measure
 from litotes.cli import bench as command
 from litotes.cli.main import main
 from litotes.data.tasks import SENTIMENT
@@ -43,8 +43,8 @@ def content_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str,
 
 
 def test_every_bench_can_be_asked_for() -> None:
-    assert tuple(CONTESTS) == command.CONTESTS
-    assert (*CONTESTS, *BENCHES) == command.WHAT
+    assert tuple(MODEL_BENCHES) == command.MODEL_BENCHES
+    assert (*MODEL_BENCHES, *PART_BENCHES) == command.WHAT
 
 
 def test_lines_and_machine(dense: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

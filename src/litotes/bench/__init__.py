@@ -1,6 +1,6 @@
 """What can be measured side by side.
 
-A new bench is one file and one line in `BENCHES`, or in `CONTESTS`.
+A new bench is one file and one line in `PART_BENCHES`, or in `MODEL_BENCHES`.
 """
 
 from collections.abc import Callable
@@ -11,20 +11,20 @@ from litotes.bench.effective import effective
 from litotes.bench.entmax import entmax
 from litotes.bench.growth import growth
 from litotes.bench.latency import latency
+from litotes.bench.lines import BenchResult
 from litotes.bench.pcgrad import pcgrad
 from litotes.bench.profile import profile
 from litotes.bench.train import train
-from litotes.core.timing import Bench
 
-CONTESTS: dict[str, Callable[..., Bench]] = {
+MODEL_BENCHES: dict[str, Callable[..., BenchResult]] = {
     "classify": classify,
     "latency": latency,
     "profile": profile,
     "growth": growth,
 }
-"""From texts to answers, by all who take part (contest.py)."""
+"""From texts to answers, by all who take part (benchmark.py)."""
 
-BENCHES: dict[str, Callable[..., Bench]] = {
+PART_BENCHES: dict[str, Callable[..., BenchResult]] = {
     "pcgrad": pcgrad,
     "entmax": entmax,
     "effective": effective,

@@ -69,7 +69,9 @@ def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> C
 
 def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Candidate]:
     batches = [pack(part) for part in parts]
-    encoders = {name: rebuild_encoder(encoder, pruning=pruning) for name, pruning in COMPARED.items()}
+    encoders = {
+        name: rebuild_encoder(encoder, pruning=pruning) for name, pruning in COMPARED.items()
+    }
     return {
         f"litotes-{name}{ending}": _candidate(
             own, batches, firsts_only=firsts_only, compared_with=_compared_with(name, ending)

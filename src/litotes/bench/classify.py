@@ -1,4 +1,4 @@
-"""classify: texts to logits of the same weights, tokenizing included, by everybody who can.
+"""classify: texts to logits of the same weights, tokenizing included, by every library that can.
 
 Scheduling is never credited to a graph. `ort-…-1` is what people write: one session with a thread
 per core, one text at a time. `ort-…-1-workers` is the same file with our scheduling
@@ -14,11 +14,11 @@ from functools import partial
 
 import numpy as np
 
-from litotes.bench.asking import Asked, Logits, by_length, in_batches, longest_first
-from litotes.bench.contest import OWN, PACKED, SHORT, Contest
+from litotes.bench.batching import LogitFunction, Logits, in_batches, longest_first, sort_by_length
+from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark
 from litotes.bench.limits import OF, limits
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 from litotes.core.values import Task
 from litotes.prune.cost import flops
 
@@ -26,25 +26,25 @@ BATCH = 32
 PADDED = "hf-padded-32"
 
 
-def classify(contest: Contest, *, n_rounds: int = 5, watch: Watch = unwatched) -> Bench:
-    """All texts of the contest, in the order they come."""
+def classify(benchmark: Benchmark, *, n_rounds: int = 5, watch: Watch = unwatched) -> BenchResult:
+    """All texts of the benchmark, in the order they come."""
     made: dict[str, Logits] = {}
-    ways, left_out = contest.present(_makers(contest))
-    lines = take_turns(
+    candidates, left_out = benchmark.present(_makers(benchmark))
+    lines = time_lines(
         "classify",
-        ways,
-        n_texts=len(contest.texts),
+        candidates,
+        n_texts=len(benchmark.texts),
         n_rounds=n_rounds,
         watch=watch,
-        first=made.__setitem__,
+        on_first=made.__setitem__,
     )
-    tasks = contest.subject.dense.classifier.tasks
+    tasks = benchmark.subject.dense.classifier.tasks
     lines = tuple(
         replace(line, agreement=agreement(made[line.name], made[PACKED], tasks)) for line in lines
     )
-    if contest.missing_for("limit") is None:
-        lines += limits("classify", n_threads=contest.n_cores, watch=watch)
-    return Bench(PADDED, lines, left_out, notes=contest.subject.notes)
+    if benchmark.missing_for("limit") is None:
+        lines += limits("classify", n_threads=benchmark.n_cores, watch=watch)
+    return BenchResult(PADDED, lines, left_out, notes=benchmark.subject.notes)
 
 
 def agreement(logits: Logits, reference: Logits, tasks: Mapping[str, Task]) -> float:
@@ -56,43 +56,51 @@ def agreement(logits: Logits, reference: Logits, tasks: Mapping[str, Task]) -> f
     return round(float(np.mean([ours.argmax(1) == theirs.argmax(1) for ours, theirs in pairs])), 4)
 
 
-def _makers(contest: Contest) -> dict[str, Callable[[], Way]]:
-    """By name; a way is made only where its library is there."""
-    makers: dict[str, Callable[[], Way]] = {
+def _makers(benchmark: Benchmark) -> dict[str, Callable[[], Candidate]]:
+    """By name; a candidate is made only where its library is there."""
+    makers: dict[str, Callable[[], Candidate]] = {
         PADDED: lambda: _padded(
-            contest, in_batches(contest.transformers(), BATCH), BATCH, against=()
+            benchmark, in_batches(benchmark.transformers(), BATCH), BATCH, against=()
         ),
-        "hf-1": lambda: _padded(contest, in_batches(contest.transformers(), 1), 1),
+        "hf-1": lambda: _padded(benchmark, in_batches(benchmark.transformers(), 1), 1),
         "hf-sorted-32": lambda: _padded(
-            contest, by_length(in_batches(contest.transformers(), BATCH)), BATCH, is_sorted=True
+            benchmark,
+            sort_by_length(in_batches(benchmark.transformers(), BATCH)),
+            BATCH,
+            is_sorted=True,
         ),
     }
     for precision, short in SHORT.items():
         for size in (BATCH, 1):
-            makers[f"ort-{short}-{size}"] = partial(_onnx_runtime, contest, precision, size)
-        makers[f"ort-{short}-1-workers"] = partial(_onnx_runtime_workers, contest, precision)
+            makers[f"ort-{short}-{size}"] = partial(_onnx_runtime, benchmark, precision, size)
+        makers[f"ort-{short}-1-workers"] = partial(_onnx_runtime_workers, benchmark, precision)
     makers[PACKED] = lambda: _own(
-        contest, contest.packed(), "litotes-dense", against=(PADDED, "hf-1", "hf-sorted-32")
+        benchmark, benchmark.packed(), "litotes-dense", against=(PADDED, "hf-1", "hf-sorted-32")
     )
-    return makers | {name: partial(_own_workers, contest, name) for name in OWN}
+    return makers | {name: partial(_own_workers, benchmark, name) for name in OWN}
 
 
-def _onnx_runtime(contest: Contest, precision: str, size: int) -> Way:
-    ask = contest.onnx_runtime(precision, n_threads=contest.n_cores)
-    return _padded(contest, in_batches(ask, size), size, precision=precision)
+def _onnx_runtime(benchmark: Benchmark, precision: str, size: int) -> Candidate:
+    ask = benchmark.onnx_runtime(precision, n_threads=benchmark.n_cores)
+    return _padded(benchmark, in_batches(ask, size), size, precision=precision)
 
 
-def _onnx_runtime_workers(contest: Contest, precision: str) -> Way:
+def _onnx_runtime_workers(benchmark: Benchmark, precision: str) -> Candidate:
     return _padded(
-        contest, contest.onnx_runtime_workers(precision, contest.n_cores), 1, precision=precision
+        benchmark,
+        benchmark.onnx_runtime_workers(precision, benchmark.n_cores),
+        1,
+        precision=precision,
     )
 
 
-def _own_workers(contest: Contest, name: str) -> Way:
-    return _own(contest, contest.own_workers(name, contest.n_cores), name, against=rivals(name))
+def _own_workers(benchmark: Benchmark, name: str) -> Candidate:
+    return _own(
+        benchmark, benchmark.own_workers(name, benchmark.n_cores), name, against=compared_with(name)
+    )
 
 
-def rivals(name: str) -> tuple[str, ...]:
+def compared_with(name: str) -> tuple[str, ...]:
     """The lines one of our files is compared with, the nearest first."""
     kind, precision = OWN[name]
     theirs = f"ort-{SHORT[precision]}-1"
@@ -101,20 +109,22 @@ def rivals(name: str) -> tuple[str, ...]:
 
 
 def _padded(
-    contest: Contest,
-    ask: Asked,
+    benchmark: Benchmark,
+    ask: LogitFunction,
     size: int,
     *,
     precision: str = "float32",
     is_sorted: bool = False,
     against: tuple[str, ...] = (PADDED,),
-) -> Way:
-    order = longest_first(contest.texts) if is_sorted else range(len(contest.texts))
+) -> Candidate:
+    order = longest_first(benchmark.texts) if is_sorted else range(len(benchmark.texts))
     cost = flops(
-        contest.subject.dense.classifier.encoder,
-        padded_to([contest.lengths[place] for place in order], size),
+        benchmark.subject.dense.classifier.encoder,
+        padded_to([benchmark.lengths[place] for place in order], size),
     ).total
-    return Way(lambda _: ask(contest.texts), against=against, flops=cost, limit=OF[precision])
+    return Candidate(
+        lambda _: ask(benchmark.texts), against=against, flops=cost, limit=OF[precision]
+    )
 
 
 def padded_to(lengths: Sequence[int], size: int) -> list[int]:
@@ -123,8 +133,12 @@ def padded_to(lengths: Sequence[int], size: int) -> list[int]:
     return [max(batch) for batch in batches for _ in batch]
 
 
-def _own(contest: Contest, ask: Asked, name: str, *, against: tuple[str, ...]) -> Way:
+def _own(
+    benchmark: Benchmark, ask: LogitFunction, name: str, *, against: tuple[str, ...]
+) -> Candidate:
     kind, precision = OWN[name]
-    classifier = contest.subject.of(kind).classifier
-    cost = flops(classifier.encoder, contest.lengths, firsts_only=classifier.firsts_only).total
-    return Way(lambda _: ask(contest.texts), against=against, flops=cost, limit=OF[precision])
+    classifier = benchmark.subject.of(kind).classifier
+    cost = flops(classifier.encoder, benchmark.lengths, firsts_only=classifier.firsts_only).total
+    return Candidate(
+        lambda _: ask(benchmark.texts), against=against, flops=cost, limit=OF[precision]
+    )

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from litotes.attention.simplex import entmax as ours
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 
 LENGTHS = (128, 512)
 N_ATTENTION_HEADS = 12
@@ -27,12 +27,12 @@ def entmax(
     most_texts: int = MOST_TEXTS,
     n_rounds: int = 5,
     watch: Watch = unwatched,
-) -> Bench:
+) -> BenchResult:
     """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the
     texts say does not matter here.
     """
     n_texts = min(len(texts), most_texts)
-    ways: dict[str, Way] = {}
+    candidates: dict[str, Candidate] = {}
     left_out: dict[str, str] = {}
     for length in LENGTHS:
         affinity = (
@@ -45,40 +45,40 @@ def entmax(
             )
             * SPREAD
         )
-        ways |= _ours(affinity)
+        candidates |= _ours(affinity)
         try:
-            ways |= _package(affinity)
+            candidates |= _package(affinity)
         except ImportError:
-            left_out |= dict.fromkeys(_rivals(length), "entmax")
-    lines = take_turns("entmax", ways, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
-    return Bench(_rivals(LENGTHS[0])[0], lines, left_out)
+            left_out |= dict.fromkeys(_compared_with(length), "entmax")
+    lines = time_lines("entmax", candidates, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
+    return BenchResult(_compared_with(LENGTHS[0])[0], lines, left_out)
 
 
-def _ours(affinity: Tensor) -> dict[str, Way]:
+def _ours(affinity: Tensor) -> dict[str, Candidate]:
     length = affinity.shape[-1]
-    sorting, bisection, backward = _rivals(length)
+    sorting, bisection, backward = _compared_with(length)
     return {
-        f"litotes-1.5-n{length}": Way(lambda _: ours(affinity), against=(sorting, bisection)),
-        f"litotes-1.5-backward-n{length}": Way(
+        f"litotes-1.5-n{length}": Candidate(lambda _: ours(affinity), against=(sorting, bisection)),
+        f"litotes-1.5-backward-n{length}": Candidate(
             _backward, lambda: ours(affinity.clone().requires_grad_()), against=(backward,)
         ),
     }
 
 
-def _package(affinity: Tensor) -> dict[str, Way]:
+def _package(affinity: Tensor) -> dict[str, Candidate]:
     from entmax import entmax15, entmax_bisect
 
-    sorting, bisection, backward = _rivals(affinity.shape[-1])
+    sorting, bisection, backward = _compared_with(affinity.shape[-1])
     return {
-        sorting: Way(lambda _: entmax15(affinity, dim=-1), against=()),
-        bisection: Way(lambda _: entmax_bisect(affinity, alpha=1.5, n_iter=24), against=()),
-        backward: Way(
+        sorting: Candidate(lambda _: entmax15(affinity, dim=-1), against=()),
+        bisection: Candidate(lambda _: entmax_bisect(affinity, alpha=1.5, n_iter=24), against=()),
+        backward: Candidate(
             _backward, lambda: entmax15(affinity.clone().requires_grad_(), dim=-1), against=()
         ),
     }
 
 
-def _rivals(length: int) -> tuple[str, str, str]:
+def _compared_with(length: int) -> tuple[str, str, str]:
     return f"package-1.5-n{length}", f"package-bisect-n{length}", f"package-1.5-backward-n{length}"
 
 

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litotes.bench.contest import OWN
+from litotes.bench.benchmark import OWN
+from litotes.bench.lines import Line
 from litotes.bench.profile import PARTS
 from litotes.core.errors import UserError
-from litotes.core.timing import Line
 from litotes.report.figure import INK
 
 if TYPE_CHECKING:
@@ -78,7 +78,10 @@ def parts_figure(lines: Sequence[Line]) -> Figure:
     picture = _picture(4.0 * len(shown), 3.1)
     axes = picture.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     for length, ax in zip(shown, axes, strict=True):
-        _stack(ax, {name: by_length[name][length].parts or {} for name in OWN if name in by_length})
+        _stack(
+            ax,
+            {name: by_length[name][length].parts or {} for name in OWN if name in by_length},
+        )
         ax.set_title(f"{length} pieces", fontsize=11)
         ax.set_xlabel("milliseconds, one thread")
     handles, labels = axes[0].get_legend_handles_labels()

@@ -9,35 +9,41 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
-from litotes.bench.asking import Asked, in_batches
-from litotes.bench.contest import OWN, PACKED, SHORT, Contest
+from litotes.bench.batching import LogitFunction, in_batches
+from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 
 SIZES = (1, 4, 16, 64)
 
 
 def growth(
-    contest: Contest, *, sizes: Sequence[int] = SIZES, n_rounds: int = 5, watch: Watch = unwatched
-) -> Bench:
+    benchmark: Benchmark,
+    *,
+    sizes: Sequence[int] = SIZES,
+    n_rounds: int = 5,
+    watch: Watch = unwatched,
+) -> BenchResult:
     """As many texts as the largest batch has."""
-    texts = contest.texts[: max(sizes)]
-    ways, left_out = contest.present(_by_batch(contest, texts, sizes) | _by_cores(contest, texts))
-    lines = take_turns("growth", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch)
-    return Bench(
-        f"{PACKED}-b1", lines, left_out, ms_of=f"{len(texts)} texts", notes=contest.subject.notes
+    texts = benchmark.texts[: max(sizes)]
+    candidates, left_out = benchmark.present(
+        _by_batch(benchmark, texts, sizes) | _by_cores(benchmark, texts)
+    )
+    lines = time_lines("growth", candidates, n_texts=len(texts), n_rounds=n_rounds, watch=watch)
+    return BenchResult(
+        f"{PACKED}-b1", lines, left_out, ms_of=f"{len(texts)} texts", notes=benchmark.subject.notes
     )
 
 
 def _by_batch(
-    contest: Contest, texts: tuple[str, ...], sizes: Sequence[int]
-) -> dict[str, Callable[[], Way]]:
-    who: dict[str, Callable[[], Asked]] = {"hf": contest.transformers}
+    benchmark: Benchmark, texts: tuple[str, ...], sizes: Sequence[int]
+) -> dict[str, Callable[[], Candidate]]:
+    who: dict[str, Callable[[], LogitFunction]] = {"hf": benchmark.transformers}
     who |= {
-        f"ort-{short}": partial(contest.onnx_runtime, precision, n_threads=contest.n_cores)
+        f"ort-{short}": partial(benchmark.onnx_runtime, precision, n_threads=benchmark.n_cores)
         for precision, short in SHORT.items()
     }
-    who[PACKED] = contest.packed
+    who[PACKED] = benchmark.packed
     shared = {name: cache(make) for name, make in who.items()}  # one session for all sizes
     return {
         f"{name}-b{size}": partial(_batches, make, size, texts, f"{name}-b1")
@@ -46,26 +52,28 @@ def _by_batch(
     }
 
 
-def _batches(make: Callable[[], Asked], size: int, texts: tuple[str, ...], alone: str) -> Way:
+def _batches(
+    make: Callable[[], LogitFunction], size: int, texts: tuple[str, ...], alone: str
+) -> Candidate:
     ask = in_batches(make(), size)
-    return Way(lambda _: ask(texts), against=(alone,) if size > 1 else ())
+    return Candidate(lambda _: ask(texts), against=(alone,) if size > 1 else ())
 
 
-def _by_cores(contest: Contest, texts: tuple[str, ...]) -> dict[str, Callable[[], Way]]:
-    who: dict[str, Callable[[int], Asked]] = {}
+def _by_cores(benchmark: Benchmark, texts: tuple[str, ...]) -> dict[str, Callable[[], Candidate]]:
+    who: dict[str, Callable[[int], LogitFunction]] = {}
     who |= {
-        f"ort-{short}": partial(contest.onnx_runtime_workers, precision)
+        f"ort-{short}": partial(benchmark.onnx_runtime_workers, precision)
         for precision, short in SHORT.items()
     }
-    who |= {name: partial(contest.own_workers, name) for name in OWN}
+    who |= {name: partial(benchmark.own_workers, name) for name in OWN}
     counts = sorted(
         {
             *(
                 2**power
-                for power in range(contest.n_cores.bit_length())
-                if 2**power <= contest.n_cores
+                for power in range(benchmark.n_cores.bit_length())
+                if 2**power <= benchmark.n_cores
             ),
-            contest.n_cores,
+            benchmark.n_cores,
         }
     )
     return {
@@ -76,7 +84,7 @@ def _by_cores(contest: Contest, texts: tuple[str, ...]) -> dict[str, Callable[[]
 
 
 def _workers(
-    make: Callable[[int], Asked], n_workers: int, texts: tuple[str, ...], alone: str
-) -> Way:
+    make: Callable[[int], LogitFunction], n_workers: int, texts: tuple[str, ...], alone: str
+) -> Candidate:
     ask = make(n_workers)
-    return Way(lambda _: ask(texts), against=(alone,) if n_workers > 1 else ())
+    return Candidate(lambda _: ask(texts), against=(alone,) if n_workers > 1 else ())

@@ -116,7 +116,10 @@ def _load(kind: Any, name: str, **choices: Any) -> Any:
     logging.set_verbosity_error()  # a fresh head is what we want, and no news
     try:
         return kind.from_pretrained(
-            pretrained.find_encoder(name)[0], attn_implementation="sdpa", dtype=torch.float32, **choices
+            pretrained.find_encoder(name)[0],
+            attn_implementation="sdpa",
+            dtype=torch.float32,
+            **choices,
         )
     finally:
         logging.set_verbosity(before)

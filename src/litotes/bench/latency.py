@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from itertools import cycle
 
-from litotes.bench.asking import Asked
-from litotes.bench.contest import OWN, PACKED, SHORT, Contest
+from litotes.bench.batching import LogitFunction
+from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.bench.sized_texts import texts_of_length
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import N_COLD, Bench, Way, take_turns
+from litotes.core.timing import N_COLD
 
 LENGTHS = (12, 50, 200)
 N_DIFFERENT = 4
@@ -28,49 +29,55 @@ ALL_CORES = "-all-cores"
 
 
 def latency(
-    contest: Contest,
+    benchmark: Benchmark,
     *,
     lengths: Sequence[int] = LENGTHS,
     n_runs: int = N_RUNS,
     n_rounds: int = 5,
     watch: Watch = unwatched,
-) -> Bench:
+) -> BenchResult:
     """n_runs: warm calls a round."""
     # a session for all lengths of a file
-    own, theirs = cache(contest.own), cache(contest.onnx_runtime)
-    makers: dict[str, Callable[[], Way]] = {}
+    own, theirs = cache(benchmark.own), cache(benchmark.onnx_runtime)
+    makers: dict[str, Callable[[], Candidate]] = {}
     for length in lengths:
         texts = texts_of_length(
-            contest.texts, contest.subject.dense.tokenizer, length, n_texts=N_DIFFERENT
+            benchmark.texts, benchmark.subject.dense.tokenizer, length, n_texts=N_DIFFERENT
         )
-        makers |= _in_torch(contest, texts, f"-n{length}{ALL_CORES}")
+        makers |= _in_torch(benchmark, texts, f"-n{length}{ALL_CORES}")
         for n_threads, ending in {
-            contest.n_cores: f"-n{length}{ALL_CORES}",
+            benchmark.n_cores: f"-n{length}{ALL_CORES}",
             1: f"-n{length}",
         }.items():
             for precision, short in SHORT.items():
                 makers[f"ort-{short}{ending}"] = partial(
-                    _way, partial(theirs, precision, n_threads=n_threads), texts
+                    _candidate, partial(theirs, precision, n_threads=n_threads), texts
                 )
             for name, (_, precision) in OWN.items():
                 rival = f"ort-{SHORT[precision]}{ending}"
                 makers[f"{name}{ending}"] = partial(
-                    _way, partial(own, name, n_threads=n_threads), texts, rival
+                    _candidate, partial(own, name, n_threads=n_threads), texts, rival
                 )
-    ways, left_out = contest.present(makers)
-    lines = take_turns(
-        "latency", ways, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch
+    candidates, left_out = benchmark.present(makers)
+    lines = time_lines(
+        "latency", candidates, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch
     )
-    return Bench(lines[0].name, lines, left_out, ms_of="one text", notes=contest.subject.notes)
+    return BenchResult(
+        lines[0].name, lines, left_out, ms_of="one text", notes=benchmark.subject.notes
+    )
 
 
-def _in_torch(contest: Contest, texts: list[str], ending: str) -> dict[str, Callable[[], Way]]:
+def _in_torch(
+    benchmark: Benchmark, texts: list[str], ending: str
+) -> dict[str, Callable[[], Candidate]]:
     return {
-        f"hf{ending}": partial(_way, contest.transformers, texts),
-        f"{PACKED}{ending}": partial(_way, contest.packed, texts, f"hf{ending}"),
+        f"hf{ending}": partial(_candidate, benchmark.transformers, texts),
+        f"{PACKED}{ending}": partial(_candidate, benchmark.packed, texts, f"hf{ending}"),
     }
 
 
-def _way(make: Callable[[], Asked], texts: list[str], *rivals: str) -> Way:
+def _candidate(
+    make: Callable[[], LogitFunction], texts: list[str], *compared_with: str
+) -> Candidate:
     ask, turn = make(), cycle(texts)
-    return Way(lambda _: ask([next(turn)]), against=rivals)
+    return Candidate(lambda _: ask([next(turn)]), against=compared_with)

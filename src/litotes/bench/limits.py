@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.bench.lines import Candidate, Line, time_lines
 from litotes.core.progress import Watch
-from litotes.core.timing import Line, Way, take_turns
 from litotes.export.graph import Graph, Value, model_bytes
 
 SIZE = 1024
@@ -28,11 +28,11 @@ OF = {"float32": FLOAT32, "int8": INT8}
 def limits(group: str, *, n_threads: int, watch: Watch) -> tuple[Line, ...]:
     """Two lines whose operations a second are the limit of all others."""
     made = {FLOAT32: _float32(), INT8: _int8()}
-    ways = {
-        name: Way(_running(graph, n_threads), against=(), flops=2 * SIZE**3)
+    candidates = {
+        name: Candidate(_running(graph, n_threads), against=(), flops=2 * SIZE**3)
         for name, graph in made.items()
     }
-    return take_turns(group, ways, n_texts=1, n_rounds=N_ROUNDS, watch=watch)
+    return time_lines(group, candidates, n_texts=1, n_rounds=N_ROUNDS, watch=watch)
 
 
 def _float32() -> Graph:

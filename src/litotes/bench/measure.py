@@ -9,13 +9,13 @@ from typing import Any
 
 import torch
 
-from litotes.bench import BENCHES, CONTESTS
-from litotes.bench.contest import contest
+from litotes.bench import MODEL_BENCHES, PART_BENCHES
+from litotes.bench.benchmark import open_benchmark
+from litotes.bench.lines import BenchResult
 from litotes.bench.subject import Subject
 from litotes.core.machine import machine_now
 from litotes.core.processor import n_cores
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench
 
 QUICK: dict[str, dict[str, Any]] = {
     "latency": {"lengths": (12, 50), "n_runs": 10},
@@ -28,14 +28,14 @@ QUICK: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class BenchReport:
     """What was measured, by group, and on which machine; its load is that of the start. subject:
     what the models of contests are.
     """
 
     machine: Mapping[str, Any]
     n_texts: int
-    groups: Mapping[str, Bench]
+    groups: Mapping[str, BenchResult]
     subject: Mapping[str, Any]
 
     @property
@@ -75,29 +75,29 @@ def measure(
     options: Mapping[str, Mapping[str, Any]],
     n_rounds: int = 5,
     watch: Watch = unwatched,
-) -> Measured:
+) -> BenchReport:
     """The groups called so. subject: whom contests are about; None where there are none. options:
     those of each group.
     """
-    groups: dict[str, Bench] = {}
+    groups: dict[str, BenchResult] = {}
     about: dict[str, Any] = {}
     with all_cores():
         machine = machine_now()
-        contests = [name for name in what if name in CONTESTS]
+        contests = [name for name in what if name in MODEL_BENCHES]
         if contests:
             assert subject is not None
-            with contest(subject, texts) as everybody:
-                about = everybody.as_json()
+            with open_benchmark(subject, texts) as benchmark:
+                about = benchmark.as_json()
                 for name in contests:
-                    groups[name] = CONTESTS[name](
-                        everybody, n_rounds=n_rounds, watch=watch, **options.get(name, {})
+                    groups[name] = MODEL_BENCHES[name](
+                        benchmark, n_rounds=n_rounds, watch=watch, **options.get(name, {})
                     )
         for name in what:
-            if name in BENCHES:
-                groups[name] = BENCHES[name](
+            if name in PART_BENCHES:
+                groups[name] = PART_BENCHES[name](
                     texts, n_rounds=n_rounds, watch=watch, **options.get(name, {})
                 )
-    return Measured(machine, len(texts), {name: groups[name] for name in what}, about)
+    return BenchReport(machine, len(texts), {name: groups[name] for name in what}, about)
 
 
 @contextmanager

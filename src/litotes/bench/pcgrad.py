@@ -10,8 +10,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, unwatched
-from litotes.core.timing import Bench, Way, take_turns
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
 from litotes.encoders.encoding import Encoding
@@ -27,7 +27,7 @@ BATCH = 16
 
 def pcgrad(
     texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched
-) -> Bench:
+) -> BenchResult:
     """One batch of the texts and two tasks made to conflict (where they agree there is less to do);
     the forward pass is not timed.
     """
@@ -61,7 +61,10 @@ def pcgrad(
     def ours(made: tuple[Tensor, list[Tensor]]) -> None:
         PCGrad(2).backward(made[1], parameters, processes=Processes(), step=0)
 
-    ways = {"two-backwards": Way(two_backwards, forward), "litotes": Way(ours, forward)}
+    candidates = {
+        "two-backwards": Candidate(two_backwards, forward),
+        "litotes": Candidate(ours, forward),
+    }
     left_out = {}
     try:
         from torchjd.aggregation import PCGrad as Theirs
@@ -74,6 +77,8 @@ def pcgrad(
             mtl_backward(made[1], features=made[0], parallel_chunk_size=1)
             jac_to_grad(classifier.encoder.parameters(), Theirs())
 
-        ways["torchjd"] = Way(theirs, forward)
-    lines = take_turns("pcgrad", ways, n_texts=batch.layout.n_texts, n_rounds=n_rounds, watch=watch)
-    return Bench("two-backwards", lines, left_out)
+        candidates["torchjd"] = Candidate(theirs, forward)
+    lines = time_lines(
+        "pcgrad", candidates, n_texts=batch.layout.n_texts, n_rounds=n_rounds, watch=watch
+    )
+    return BenchResult("two-backwards", lines, left_out)

@@ -4,7 +4,8 @@ interval.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.core.timing import Way, take_turns
+from litotes.core.timing import TimedAction, time_in_turns
 from litotes.evaluation.answer_patterns import patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
@@ -102,22 +103,15 @@ def speed_ratios(
         texts.batch(places, dense.device) for places in by_budget(texts.lengths, max_texts=32)
     ]
 
-    def all_batches(classifier: Classifier) -> None:
+    def answer_all(classifier: Classifier) -> None:
         for batch in batches:
             for logits in classifier(batch).values():
                 logits.sum().item()  # waits for a device
 
-    classifiers = {"dense": dense} | {str(number): one for number, one in enumerate(pruned)}
-    ways = {name: _way(all_batches, one) for name, one in classifiers.items()}
+    actions = {"dense": TimedAction(answer_all, prepare=dense.eval)}
+    for number, classifier in enumerate(pruned):
+        actions[str(number)] = TimedAction(answer_all, prepare=classifier.eval)
     with torch.inference_mode():
-        lines = {
-            line.name: line.ms
-            for line in take_turns(
-                "prune", ways, n_texts=len(texts), n_rounds=n_rounds, watch=watch
-            )
-        }
-    return [lines["dense"] / lines[str(number)] for number in range(len(pruned))]
-
-
-def _way(work: Callable[[Classifier], None], classifier: Classifier) -> Way:
-    return Way(lambda _: work(classifier.eval()))
+        seconds = time_in_turns(actions, what="prune: rounds", n_rounds=n_rounds, watch=watch)
+    dense_seconds, *pruned_seconds = map(statistics.median, seconds.values())
+    return [dense_seconds / each for each in pruned_seconds]

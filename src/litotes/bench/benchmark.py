@@ -24,12 +24,13 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from litotes.bench import hugging_face, onnx_opponent
-from litotes.bench.asking import Asked, Logits
-from litotes.bench.onnx_opponent import OpponentSession
+from litotes.bench import hugging_face
+from litotes.bench import onnx_baseline as onnx_baseline
+from litotes.bench.batching import LogitFunction, Logits
+from litotes.bench.lines import Candidate
+from litotes.bench.onnx_baseline import BaselineSession
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
-from litotes.core.timing import Way
 from litotes.export.writing import written
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.torch_runtime import TorchRuntime
@@ -51,7 +52,7 @@ N_LOOKED_AT = 64
 
 
 @dataclass(frozen=True)
-class Contest:
+class Benchmark:
     """Everybody, made when first asked for. absent: libraries that are not installed."""
 
     subject: Subject
@@ -61,9 +62,9 @@ class Contest:
     absent: tuple[str, ...]
 
     def present(
-        self, makers: Mapping[str, Callable[[], Way]]
-    ) -> tuple[dict[str, Way], dict[str, str]]:
-        """The ways that can be made, and for each of the others the library that is missing."""
+        self, makers: Mapping[str, Callable[[], Candidate]]
+    ) -> tuple[dict[str, Candidate], dict[str, str]]:
+        """The candidates that can be made, and for each of the others the library that is missing."""
         missing = {name: library for name in makers if (library := self.missing_for(name))}
         return {name: make() for name, make in makers.items() if name not in missing}, missing
 
@@ -90,11 +91,11 @@ class Contest:
             "most_pieces": max(self.lengths),
         }
 
-    def transformers(self) -> Asked:
+    def transformers(self) -> LogitFunction:
         """In as many threads as torch was given; the texts of one call are padded."""
         tokenizer, opponent, padding = (
             self.subject.dense.tokenizer,
-            self._opponent,
+            self._baseline,
             self._padding_piece,
         )
 
@@ -104,27 +105,27 @@ class Contest:
 
         return ask
 
-    def onnx_runtime(self, precision: str, *, n_threads: int) -> Asked:
+    def onnx_runtime(self, precision: str, *, n_threads: int) -> LogitFunction:
         """The texts of one call are padded."""
-        return self._asking(self._opponent_session(precision, n_threads).logits)
+        return self._asking(self._baseline_session(precision, n_threads).logits)
 
-    def onnx_runtime_workers(self, precision: str, n_workers: int) -> Asked:
+    def onnx_runtime_workers(self, precision: str, n_workers: int) -> LogitFunction:
         """The opponent's file with our scheduling: texts of equal length together, without padding,
         one thread a worker.
         """
         # is asked for nothing else than one of ours
-        session = cast("OnnxSession", self._opponent_session(precision, 1))
+        session = cast("OnnxSession", self._baseline_session(precision, 1))
         return self._asking(Workers(session, n_workers).logits)
 
-    def packed(self) -> Asked:
+    def packed(self) -> LogitFunction:
         """Our dense encoder in torch, as `Predictor` runs it."""
         return self._asking(TorchRuntime(self.subject.dense, torch.device("cpu")).logits)
 
-    def own(self, name: str, *, n_threads: int) -> Asked:
+    def own(self, name: str, *, n_threads: int) -> LogitFunction:
         """One of our files, by its name in OWN, for texts of one length."""
         return self._asking(OnnxSession.load(self.own_file(name), n_threads).logits)
 
-    def own_workers(self, name: str, n_workers: int) -> Asked:
+    def own_workers(self, name: str, n_workers: int) -> LogitFunction:
         """The same for texts of any length, as `Predictor` runs it."""
         return self._asking(Workers(OnnxSession.load(self.own_file(name)), n_workers).logits)
 
@@ -137,23 +138,23 @@ class Contest:
             file.write_bytes(written(model, precision=precision, texts=looked_at, made_from={}))
         return file
 
-    def _asking(self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]) -> Asked:
+    def _asking(self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]) -> LogitFunction:
         """From pieces to texts: the tokenizer before, the tasks side by side after."""
         tokenizer = self.subject.dense.tokenizer
         return lambda texts: np.concatenate(list(logits(tokenizer.encode(texts)).values()), axis=1)
 
-    def _opponent_session(self, precision: str, n_threads: int) -> OpponentSession:
-        return OpponentSession(
-            self._opponent_files[precision], n_threads=n_threads, padding_piece=self._padding_piece
+    def _baseline_session(self, precision: str, n_threads: int) -> BaselineSession:
+        return BaselineSession(
+            self._baseline_files[precision], n_threads=n_threads, padding_piece=self._padding_piece
         )
 
     @cached_property
-    def _opponent(self) -> hugging_face.Opponent:
+    def _baseline(self) -> hugging_face.Baseline:
         return hugging_face.same_weights(self.subject.dense)
 
     @cached_property
-    def _opponent_files(self) -> dict[str, Path]:
-        return onnx_opponent.write(self._opponent, self.folder)
+    def _baseline_files(self) -> dict[str, Path]:
+        return onnx_baseline.write(self._baseline, self.folder)
 
     @property
     def _padding_piece(self) -> int:
@@ -161,9 +162,9 @@ class Contest:
 
 
 @contextmanager
-def contest(subject: Subject, texts: Sequence[str]) -> Iterator[Contest]:
+def open_benchmark(subject: Subject, texts: Sequence[str]) -> Iterator[Benchmark]:
     absent = tuple(
         library for library in ("transformers", "onnx", "onnxruntime") if find_spec(library) is None
     )
     with TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
-        yield Contest(subject, tuple(texts), Path(folder), n_cores(), absent)
+        yield Benchmark(subject, tuple(texts), Path(folder), n_cores(), absent)

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from litotes.bench.asking import Logits
-from litotes.bench.hugging_face import Opponent
+from litotes.bench.batching import Logits
+from litotes.bench.hugging_face import Baseline
 from litotes.text.tokenizer import Pieces
 
 INPUTS = ("input_ids", "attention_mask")
@@ -26,7 +26,7 @@ ALL_TASKS = "all tasks"
 OPSET = 17
 
 
-def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
+def write(opponent: Baseline, folder: Path) -> dict[str, Path]:
     """The two files by precision."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -56,7 +56,7 @@ def write(opponent: Opponent, folder: Path) -> dict[str, Path]:
     return files
 
 
-class OpponentSession:
+class BaselineSession:
     """A session over one of the files: what `runtime.workers` asks of a session, so that our
     scheduling can be given to it.
     """

@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 Logits = NDArray[np.float32]
-Asked = Callable[[Sequence[str]], Logits]
+LogitFunction = Callable[[Sequence[str]], Logits]
 
 
-def in_batches(ask: Asked, size: int) -> Asked:
+def in_batches(ask: LogitFunction, size: int) -> LogitFunction:
     """So many at a time, in the order they come."""
     return lambda texts: np.concatenate(
         [ask(texts[start : start + size]) for start in range(0, len(texts), size)]
     )
 
 
-def by_length(ask: Asked) -> Asked:
+def sort_by_length(ask: LogitFunction) -> LogitFunction:
     """Longest first, and put back afterwards."""
 
     def sort_and_ask(texts: Sequence[str]) -> Logits:
