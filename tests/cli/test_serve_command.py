@@ -11,8 +11,8 @@ import pytest
 from litotes.cli.main import main, make_parser
 from litotes.cli.serve import model_folders, settings_of
 from litotes.core.errors import UserError
-from litotes.model.builtin import located
-from litotes.service.listening import address_of, bound_socket
+from litotes.model.builtin import resolve_model
+from litotes.service.listener import bind_socket, listener_url
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +66,8 @@ def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_free_port_and_its_address() -> None:
-    with bound_socket("127.0.0.1", 0) as door:
-        assert address_of(door) == f"http://127.0.0.1:{door.getsockname()[1]}"
+    with bind_socket("127.0.0.1", 0) as listener:
+        assert listener_url(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 def test_open_to_everybody_is_warned_of(
@@ -85,8 +85,8 @@ def test_open_to_everybody_is_warned_of(
 
 def test_names_of_models(tmp_path: Path) -> None:
     assert list(model_folders([str(tmp_path / "mine"), f"other={tmp_path}"])) == ["mine", "other"]
-    assert model_folders(None) == model_folders(["builtin"]) == {"builtin": located("builtin")}
-    assert model_folders(["first=builtin"]) == {"first": located("builtin")}
+    assert model_folders(None) == model_folders(["builtin"]) == {"builtin": resolve_model("builtin")}
+    assert model_folders(["first=builtin"]) == {"first": resolve_model("builtin")}
     with pytest.raises(UserError):
         model_folders([str(tmp_path / "no name")])
 
@@ -123,9 +123,9 @@ def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     settings = settings_of(options)
     assert settings.token == "abc"
     assert settings.allowed_hosts == ("a.example", "b.example")
-    assert (settings.most_texts, settings.seconds, settings.body_seconds) == (5, 3, 3)
-    assert (settings.queue_texts, settings.batch_texts, settings.most_characters) == (7, 2, 9)
-    assert not settings.is_open_to_others
+    assert (settings.max_texts, settings.seconds, settings.body_seconds) == (5, 3, 3)
+    assert (settings.queue_texts, settings.batch_texts, settings.max_characters) == (7, 2, 9)
+    assert not settings.is_public
 
 
 def test_a_link_has_its_own_name(tmp_path: Path) -> None:

@@ -15,11 +15,11 @@ from fake_models import FakePredictor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.service.batcher import Batcher, Full
+from litotes.service.batcher import Batcher, QueueFull
 from litotes.service.explainer import Explainer
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
-from litotes.service.threads import start_computing
+from litotes.service.worker import start_worker_thread
 
 
 @pytest.fixture
@@ -94,11 +94,11 @@ def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
         batcher.submit(model, ["one"] * 7, soon()),
         *(batcher.submit(model, ["one"], soon()) for _ in range(2)),
     ]
-    with pytest.raises(Full):
+    with pytest.raises(QueueFull):
         batcher.submit(model, ["one"] * 2, soon())
     jobs.append(batcher.submit(model, ["one"], soon()))
     assert batcher.is_full
-    with pytest.raises(Full) as told:
+    with pytest.raises(QueueFull) as told:
         batcher.submit(model, ["one"], soon())
     assert told.value.seconds >= 1
     model.gate.set()
@@ -207,7 +207,7 @@ def test_who_waits_at_the_end_is_told(model: Any) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_who_computes_steps_back_and_nobody_else() -> None:
     seen: list[int] = []
-    start_computing(
+    start_worker_thread(
         lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), "test"
     ).join(20)
     own = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
@@ -227,7 +227,7 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
     late = explainer.submit(slow, time.monotonic() - 1)
     failing = explainer.submit(lambda _: bytes(1 // 0), soon())
     assert explainer.is_full
-    with pytest.raises(Full):
+    with pytest.raises(QueueFull):
         explainer.submit(slow, soon())
     failing_is_cancelled = late.cancel()
     assert failing_is_cancelled

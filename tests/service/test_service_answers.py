@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from litotes.predict.tables.file import as_json
 
 from litotes.cli.main import main
 from litotes.explain.attribution import METHODS
 from litotes.predict.predictor import Predictor
-from litotes.predict.tables.file import as_json
 from litotes.service import ServiceSettings, create_app
 
 TEXTS = [
@@ -98,7 +98,7 @@ def test_an_explanation_by_other_methods(app: FastAPI, ask: Any) -> None:
 def test_what_there_is(predictor: Predictor, ask: Any) -> None:
     app = create_app(
         {"first": predictor, "second": predictor},
-        settings=ServiceSettings(most_texts=100, queue_texts=50),
+        settings=ServiceSettings(max_texts=100, queue_texts=50),
     )
     content = ask(app, "/v1/models").json()
     assert [(model["name"], model["is_default"]) for model in content["models"]] == [

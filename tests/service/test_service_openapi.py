@@ -12,7 +12,7 @@ from fastapi import FastAPI
 
 from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
-from litotes.service.problems import KINDS
+from litotes.service.problems import PROBLEM_KINDS
 
 
 def test_it_names_everything(app: FastAPI) -> None:
@@ -28,7 +28,7 @@ def test_it_names_everything(app: FastAPI) -> None:
     predict = content["paths"]["/v1/predict"]["post"]["responses"]
     assert {int(status) for status in predict} == {
         200,
-        *(kind.status for kind in KINDS.values()),
+        *(kind.status for kind in PROBLEM_KINDS.values()),
     } - {431}
     assert all(
         "application/problem+json" in answer["content"]

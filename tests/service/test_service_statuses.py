@@ -18,7 +18,7 @@ from litotes.core.errors import UserError
 from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.models import ServedModels, load_models
-from litotes.service.problems import KINDS
+from litotes.service.problems import PROBLEM_KINDS
 
 
 def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]:
@@ -27,7 +27,7 @@ def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]
     content = answer.json()
     assert content.keys() == {"type", "title", "status", "detail"}
     assert content["type"] == f"urn:litotes:problem:{name}"
-    assert content["status"] == status == KINDS[name].status
+    assert content["status"] == status == PROBLEM_KINDS[name].status
     assert content["detail"].endswith(".")
     return content
 
@@ -269,7 +269,7 @@ def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
         second = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "second"}))
         while app.state.service.batcher.n_waiting < 1:
             await asyncio.sleep(0.01)
-        app.state.service.cut_short()
+        app.state.service.fail_waiting()
         answer = await second
         fake.gate.set()
         await first
@@ -291,7 +291,7 @@ def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
     "wrong",
     [
         {"port": 70000},
-        {"most_texts": 0},
+        {"max_texts": 0},
         {"seconds": -1.0},
         {"seconds": float("nan")},
         {"token": ""},

@@ -107,12 +107,12 @@ def run(options: argparse.Namespace) -> None:
             f"Serving needs the package {error.name}: `pip install litotes[serve]`."
         ) from error
     from litotes.cli.display import say
-    from litotes.service.listening import address_of, bound_socket
+    from litotes.service.listener import bind_socket, listener_url
     from litotes.service.models import load_models
 
     folders, settings = model_folders(options.model), settings_of(options)
-    door = bound_socket(settings.host, settings.port)
-    if settings.is_open_to_others and settings.token is None:
+    listener = bind_socket(settings.host, settings.port)
+    if settings.is_public and settings.token is None:
         say(
             [
                 f"Anybody who can reach {settings.host} may ask: give --token-file F, or listen on"
@@ -124,7 +124,7 @@ def run(options: argparse.Namespace) -> None:
         lambda: load_models(folders, device=options.device, runtime=options.runtime),
         settings=settings,
     )
-    run_server(app, door, when_ready=lambda: say([f"Ready: {address_of(door)}"]))
+    run_server(app, listener, when_ready=lambda: say([f"Ready: {listener_url(listener)}"]))
     service = app.state.service
     if not service.log.is_stuck:
         sys.stderr.flush()
@@ -139,19 +139,19 @@ def model_folders(given: list[str] | None) -> dict[str, Path]:
     None: the built-in model.
     """
     from litotes.core.errors import UserError
-    from litotes.model.builtin import BUILTIN, located
-    from litotes.service.models import checked_name
+    from litotes.model.builtin import BUILTIN, resolve_model
+    from litotes.service.models import check_model_name
 
     folders: dict[str, Path] = {}
     for one in given or [BUILTIN]:
         name, sign, folder = one.partition("=")
         model = folder if sign else one
-        name = checked_name(name if sign else os.path.basename(os.path.abspath(model)))
+        name = check_model_name(name if sign else os.path.basename(os.path.abspath(model)))
         if name in folders:
             raise UserError(
                 f"Two models are called {name}: give one of them another name, --model NAME=FOLDER."
             )
-        folders[name] = located(model)
+        folders[name] = resolve_model(model)
     return folders
 
 
@@ -159,10 +159,10 @@ def settings_of(options: argparse.Namespace) -> ServiceSettings:
     from litotes.service.settings import ServiceSettings
 
     given = {
-        "most_texts": options.texts,
-        "most_characters": options.characters,
-        "most_explained_characters": options.explained_characters,
-        "most_body_bytes": options.body_bytes,
+        "max_texts": options.texts,
+        "max_characters": options.characters,
+        "max_explained_characters": options.explained_characters,
+        "max_body_bytes": options.body_bytes,
         "seconds": options.seconds,
         "body_seconds": (
             None if options.seconds is None else min(options.seconds, ServiceSettings.body_seconds)

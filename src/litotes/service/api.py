@@ -17,17 +17,17 @@ from litotes.explain.explain import METHOD
 from litotes.explain.word_maps import word_maps
 from litotes.predict.predictor import Predictor
 from litotes.predict.tables.file import as_json
-from litotes.service.batcher import Full
-from litotes.service.described import described
-from litotes.service.exchange import Exchange
-from litotes.service.guard import busy
+from litotes.service.batcher import QueueFull
+from litotes.service.middleware import queue_full_error
 from litotes.service.models import check_task
-from litotes.service.problems import Refusal
-from litotes.service.requests import ExplainBody, PredictBody, check_sizes
-from litotes.service.responses import Explanation, ModelList, Predictions
+from litotes.service.openapi import response_docs
+from litotes.service.problems import ProblemError
+from litotes.service.request_context import RequestContext
+from litotes.service.request_models import ExplainBody, PredictBody, check_sizes
+from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.state import Service
 
-_SHOWN = ("occlusion", "effective", "standard")
+_DEFAULT_METHODS = ("occlusion", "effective", "standard")
 """Asked where nobody says which methods: the most faithful one, and the two kinds of attention side
 by side.
 """
@@ -39,57 +39,61 @@ def api_routes(service: Service) -> APIRouter:
 
     @routes.post(
         "/predict",
-        **described(Predictions, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504),
+        **response_docs(
+            Predictions, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504
+        ),
     )
     async def predict(body: PredictBody, request: Request) -> Response:
         """Labels and probabilities for one text or several, in their order."""
-        exchange: Exchange = request.state.exchange
+        context: RequestContext = request.state.context
         texts = body.all_texts
         check_sizes(texts, settings)
         name, predictor = service.models.pick(body.model)
-        exchange.n_texts, exchange.n_characters = len(texts), sum(map(len, texts))
+        context.n_texts, context.n_characters = len(texts), sum(map(len, texts))
         try:
-            job = service.batcher.submit(predictor, texts, exchange.deadline)
-            predictions = await exchange.outcome(job.future)
-        except Full as full:
-            raise busy(full.seconds) from full
+            job = service.batcher.submit(predictor, texts, context.deadline)
+            predictions = await context.outcome(job.future)
+        except QueueFull as full:
+            raise queue_full_error(full.seconds) from full
         except UserError as error:
-            raise Refusal("unreadable-text", str(error)) from error
+            raise ProblemError("unreadable-text", str(error)) from error
         return json_response(
             {"model": name, "predictions": [as_json(prediction) for prediction in predictions]}
         )
 
     @routes.post(
         "/explain",
-        **described(Explanation, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504),
+        **response_docs(
+            Explanation, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504
+        ),
     )
     async def explain(body: ExplainBody, request: Request) -> Response:
         """What an answer rests on: words and their weights, who left at which layer, attention
         between words.
         """
-        exchange: Exchange = request.state.exchange
-        check_sizes([body.text], settings, most_characters=settings.most_explained_characters)
+        context: RequestContext = request.state.context
+        check_sizes([body.text], settings, max_characters=settings.max_explained_characters)
         _, predictor = service.models.pick(body.model)
         check_task(predictor, body.task)
-        exchange.n_texts, exchange.n_characters = 1, len(body.text)
+        context.n_texts, context.n_characters = 1, len(body.text)
         try:
-            content = await exchange.outcome(
-                service.explainer.submit(partial(explained, predictor, body), exchange.deadline)
+            content = await context.outcome(
+                service.explainer.submit(partial(explained, predictor, body), context.deadline)
             )
-        except Full as full:
-            raise busy(full.seconds) from full
+        except QueueFull as full:
+            raise queue_full_error(full.seconds) from full
         except UserError as error:
-            raise Refusal("unreadable-text", str(error)) from error
+            raise ProblemError("unreadable-text", str(error)) from error
         return Response(content, media_type="application/json")
 
-    @routes.get("/models", **described(ModelList, 400, 401, 403, 405, 500, 503))
+    @routes.get("/models", **response_docs(ModelList, 400, 401, 403, 405, 500, 503))
     async def models() -> Response:
         """The models, the methods of explanation, and the limits."""
         limits = {
-            "texts": settings.texts_in_a_request,
-            "characters": settings.most_characters,
-            "explained_characters": settings.most_explained_characters,
-            "body_bytes": settings.most_body_bytes,
+            "texts": settings.max_texts_per_request,
+            "characters": settings.max_characters,
+            "explained_characters": settings.max_explained_characters,
+            "body_bytes": settings.max_body_bytes,
             "seconds": settings.seconds,
         }
         content = {
@@ -109,7 +113,7 @@ def explained(predictor: Predictor, body: ExplainBody, watch: Watch) -> bytes:
         body.text,
         task=body.task,
         method=body.method or METHOD,
-        methods=_SHOWN if body.methods is None else body.methods,
+        methods=_DEFAULT_METHODS if body.methods is None else body.methods,
         faithfulness=body.faithfulness,
         watch=watch,
     )

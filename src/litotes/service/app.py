@@ -16,11 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from litotes.core.version import __version__
 from litotes.service.api import api_routes
-from litotes.service.described import description
-from litotes.service.guard import Guard
+from litotes.service.middleware import GuardMiddleware
+from litotes.service.openapi import description
 from litotes.service.page_files import page_routes
 from litotes.service.probes import probe_routes
-from litotes.service.problems import on_error, on_http_error, on_validation_error
+from litotes.service.problems import raise_http_problem, raise_validation_problem, reraise
 from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
 
@@ -30,12 +30,12 @@ class GuardedApp(FastAPI):
     can be switched on from outside).
     """
 
-    guard: Guard
+    guard: GuardMiddleware
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self.guard(scope, receive, send)
 
-    async def unguarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call_unguarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         await Starlette.__call__(self, scope, receive, send)
 
 
@@ -65,10 +65,10 @@ def create_app(models: Models, *, settings: ServiceSettings | None = None) -> Fa
     app.state.service = service
     for routes in (api_routes(service), probe_routes(service), page_routes()):
         app.include_router(routes)
-    app.add_exception_handler(Exception, on_error)
-    app.add_exception_handler(HTTPException, on_http_error)
-    app.add_exception_handler(RequestValidationError, on_validation_error)
-    app.guard = Guard(app.unguarded, service)
+    app.add_exception_handler(Exception, reraise)
+    app.add_exception_handler(HTTPException, raise_http_problem)
+    app.add_exception_handler(RequestValidationError, raise_validation_problem)
+    app.guard = GuardMiddleware(app.call_unguarded, service)
     app.openapi = lambda: _once(app, service.settings)  # type: ignore[method-assign]
     return app
 

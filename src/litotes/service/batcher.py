@@ -26,11 +26,11 @@ from litotes.core.values import Prediction
 from litotes.predict.predictor import Predictor
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
-from litotes.service.threads import Computing
+from litotes.service.worker import Worker
 
-_FIRST_SPEED = 100.0
+_INITIAL_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
-_REMEMBERED = 64
+_SPEED_WINDOW = 64
 """Texts whose speed counts: enough to even out, few enough to follow a change within a second or
 two.
 """
@@ -40,7 +40,7 @@ few texts are always worth it.
 """
 
 
-class Full(Exception):
+class QueueFull(Exception):
     """There is no room for these texts now. seconds: until there may be."""
 
     def __init__(self, seconds: int) -> None:
@@ -56,15 +56,15 @@ class Job:
     def __init__(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> None:
         self.predictor, self.texts, self.deadline = predictor, texts, deadline
         self.future: Future[list[Prediction]] = Future()
-        self.n_taken = 0
+        self.n_dispatched = 0
         self._answers: dict[int, Prediction] = {}
 
     @property
-    def n_left(self) -> int:
-        return len(self.texts) - self.n_taken
+    def n_remaining(self) -> int:
+        return len(self.texts) - self.n_dispatched
 
     @property
-    def is_over(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Nobody waits for it any more."""
         return self.future.done() or time.monotonic() > self.deadline
 
@@ -83,7 +83,7 @@ Batch = list[tuple[Job, int]]
 """Texts by their job and their place in it."""
 
 
-class Batcher(Computing[Batch]):
+class Batcher(Worker[Batch]):
     """One thread that computes what requests, from any thread, hand in."""
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
@@ -92,7 +92,7 @@ class Batcher(Computing[Batch]):
         self._jobs: deque[Job] = deque()
         self.n_waiting = 0
         self._n_characters = 0
-        self.speed = _FIRST_SPEED
+        self.speed = _INITIAL_SPEED
 
     @property
     def is_full(self) -> bool:
@@ -101,12 +101,12 @@ class Batcher(Computing[Batch]):
         return self.n_waiting >= max(most, 1) or self._n_characters >= settings.queue_characters
 
     @property
-    def seconds_to_wait(self) -> int:
+    def retry_after(self) -> int:
         """Until what waits now has been computed: whole seconds, from 1."""
         return max(1, min(60, math.ceil(self.n_waiting / self.speed)))
 
     def submit(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> Job:
-        """The job whose future will hold an answer per text; no room: `Full`."""
+        """The job whose future will hold an answer per text; no room: `QueueFull`."""
         job = Job(predictor, texts, deadline)
         with self._changed:
             if (
@@ -114,7 +114,7 @@ class Batcher(Computing[Batch]):
                 or self.is_full
                 or self.n_waiting + len(texts) > self._settings.queue_texts
             ):
-                raise Full(self.seconds_to_wait)
+                raise QueueFull(self.retry_after)
             self._jobs.append(job)
             self.n_waiting += len(texts)
             self._n_characters += sum(map(len, texts))
@@ -127,40 +127,42 @@ class Batcher(Computing[Batch]):
             for job in self._jobs:
                 job.fail(error())
 
-    def _do(self, batch: Batch) -> None:
+    def _run_task(self, batch: Batch) -> None:
         began = time.perf_counter()
         self._compute(batch)
         self._measure(len(batch), time.perf_counter() - began)
 
-    def _next(self) -> Batch | None:
+    def _next_task(self) -> Batch | None:
         """Texts of the oldest job's model: at first half a batch of each job, then whatever has
         room.
         """
-        self._drop_what_is_over()
+        self._drop_abandoned()
         batch: Batch = []
         most = min(self._settings.batch_texts, max(round(self.speed * _BATCH_SECONDS), _FEWEST))
         for share in (max(most // 2, 1), most):
             for job in self._jobs:
                 if job.predictor is self._jobs[0].predictor:
-                    n = min(job.n_left, share, most - len(batch))
-                    batch += [(job, place) for place in range(job.n_taken, job.n_taken + n)]
+                    n = min(job.n_remaining, share, most - len(batch))
+                    batch += [
+                        (job, place) for place in range(job.n_dispatched, job.n_dispatched + n)
+                    ]
                     self._take(job, n)
                 if len(batch) == most:
                     break
-        self._jobs = deque(job for job in self._jobs if job.n_left)
+        self._jobs = deque(job for job in self._jobs if job.n_remaining)
         return batch or None
 
-    def _drop_what_is_over(self) -> None:
+    def _drop_abandoned(self) -> None:
         for job in self._jobs:
-            if job.is_over:
-                self._take(job, job.n_left)
-        self._jobs = deque(job for job in self._jobs if job.n_left)
+            if job.is_abandoned:
+                self._take(job, job.n_remaining)
+        self._jobs = deque(job for job in self._jobs if job.n_remaining)
 
     def _take(self, job: Job, n: int) -> None:
         """Out of the budget."""
-        self._n_characters -= sum(map(len, job.texts[job.n_taken : job.n_taken + n]))
+        self._n_characters -= sum(map(len, job.texts[job.n_dispatched : job.n_dispatched + n]))
         self.n_waiting -= n
-        job.n_taken += n
+        job.n_dispatched += n
 
     def _compute(self, batch: Batch) -> None:
         predictor = batch[0][0].predictor
@@ -171,7 +173,7 @@ class Batcher(Computing[Batch]):
                 batch[0][0].fail(error)
             else:
                 for one in batch:
-                    if not one[0].is_over:
+                    if not one[0].is_abandoned:
                         self._compute([one])
             return
         for (job, place), prediction in zip(batch, predictions, strict=True):
@@ -180,7 +182,7 @@ class Batcher(Computing[Batch]):
         self._metrics.truncated.inc(sum(prediction.truncated for prediction in predictions))
 
     def _measure(self, n: int, seconds: float) -> None:
-        weight = n / (n + _REMEMBERED)
+        weight = n / (n + _SPEED_WINDOW)
         self.speed += weight * (n / max(seconds, 1e-6) - self.speed)
         self._metrics.batch_texts.observe(n)
         self._metrics.batch_seconds.observe(seconds)

@@ -18,7 +18,7 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import IO, Any
 
-_MOST_LINES = 10_000
+_MAX_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
 _LAST_SECONDS = 0.2
 
@@ -31,7 +31,7 @@ class Log:
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream
-        self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MOST_LINES)
+        self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MAX_LINES)
         self._n_lost = 0
         self._is_over = threading.Event()
         self._writing = threading.Lock()
@@ -42,7 +42,7 @@ class Log:
         """
 
     def write(self, event: str, **content: Any) -> None:
-        if len(self._lines) == _MOST_LINES:
+        if len(self._lines) == _MAX_LINES:
             self._n_lost += 1
         self._lines.append((time.time(), event, content))
         if self._thread is None:
@@ -98,7 +98,7 @@ def _line(when: float, event: str, content: dict[str, Any]) -> str:
     return json.dumps({"time": shown, "event": event, **content}, ensure_ascii=False)
 
 
-class ToLog(logging.Handler):
+class ServiceLogHandler(logging.Handler):
     """What uvicorn has to say, in the same form; an exception without its message."""
 
     def __init__(self, log: Log) -> None:

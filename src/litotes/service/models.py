@@ -1,4 +1,4 @@
-"""The models that are served: loaded, tried once, and described for whoever asks."""
+"""The models that are served: loaded, tried once, and described for clients."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.predict.predictor import Predictor
 from litotes.runtime.torch_runtime import TorchRuntime
-from litotes.service.problems import Refusal
+from litotes.service.problems import ProblemError
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
-_TRIED = (
+_WARM_UP_TEXTS = (
     "Lovely. Another delay.",
     "Best sausage roll of my life, and the queue was no trouble at all, I would go again tomorrow.",
 )
 
 
-def checked_name(name: str) -> str:
+def check_model_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise UserError(
             f"{name!r} is no name for a model: up to 64 letters, digits, dots, dashes and"
@@ -39,8 +39,8 @@ def load_models(
         for name, folder in folders.items()
     }
     for predictor in models.values():
-        predictor.predict(_TRIED)
-        predictor.explain(_TRIED[0], methods=[], faithfulness=False)
+        predictor.predict(_WARM_UP_TEXTS)
+        predictor.explain(_WARM_UP_TEXTS[0], methods=[], faithfulness=False)
     gc.collect()
     gc.freeze()  # what has been loaded stays: the collector need not look at it again
     return models
@@ -52,7 +52,7 @@ class ServedModels:
     def __init__(self, models: Mapping[str, Predictor]) -> None:
         if not models:
             raise UserError("There is no model to serve: name one.")
-        self._models = {checked_name(name): predictor for name, predictor in models.items()}
+        self._models = {check_model_name(name): predictor for name, predictor in models.items()}
         self.default = next(iter(self._models))
         self.descriptions = [
             self._description(name, predictor) for name, predictor in self._models.items()
@@ -61,7 +61,7 @@ class ServedModels:
     def pick(self, name: str | None) -> tuple[str, Predictor]:
         chosen = self.default if name is None else name
         if chosen not in self._models:
-            raise Refusal(
+            raise ProblemError(
                 "unknown-model",
                 f"Known: {', '.join(self._models)}. Without `model`, {self.default} answers.",
             )
@@ -88,4 +88,4 @@ class ServedModels:
 
 def check_task(predictor: Predictor, task: str | None) -> None:
     if task is not None and task not in predictor.tasks:
-        raise Refusal("unknown-task", f"This model answers {', '.join(predictor.tasks)}.")
+        raise ProblemError("unknown-task", f"This model answers {', '.join(predictor.tasks)}.")

@@ -20,38 +20,38 @@ MEDIA_TYPE = "application/problem+json"
 
 
 @dataclass(frozen=True)
-class Kind:
+class ProblemKind:
     """One way a request can fail."""
 
     status: int
     title: str
 
 
-KINDS: dict[str, Kind] = {
-    "bad-http": Kind(400, "Not a proper HTTP request"),
-    "bad-json": Kind(400, "Not JSON"),
-    "wrong-token": Kind(401, "The token is missing or wrong"),
-    "host-not-allowed": Kind(403, "Not asked under a name of this service"),
-    "origin-not-allowed": Kind(403, "Asked by a page from elsewhere"),
-    "unknown-path": Kind(404, "There is nothing here"),
-    "unknown-model": Kind(404, "There is no such model"),
-    "unknown-task": Kind(404, "The model does not answer this task"),
-    "wrong-method": Kind(405, "Another method is needed"),
-    "slow-body": Kind(408, "The request came too slowly"),
-    "too-large": Kind(413, "Larger than this service takes"),
-    "wrong-content-type": Kind(415, "Not sent as JSON"),
-    "wrong-shape": Kind(422, "JSON of another shape"),
-    "unreadable-text": Kind(422, "A text that cannot be read"),
-    "busy": Kind(429, "Too much is waiting"),
-    "huge-headers": Kind(431, "The headers are too large"),
-    "bug": Kind(500, "A bug in the service"),
-    "loading": Kind(503, "The models are being loaded"),
-    "draining": Kind(503, "The service is stopping"),
-    "too-late": Kind(504, "Not answered in time"),
+PROBLEM_KINDS: dict[str, ProblemKind] = {
+    "bad-http": ProblemKind(400, "Not a proper HTTP request"),
+    "bad-json": ProblemKind(400, "Not JSON"),
+    "wrong-token": ProblemKind(401, "The token is missing or wrong"),
+    "host-not-allowed": ProblemKind(403, "Not asked under a name of this service"),
+    "origin-not-allowed": ProblemKind(403, "Asked by a page from elsewhere"),
+    "unknown-path": ProblemKind(404, "There is nothing here"),
+    "unknown-model": ProblemKind(404, "There is no such model"),
+    "unknown-task": ProblemKind(404, "The model does not answer this task"),
+    "wrong-method": ProblemKind(405, "Another method is needed"),
+    "slow-body": ProblemKind(408, "The request came too slowly"),
+    "too-large": ProblemKind(413, "Larger than this service takes"),
+    "wrong-content-type": ProblemKind(415, "Not sent as JSON"),
+    "wrong-shape": ProblemKind(422, "JSON of another shape"),
+    "unreadable-text": ProblemKind(422, "A text that cannot be read"),
+    "busy": ProblemKind(429, "Too much is waiting"),
+    "huge-headers": ProblemKind(431, "The headers are too large"),
+    "bug": ProblemKind(500, "A bug in the service"),
+    "loading": ProblemKind(503, "The models are being loaded"),
+    "draining": ProblemKind(503, "The service is stopping"),
+    "too-late": ProblemKind(504, "Not answered in time"),
 }
 
 
-class Refusal(Exception):
+class ProblemError(Exception):
     """A request that is answered with a problem. headers: that go with it."""
 
     def __init__(self, name: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
@@ -60,7 +60,7 @@ class Refusal(Exception):
 
     @property
     def status(self) -> int:
-        return KINDS[self.name].status
+        return PROBLEM_KINDS[self.name].status
 
     def body(self) -> bytes:
         return _body(self.name, self.detail)
@@ -68,7 +68,7 @@ class Refusal(Exception):
 
 @lru_cache(maxsize=64)  # the same few are sent over and over when there is too much to do
 def _body(name: str, detail: str) -> bytes:
-    kind = KINDS[name]
+    kind = PROBLEM_KINDS[name]
     content = {
         "type": f"urn:litotes:problem:{name}",
         "title": kind.title,
@@ -78,18 +78,18 @@ def _body(name: str, detail: str) -> bytes:
     return json.dumps(content, ensure_ascii=False).encode()
 
 
-def bug(request_id: str) -> Refusal:
-    return Refusal(
+def bug_error(request_id: str) -> ProblemError:
+    return ProblemError(
         "bug", f"This is our mistake, not yours. Please report it with the request id {request_id}."
     )
 
 
-async def on_error(request: Request, error: Exception) -> NoReturn:
+async def reraise(request: Request, error: Exception) -> NoReturn:
     """Nothing is answered inside: the guard does it."""
     raise error
 
 
-async def on_http_error(request: Request, error: Exception) -> NoReturn:
+async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
     """Starlette's own: no such path, another method, a body that is not JSON.
 
     The guard answers what is raised here.
@@ -97,30 +97,30 @@ async def on_http_error(request: Request, error: Exception) -> NoReturn:
     assert isinstance(error, HTTPException)
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if error.status_code == 404:
-        raise Refusal("unknown-path", "GET /openapi.json lists the paths there are.")
+        raise ProblemError("unknown-path", "GET /openapi.json lists the paths there are.")
     if error.status_code == 405:
-        raise Refusal(
+        raise ProblemError(
             "wrong-method", f"This path takes {headers.get('allow', 'another method')}.", headers
         )
-    raise Refusal(
+    raise ProblemError(
         "bad-json", "The body must be one JSON document in UTF-8, nested only as deep as needed."
     )
 
 
-async def on_validation_error(request: Request, error: Exception) -> NoReturn:
+async def raise_validation_problem(request: Request, error: Exception) -> NoReturn:
     """FastAPI's own, whose messages may hold what was sent: ours are made from the kind of error
     and the place alone.
     """
     assert isinstance(error, RequestValidationError)
     if any(one["type"] == "json_invalid" for one in error.errors()):
-        raise Refusal("bad-json", "The body must be one JSON document in UTF-8.")
-    raise Refusal(
+        raise ProblemError("bad-json", "The body must be one JSON document in UTF-8.")
+    raise ProblemError(
         "wrong-shape",
         " ".join(_sentences(error.errors())) + " GET /openapi.json describes what is asked for.",
     )
 
 
-_MOST_SENTENCES = 3
+_MAX_SENTENCES = 3
 _WRONG = {
     "missing": "is missing",
     "string_type": "must be a string",
@@ -136,8 +136,8 @@ _WRONG = {
 
 def _sentences(errors: Iterable[Mapping[str, Any]]) -> list[str]:
     found = [_sentence(one) for one in errors]
-    more = [f"And {len(found) - _MOST_SENTENCES} more."] if len(found) > _MOST_SENTENCES else []
-    return found[:_MOST_SENTENCES] + more
+    more = [f"And {len(found) - _MAX_SENTENCES} more."] if len(found) > _MAX_SENTENCES else []
+    return found[:_MAX_SENTENCES] + more
 
 
 def _sentence(error: Mapping[str, Any]) -> str:

@@ -1,11 +1,11 @@
 """HTTP on one connection: uvicorn's protocol over httptools, with limits it has not.
 
-- A head (request line and headers) may have MOST_HEAD bytes and MOST_HEADERS headers; httptools itself has no limit.
+- A head (request line and headers) may have MAX_HEAD_BYTES bytes and MAX_HEADERS headers; httptools itself has no limit.
 - A request must have arrived after some seconds; uvicorn waits for ever. `reading_since` says when it began.
-- An answer must have been taken after some seconds; uvicorn waits for ever. `answering_since` says when it could first have been sent.
+- An answer must have been taken after some seconds; uvicorn waits for ever. `responding_since` says when it could first have been sent.
 - A connection that is closed while its client still sends lingers: closed at once, the kernel would answer those bytes with a reset,
   which throws away the answer the client has not read yet.
-- There may be MOST_CONNECTIONS at once: they cost memory and file numbers before anybody has said a word.
+- There may be MAX_CONNECTIONS at once: they cost memory and file numbers before anybody has said a word.
 - What is no HTTP is refused with a problem, as everything else is.
 """
 
@@ -20,10 +20,10 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from litotes.service.exchange import SECURITY_HEADERS
-from litotes.service.problems import MEDIA_TYPE, Refusal
+from litotes.service.problems import MEDIA_TYPE, ProblemError
+from litotes.service.request_context import SECURITY_HEADERS
 
-MOST_HEAD, MOST_HEADERS, MOST_CONNECTIONS = 32_768, 128, 4096
+MAX_HEAD_BYTES, MAX_HEADERS, MAX_CONNECTIONS = 32_768, 128, 4096
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 8_000_000
 
 
@@ -33,17 +33,17 @@ class GuardedProtocol(HttpToolsProtocol):
     """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._n_head = self._n_lingering = 0
-        self._answered: RequestResponseCycle | None = None
-        self._is_in_head = self._is_lingering = self._is_deaf = False
-        self._refusal = Refusal("bad-http", "Send a request as RFC 9112 describes it.")
-        self.is_whole = True
+        self._n_head_bytes = self._n_lingering_bytes = 0
+        self._active_cycle: RequestResponseCycle | None = None
+        self._is_in_head = self._is_lingering = self._ignores_input = False
+        self._problem = ProblemError("bad-http", "Send a request as RFC 9112 describes it.")
+        self.is_request_complete = True
         """Nothing of a request is still to come."""
-        self.idle_since = self._asked_at = self.loop.time()
+        self.idle_since = self._request_complete_at = self.loop.time()
         self.reading_since: float | None = self.idle_since
-        super().connection_made(_Lingering(transport, self))  # type: ignore[arg-type]
-        if len(self.connections) > MOST_CONNECTIONS:
-            self._refusal = Refusal(
+        super().connection_made(_LingeringTransport(transport, self))  # type: ignore[arg-type]
+        if len(self.connections) > MAX_CONNECTIONS:
+            self._problem = ProblemError(
                 "busy",
                 "Too many connections are open. Ask again in a second.",
                 {"Retry-After": "1"},
@@ -54,73 +54,78 @@ class GuardedProtocol(HttpToolsProtocol):
     def is_idle(self) -> bool:
         """No request is being sent or answered."""
         return (
-            self.is_whole
+            self.is_request_complete
             and not self.pipeline
             and (self.cycle is None or self.cycle.response_complete)
         )
 
     @property
-    def answering_since(self) -> float | None:
+    def responding_since(self) -> float | None:
         """When the request was complete, or the answer before it; None when nothing is to be
         answered.
         """
         is_answering = self.cycle is not None and not self.cycle.response_complete
-        return max(self._asked_at, self.idle_since) if is_answering else None
+        return max(self._request_complete_at, self.idle_since) if is_answering else None
 
     def cut(self) -> None:
         """Ends the connection now, whatever is still to be read or sent."""
-        self._tell_that_it_ended()  # before the transport wakes who waits to send on it
+        self._signal_disconnect()  # before the transport wakes who waits to send on it
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._tell_that_it_ended()
+        self._signal_disconnect()
         super().connection_lost(exc)
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._answered = cycle  # `cycle` is the newest request; others may be answered before it
+        self._active_cycle = (
+            cycle  # `cycle` is the newest request; others may be answered before it
+        )
         super()._start_asgi_task(cycle, app)
 
-    def _tell_that_it_ended(self) -> None:
+    def _signal_disconnect(self) -> None:
         self.pipeline.clear()
-        if self._answered is not None and not self._answered.response_complete:
-            self._answered.disconnected = True
-            self._answered.message_event.set()
+        if self._active_cycle is not None and not self._active_cycle.response_complete:
+            self._active_cycle.disconnected = True
+            self._active_cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
-            self._n_lingering += len(data)
-            if self._n_lingering > _LINGER_BYTES:
+            self._n_lingering_bytes += len(data)
+            if self._n_lingering_bytes > _LINGER_BYTES:
                 self.transport.abort()
             return
-        if self._is_deaf:
+        if self._ignores_input:
             return
         super().data_received(data)
         if self._is_in_head:  # of a header that has not ended nothing has been handed to us
-            self._n_head += len(data)
-            if self._n_head > MOST_HEAD and not self._is_deaf:
-                self._refuse_head()
+            self._n_head_bytes += len(data)
+            if self._n_head_bytes > MAX_HEAD_BYTES and not self._ignores_input:
+                self._reject_head()
                 self.send_400_response("")
 
     def on_message_begin(self) -> None:
-        self._is_in_head, self._n_head, self.is_whole = True, 0, False
+        self._is_in_head, self._n_head_bytes, self.is_request_complete = True, 0, False
         self.reading_since = self.loop.time()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         super().on_header(name, value)
-        if len(self.headers) > MOST_HEADERS:
-            raise self._refuse_head()
+        if len(self.headers) > MAX_HEADERS:
+            raise self._reject_head()
 
     def on_headers_complete(self) -> None:
         self._is_in_head = False
-        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MOST_HEAD:
-            raise self._refuse_head()
+        if (
+            len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+            > MAX_HEAD_BYTES
+        ):
+            raise self._reject_head()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        self.is_whole, self.reading_since = True, None
+        self.is_request_complete, self.reading_since = True, None
         if not self.pipeline:  # else others are answered before it
-            self._asked_at = self.loop.time()
+            self._request_complete_at = self.loop.time()
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -129,28 +134,28 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def send_400_response(self, msg: str) -> None:
         """Whatever could not be parsed; sent by us also for heads that are too large."""
-        self._is_deaf = True
+        self._ignores_input = True
         if self.cycle is not None and not self.cycle.response_complete:
-            is_in_body = not self.is_whole and not self._is_in_head
+            is_in_body = not self.is_request_complete and not self._is_in_head
             if not is_in_body or self.pipeline or self.cycle.response_started:
                 # earlier requests are still to be answered; a refusal now would be taken for that
                 self.cycle.keep_alive = False
                 return
             self.cycle.disconnected = True  # the app has been waiting for this body
             self.cycle.message_event.set()
-        body = self._refusal.body()
+        body = self._problem.body()
         headers = [
             *self.server_state.default_headers,
             *SECURITY_HEADERS,
             (b"content-type", MEDIA_TYPE.encode()),
         ]
         headers += [
-            (name.lower().encode(), value.encode()) for name, value in self._refusal.headers.items()
+            (name.lower().encode(), value.encode()) for name, value in self._problem.headers.items()
         ]
         headers += [(b"content-length", str(len(body)).encode()), (b"connection", b"close")]
         lines = b"".join(name + b": " + value + b"\r\n" for name, value in headers)
-        self.is_whole = False  # nobody knows
-        self.transport.write(STATUS_LINE[self._refusal.status] + lines + b"\r\n" + body)
+        self.is_request_complete = False  # nobody knows
+        self.transport.write(STATUS_LINE[self._problem.status] + lines + b"\r\n" + body)
         self.transport.close()
 
     def linger(self) -> None:
@@ -161,15 +166,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self.flow.resume_reading()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
-    def _refuse_head(self) -> Exception:
-        self._refusal = Refusal(
+    def _reject_head(self) -> Exception:
+        self._problem = ProblemError(
             "huge-headers",
-            f"A request may have {MOST_HEADERS} headers and {MOST_HEAD:,} bytes before its body.",
+            f"A request may have {MAX_HEADERS} headers and {MAX_HEAD_BYTES:,} bytes before its body.",
         )
         return ValueError("huge headers")
 
 
-class _Lingering:
+class _LingeringTransport:
     """A transport whose end waits for what is still being sent."""
 
     def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
@@ -185,7 +190,7 @@ class _Lingering:
         if self.is_closing():
             return
         self._is_closing = True
-        if self._protocol.is_whole or not self._transport.can_write_eof():
+        if self._protocol.is_request_complete or not self._transport.can_write_eof():
             self._transport.close()
         else:
             self._transport.write_eof()

@@ -1,11 +1,11 @@
 """Runs the service until it is told to stop, and then stops without losing a request.
 
-    SIGTERM  → /ready says 503 and every answer closes its connection; everything is still taken and answered   (_LAME_SECONDS)
-             → the door is closed: newcomers are turned away, those in the doorway are let in →
+    SIGTERM  → /ready says 503 and every answer closes its connection; everything is still taken and answered   (_LAME_DUCK_SECONDS)
+             → the listener is closed: newcomers are turned away, those in the doorway are let in →
              connections are closed as they become idle; what has been accepted is answered → the
              end, exit code 0, at the latest after drain_seconds; a second signal ends it at once
 
-uvicorn's own way closes the door on those who stand in it, and closes idle connections on which a
+uvicorn's own way closes the listener on those who stand in it, and closes idle connections on which a
 request may be just arriving.
 """
 
@@ -26,13 +26,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from litotes.core.errors import UserError
-from litotes.service.listening import sentence_of, turn_newcomers_away
-from litotes.service.logs import ToLog
-from litotes.service.protocol import MOST_CONNECTIONS, GuardedProtocol
+from litotes.service.listener import bind_error_message, drop_new_connections
+from litotes.service.logs import ServiceLogHandler
+from litotes.service.protocol import MAX_CONNECTIONS, GuardedProtocol
 from litotes.service.state import Service
 
-_LAME_SECONDS = 1.0
-_DOORWAY_SECONDS = 0.2
+_LAME_DUCK_SECONDS = 1.0
+_ACCEPT_SECONDS = 0.2
 _IDLE_SECONDS = 1.0
 """Without a request on a connection, while draining, before it is closed: a client in the middle of
 its work asks sooner.
@@ -40,16 +40,16 @@ its work asks sooner.
 _CUT_SECONDS, _LAST_SECONDS = 1.5, 0.5
 """Before the end: who still waits is told; connections that are still there are cut."""
 _KEEP_ALIVE_SECONDS = 60
-_OTHER_FILES = 256
+_SPARE_FILES = 256
 
 
-def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], None]) -> None:
-    """Answers on `door` until a signal comes. when_ready: called once, when the models are loaded."""
+def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
+    """Answers on `listener` until a signal comes. when_ready: called once, when the models are loaded."""
     service: Service = app.state.service
     for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = (
-            ([ToLog(service.log)] if name == "uvicorn.error" else []),
+            ([ServiceLogHandler(service.log)] if name == "uvicorn.error" else []),
             False,
         )
     config = uvicorn.Config(
@@ -63,20 +63,20 @@ def run_server(app: FastAPI, door: socket.socket, *, when_ready: Callable[[], No
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
-    _allow_many_files()
+    _raise_file_limit()
     server = DrainingServer(config, service, when_ready)
     try:
-        server.run(sockets=[door])
+        server.run(sockets=[listener])
     except OSError as error:  # somebody else began to listen between our bind and our listen
-        host, port = door.getsockname()[:2]
-        raise UserError(sentence_of(error, host, port)) from error
+        host, port = listener.getsockname()[:2]
+        raise UserError(bind_error_message(error, host, port)) from error
     finally:
         service.log.flush()
     if service.failure is not None:
         raise service.failure
 
 
-def _allow_many_files() -> None:
+def _raise_file_limit() -> None:
     """As many as there may be connections, where this process may have so many.
 
     Windows knows no such limit.
@@ -85,7 +85,7 @@ def _allow_many_files() -> None:
         import resource
 
         few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = MOST_CONNECTIONS + _OTHER_FILES
+        wanted = MAX_CONNECTIONS + _SPARE_FILES
         if few < wanted:
             resource.setrlimit(
                 resource.RLIMIT_NOFILE,
@@ -132,13 +132,13 @@ class DrainingServer(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         if counter % 10 == 0:
-            self._close_the_slow()
+            self._abort_slow_connections()
         if not self._was_ready and self._service.is_ready:
             self._was_ready = True
             self._when_ready()
         return await super().on_tick(counter) or self._service.failure is not None
 
-    def _close_the_slow(self) -> None:
+    def _abort_slow_connections(self) -> None:
         """Requests that do not come to an end, and answers that are not taken.
 
         Those whose body is late are answered by the app; this is for whoever has no head yet. An
@@ -146,7 +146,7 @@ class DrainingServer(uvicorn.Server):
         """
         now, seconds = asyncio.get_running_loop().time(), self._service.settings.seconds
         for connection in self._connections:
-            reading, answering = connection.reading_since, connection.answering_since
+            reading, answering = connection.reading_since, connection.responding_since
             if (reading is not None and now - reading > seconds) or (
                 answering is not None and now - answering > 2 * seconds
             ):
@@ -158,12 +158,12 @@ class DrainingServer(uvicorn.Server):
         loop = asyncio.get_running_loop()
         end = loop.time() + self._service.settings.drain_seconds
         self._service.log.write("draining", n_connections=len(self.server_state.connections))
-        lame_until = min(loop.time() + _LAME_SECONDS, end - _CUT_SECONDS)
+        lame_until = min(loop.time() + _LAME_DUCK_SECONDS, end - _CUT_SECONDS)
         while loop.time() < lame_until and self._service.failure is None:
             await asyncio.sleep(0.02)
-        await self._close_door(sockets or [])
+        await self._stop_listening(sockets or [])
         await self._wait_for_connections(end - _CUT_SECONDS)
-        self._service.cut_short()
+        self._service.fail_waiting()
         await self._wait_for_connections(end - _LAST_SECONDS)
         n_cut = len(self.server_state.connections)
         for connection in self._connections:
@@ -171,14 +171,14 @@ class DrainingServer(uvicorn.Server):
         self._service.log.write("stopped", n_cut=n_cut)
         await self.lifespan.shutdown()
 
-    async def _close_door(self, sockets: list[socket.socket]) -> None:
-        for door in sockets:
-            turn_newcomers_away(door)
-        await asyncio.sleep(_DOORWAY_SECONDS)  # until those under way have been let in
+    async def _stop_listening(self, sockets: list[socket.socket]) -> None:
+        for listener in sockets:
+            drop_new_connections(listener)
+        await asyncio.sleep(_ACCEPT_SECONDS)  # until those under way have been let in
         for server in self.servers:
             server.close()
-        for door in sockets:
-            door.close()
+        for listener in sockets:
+            listener.close()
 
     async def _wait_for_connections(self, until: float) -> None:
         """Closes connections as they become idle, until there are none."""

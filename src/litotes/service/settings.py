@@ -35,10 +35,10 @@ class ServiceSettings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     token: str | None = field(default=None, repr=False)
-    most_texts: int = 64
-    most_characters: int = 10_000
-    most_explained_characters: int = 2_000
-    most_body_bytes: int = 1_000_000
+    max_texts: int = 64
+    max_characters: int = 10_000
+    max_explained_characters: int = 2_000
+    max_body_bytes: int = 1_000_000
     seconds: float = 30.0
     body_seconds: float = 10.0
     queue_seconds: float = 0.5
@@ -73,12 +73,12 @@ class ServiceSettings:
             )
 
     @property
-    def texts_in_a_request(self) -> int:
+    def max_texts_per_request(self) -> int:
         """More would never fit the queue, however often they were sent again."""
-        return min(self.most_texts, self.queue_texts)
+        return min(self.max_texts, self.queue_texts)
 
     @property
-    def is_open_to_others(self) -> bool:
+    def is_public(self) -> bool:
         """Whether other machines can reach it."""
         return self.host.lower() != "localhost" and not (
             is_address(self.host) and ip_address(self.host).is_loopback

@@ -15,9 +15,9 @@ from litotes.service.explainer import Explainer
 from litotes.service.logs import Log
 from litotes.service.metrics import Metrics
 from litotes.service.models import ServedModels
-from litotes.service.problems import Refusal
+from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
-from litotes.service.threads import start_computing
+from litotes.service.worker import start_worker_thread
 
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
@@ -40,7 +40,7 @@ class Service:
         self._models: ServedModels | None = None
         self._load = models if callable(models) else None
         if not callable(models):
-            self._take_in(models)
+            self._set_models(models)
 
     @property
     def models(self) -> ServedModels:
@@ -52,13 +52,13 @@ class Service:
     def is_ready(self) -> bool:
         return self._models is not None
 
-    def new_id(self) -> str:
+    def new_request_id(self) -> str:
         """For a request: unlike any other, of this service or another."""
         return f"{self._prefix}-{next(self._numbers)}"
 
     def check_loaded(self) -> None:
         if self._models is None:
-            raise Refusal(
+            raise ProblemError(
                 "loading", "Ask again in a second; GET /ready says when.", {"Retry-After": "1"}
             )
 
@@ -72,9 +72,9 @@ class Service:
         beginning.
         """
         if self._load is not None and self._models is None:
-            start_computing(partial(self._load_all, self._load), "litotes-loading")
+            start_worker_thread(partial(self._load_models, self._load), "litotes-loading")
 
-    def cut_short(self) -> None:
+    def fail_waiting(self) -> None:
         """The time to drain is nearly over: who still waits is told."""
         self.batcher.fail_all(draining)
         self.explainer.fail_all(draining)
@@ -84,20 +84,20 @@ class Service:
         self.explainer.close()
         self.log.close()
 
-    def _load_all(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
+    def _load_models(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
         try:
-            self._take_in(load())
+            self._set_models(load())
         except Exception as error:  # told by whoever runs the server
             self.failure = error
 
-    def _take_in(self, models: Mapping[str, Predictor]) -> None:
+    def _set_models(self, models: Mapping[str, Predictor]) -> None:
         served = ServedModels(models)
         for one in served.descriptions:
             self.metrics.model(one["name"], one["runtime"], ", ".join(one["tasks"]))
         self._models = served
 
 
-def draining() -> Refusal:
-    return Refusal(
+def draining() -> ProblemError:
+    return ProblemError(
         "draining", "Ask another server, or this one when it is back.", {"Retry-After": "5"}
     )

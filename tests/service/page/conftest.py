@@ -71,7 +71,7 @@ def server(predictors: dict[str, Predictor]) -> Iterator[Server]:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("no chromium on this machine: the page is not tried")
-    expect.set_options(timeout=20_000)  # a busy machine is no error
+    expect.set_options(timeout=20_000)  # a busy machine is not an error
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         yield opened

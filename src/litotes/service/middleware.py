@@ -18,9 +18,9 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from litotes.service.bodies import Bodies, replayed
-from litotes.service.exchange import Exchange, Gone
-from litotes.service.problems import Refusal, bug
+from litotes.service.problems import ProblemError, bug_error
+from litotes.service.request_body import BodyReader, replay_body
+from litotes.service.request_context import ClientDisconnected, RequestContext
 from litotes.service.state import Service
 
 Headers = Mapping[bytes, bytes]
@@ -35,7 +35,7 @@ Whoever sends one twice may mean another one than we would read.
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
-class Guard:
+class GuardMiddleware:
     """ASGI around ASGI.
 
     It also turns every exception into an answer and writes every request down.
@@ -43,7 +43,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service, self._settings = app, service, service.settings
-        self._bodies = Bodies(service.settings)
+        self._body_reader = BodyReader(service.settings)
         # most requests ask for the same one
         self._allows = lru_cache(maxsize=256)(self._allows_host)
 
@@ -51,32 +51,32 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        exchange = Exchange(self._service, scope, receive, send)
+        context = RequestContext(self._service, scope, receive, send)
         try:
-            await self._answer(scope, receive, exchange)
-        except Gone:
+            await self._answer(scope, receive, context)
+        except ClientDisconnected:
             pass
-        except Refusal as refusal:
-            await exchange.refuse(refusal)
+        except ProblemError as refusal:
+            await context.refuse(refusal)
         except Exception as error:
-            self._service.log.trace("bug", error, id=exchange.id, route=exchange.route)
-            if exchange.status:  # half an answer is out: the server closes the connection
+            self._service.log.trace("bug", error, id=context.id, route=context.route)
+            if context.status:  # half an answer is out: the server closes the connection
                 raise
-            await exchange.refuse(bug(exchange.id))
+            await context.refuse(bug_error(context.id))
         finally:
-            exchange.end()
+            context.end()
 
-    async def _answer(self, scope: Scope, receive: Receive, exchange: Exchange) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, context: RequestContext) -> None:
         headers = _headers(scope)
         self._check_host(headers)
         self._check_token(scope["path"], headers)
-        if scope["method"] == "POST" and exchange.route in ("/v1/predict", "/v1/explain"):
+        if scope["method"] == "POST" and context.route in ("/v1/predict", "/v1/explain"):
             _check_content_type(headers)
-            self._bodies.check_length(headers.get(b"content-length"))
-            self._check_room(exchange.route, headers)
-            receive = replayed(await self._bodies.read(receive), receive)
-        scope.setdefault("state", {})["exchange"] = exchange
-        await self._app(scope, receive, exchange.send)
+            self._body_reader.check_length(headers.get(b"content-length"))
+            self._check_room(context.route, headers)
+            receive = replay_body(await self._body_reader.read(receive), receive)
+        scope.setdefault("state", {})["context"] = context
+        await self._app(scope, receive, context.send)
 
     def _check_host(self, headers: Headers) -> None:
         """Against DNS rebinding, and against pages of other sites that ask with their visitor's
@@ -84,7 +84,7 @@ class Guard:
         """
         host = headers.get(b"host", b"")
         if not self._allows(host):
-            raise Refusal(
+            raise ProblemError(
                 "host-not-allowed",
                 "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.",
             )
@@ -92,7 +92,7 @@ class Guard:
         if origin is not None and not self._is_own(
             origin.decode("latin-1"), host.decode("latin-1")
         ):
-            raise Refusal(
+            raise ProblemError(
                 "origin-not-allowed",
                 "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others"
                 " ask.",
@@ -120,19 +120,19 @@ class Guard:
                 "Send the header `Authorization: Bearer TOKEN`, with the token this service was"
                 " started with."
             )
-            raise Refusal("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
+            raise ProblemError("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
 
     def _check_room(self, route: str, headers: Headers) -> None:
         self._service.check_loaded()
         queue = self._service.batcher if route == "/v1/predict" else self._service.explainer
         if queue.is_full:
-            raise busy(queue.seconds_to_wait, closes=b"content-length" not in headers)
+            raise queue_full_error(queue.retry_after, closes=b"content-length" not in headers)
 
 
-def busy(seconds: int, *, closes: bool = False) -> Refusal:
+def queue_full_error(seconds: int, *, closes: bool = False) -> ProblemError:
     """closes: the connection, where it is not known how much would still come on it."""
     sentence = f"Ask again in {seconds} second{'' if seconds == 1 else 's'}."
-    return Refusal(
+    return ProblemError(
         "busy",
         sentence,
         {"Retry-After": str(seconds)} | ({"Connection": "close"} if closes else {}),
@@ -143,7 +143,7 @@ def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
         if name in found and name in _ONCE:
-            raise Refusal(
+            raise ProblemError(
                 "bad-http",
                 f"The header {name.decode()} was sent twice. Send it once.",
                 {"Connection": "close"},
@@ -161,6 +161,6 @@ def _hostname(host: bytes) -> str:
 def _check_content_type(headers: Headers) -> None:
     kind, _, _ = headers.get(b"content-type", b"").partition(b";")
     if kind.strip().lower() != b"application/json":
-        raise Refusal(
+        raise ProblemError(
             "wrong-content-type", "Send JSON with the header `Content-Type: application/json`."
         )

@@ -12,14 +12,14 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field
 from pydantic_core import PydanticCustomError
 
 from litotes.explain.attribution import METHODS
-from litotes.service.problems import Refusal
+from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
 
 
-def _readable(text: str) -> str:
+def _check_text(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "blank")
     if not text.isascii() and _SURROGATE.search(text):
@@ -28,29 +28,29 @@ def _readable(text: str) -> str:
 
 
 Text = Annotated[
-    str, AfterValidator(_readable), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})
+    str, AfterValidator(_check_text), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})
 ]
 """With more than blanks, as Python knows them, and with whole characters alone."""
 
 
-def _known_method(name: str) -> str:
+def _check_method(name: str) -> str:
     if name not in METHODS:
         raise PydanticCustomError("unknown_method", "unknown")
     return name
 
 
 MethodName = Annotated[
-    str, AfterValidator(_known_method), Field(json_schema_extra={"enum": list(METHODS)})
+    str, AfterValidator(_check_method), Field(json_schema_extra={"enum": list(METHODS)})
 ]
 
 
-class _Strict(BaseModel):
+class _StrictModel(BaseModel):
     """Nothing is turned into another type, and a key that is not known is an error."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class OneText(_Strict):
+class OneText(_StrictModel):
     """A text to label."""
 
     text: Text = Field(description="Not blank.")
@@ -61,7 +61,7 @@ class OneText(_Strict):
         return [self.text]
 
 
-class ManyTexts(_Strict):
+class ManyTexts(_StrictModel):
     """Several texts to label together."""
 
     texts: list[Text] = Field(min_length=1, description="None of them blank.")
@@ -72,16 +72,16 @@ class ManyTexts(_Strict):
         return self.texts
 
 
-def _which(body: Any) -> str:
+def _body_tag(body: Any) -> str:
     return "many" if isinstance(body, dict) and "texts" in body else "one"
 
 
 PredictBody = Annotated[
-    Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_which)
+    Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_body_tag)
 ]
 
 
-class ExplainBody(_Strict):
+class ExplainBody(_StrictModel):
     """A text whose answer is to be explained."""
 
     text: Text = Field(
@@ -104,16 +104,16 @@ class ExplainBody(_Strict):
 
 
 def check_sizes(
-    texts: Sequence[str], settings: ServiceSettings, *, most_characters: int | None = None
+    texts: Sequence[str], settings: ServiceSettings, *, max_characters: int | None = None
 ) -> None:
-    most = settings.most_characters if most_characters is None else most_characters
-    if len(texts) > settings.texts_in_a_request:
-        raise Refusal(
+    most = settings.max_characters if max_characters is None else max_characters
+    if len(texts) > settings.max_texts_per_request:
+        raise ProblemError(
             "too-large",
-            f"A request may have {settings.texts_in_a_request} texts. Send them in several.",
+            f"A request may have {settings.max_texts_per_request} texts. Send them in several.",
         )
     for number, text in enumerate(texts, start=1):
         if len(text) > most:
-            raise Refusal(
+            raise ProblemError(
                 "too-large", f"Text {number} has more than {most:,} characters. Cut it into parts."
             )

@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from litotes.service.problems import KINDS, MEDIA_TYPE
-from litotes.service.responses import Problem
+from litotes.service.problems import MEDIA_TYPE, PROBLEM_KINDS
+from litotes.service.response_models import Problem
 from litotes.service.settings import ServiceSettings
 
 _PROBLEM = {"$ref": "#/components/schemas/Problem"}
@@ -30,7 +30,7 @@ _ID = {
 }
 
 
-def described(
+def response_docs(
     answer: type[BaseModel] | None, *statuses: int, media_type: str = "application/json"
 ) -> dict[str, Any]:
     """For a route's decorator: its answers, good (200) and bad. answer None: no JSON."""
@@ -46,7 +46,7 @@ def described(
 
 
 def _problem(status: int) -> dict[str, Any]:
-    titles = [kind.title for kind in KINDS.values() if kind.status == status]
+    titles = [kind.title for kind in PROBLEM_KINDS.values() if kind.status == status]
     return {
         "description": "; ".join(titles) + ".",
         "headers": _ID | _HEADERS.get(status, {}),
@@ -63,13 +63,13 @@ def description(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which are never sent
         schemas.pop(name, None)
     schemas["Problem"] = Problem.model_json_schema()
-    schemas["OneText"]["properties"]["text"]["maxLength"] = settings.most_characters
+    schemas["OneText"]["properties"]["text"]["maxLength"] = settings.max_characters
     many = schemas["ManyTexts"]["properties"]["texts"]
     many["maxItems"], many["items"]["maxLength"] = (
-        settings.texts_in_a_request,
-        settings.most_characters,
+        settings.max_texts_per_request,
+        settings.max_characters,
     )
-    schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.most_explained_characters
+    schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.max_explained_characters
     if settings.token is not None:
         content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
         for path, operations in content["paths"].items():

@@ -1,4 +1,4 @@
-"""Bodies of requests, read no further than they are allowed to be long and no longer than a client
+"""BodyReader of requests, read no further than they are allowed to be long and no longer than a client
 may take.
 """
 
@@ -8,19 +8,19 @@ import asyncio
 
 from starlette.types import Message, Receive
 
-from litotes.service.exchange import Gone
-from litotes.service.problems import Refusal
+from litotes.service.problems import ProblemError
+from litotes.service.request_context import ClientDisconnected
 from litotes.service.settings import ServiceSettings
 
-_BODIES_AT_ONCE = 64
+_MAX_BODIES_AT_ONCE = 64
 """Of the largest size allowed: what clients have begun to send and we have to keep."""
 
 
-class Bodies:
+class BodyReader:
     """Reads them; all together may not take more memory than some of the largest would."""
 
     def __init__(self, settings: ServiceSettings) -> None:
-        self._most, self._seconds = settings.most_body_bytes, settings.body_seconds
+        self._most, self._seconds = settings.max_body_bytes, settings.body_seconds
         self._n_bytes = 0
 
     def check_length(self, declared: bytes | None) -> None:
@@ -36,15 +36,15 @@ class Bodies:
                 while True:
                     message = await receive()
                     if message["type"] == "http.disconnect":
-                        raise Gone
+                        raise ClientDisconnected
                     chunk = message.get("body", b"")
                     chunks.append(chunk)
                     n_bytes += len(chunk)
                     self._n_bytes += len(chunk)
                     if n_bytes > self._most:
                         raise self._too_large()
-                    if self._n_bytes > _BODIES_AT_ONCE * self._most:
-                        raise Refusal(
+                    if self._n_bytes > _MAX_BODIES_AT_ONCE * self._most:
+                        raise ProblemError(
                             "busy",
                             "Ask again in a second.",
                             {"Retry-After": "1", "Connection": "close"},
@@ -53,19 +53,19 @@ class Bodies:
                         return b"".join(chunks)
         except TimeoutError as error:
             sentence = f"The body did not arrive within {self._seconds:g} seconds. Send it at once."
-            raise Refusal("slow-body", sentence, {"Connection": "close"}) from error
+            raise ProblemError("slow-body", sentence, {"Connection": "close"}) from error
         finally:
             self._n_bytes -= n_bytes
 
-    def _too_large(self) -> Refusal:
-        return Refusal(
+    def _too_large(self) -> ProblemError:
+        return ProblemError(
             "too-large",
             f"A body may have {self._most:,} bytes. Send fewer texts at a time.",
             {"Connection": "close"},
         )
 
 
-def replayed(body: bytes, receive: Receive) -> Receive:
+def replay_body(body: bytes, receive: Receive) -> Receive:
     """A receive that gives the body, which has been read, and then whatever else comes."""
     first = True
 

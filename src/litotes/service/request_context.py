@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from starlette.types import Message, Receive, Send
 
-from litotes.service.problems import MEDIA_TYPE, Refusal
+from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.state import Service
 
 Outcome = TypeVar("Outcome")
@@ -32,7 +32,7 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
 ]
 CLOSE = (b"connection", b"close")
 _NO_STORE = (b"cache-control", b"no-store")
-_GONE = 499
+_CLIENT_DISCONNECTED = 499
 """Written down for a client that did not wait for its answer; nobody is sent it."""
 
 _ROUTES = frozenset(
@@ -49,29 +49,29 @@ _ROUTES = frozenset(
 )
 
 
-class Gone(Exception):
+class ClientDisconnected(Exception):
     """The client has gone: there is nobody to answer."""
 
 
-def route_of(path: str) -> str:
+def route_template(path: str) -> str:
     """The template of a path: a path as it was sent is never written down."""
     return path if path in _ROUTES else "/page/{name}" if path.startswith("/page/") else "unknown"
 
 
-class Exchange:
+class RequestContext:
     """From the first line of a request to the last byte of its answer."""
 
     def __init__(
         self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        self.service, self.path, self.route = service, scope["path"], route_of(scope["path"])
+        self.service, self.path, self.route = service, scope["path"], route_template(scope["path"])
         self._receive, self._send = receive, send
-        self.id = service.new_id()
+        self.id = service.new_request_id()
         self._began = time.monotonic()
         self.deadline = self._began + service.settings.seconds
         self.status = 0
         self.n_texts = self.n_characters = 0
-        self._leaving: asyncio.Task[Message] | None = None
+        self._disconnect: asyncio.Task[Message] | None = None
         service.metrics.in_flight.inc()
 
     async def send(self, message: Message) -> None:
@@ -89,7 +89,7 @@ class Exchange:
             message["headers"] = headers
         await self._send(message)
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: ProblemError) -> None:
         body = refusal.body()
         headers = [
             (name.lower().encode(), value.encode()) for name, value in refusal.headers.items()
@@ -109,35 +109,35 @@ class Exchange:
         computed for it.
         """
         awaited = asyncio.wrap_future(future)
-        if self._leaving is None:
-            self._leaving = asyncio.ensure_future(self._receive_until_gone())
-        watched: set[asyncio.Future[Any]] = {awaited, self._leaving}
+        if self._disconnect is None:
+            self._disconnect = asyncio.ensure_future(self._wait_for_disconnect())
+        watched: set[asyncio.Future[Any]] = {awaited, self._disconnect}
         await asyncio.wait(
             watched, timeout=self.deadline - time.monotonic(), return_when=asyncio.FIRST_COMPLETED
         )
         if awaited.done():
             return awaited.result()
         awaited.cancel()  # and with it the future
-        if self._leaving.done():
-            raise Gone
+        if self._disconnect.done():
+            raise ClientDisconnected
         seconds = self.service.settings.seconds
-        raise Refusal(
+        raise ProblemError(
             "too-late",
             f"It took longer than {seconds:g} seconds. Send less at a time, or ask again when less"
             " is going on.",
         )
 
-    async def _receive_until_gone(self) -> Message:
+    async def _wait_for_disconnect(self) -> Message:
         while (message := await self._receive())["type"] != "http.disconnect":
             pass
         return message
 
     def end(self) -> None:
         """Counts it and writes it down."""
-        if self._leaving is not None:
-            self._leaving.cancel()
+        if self._disconnect is not None:
+            self._disconnect.cancel()
         seconds = time.monotonic() - self._began
-        status = self.status or _GONE
+        status = self.status or _CLIENT_DISCONNECTED
         self.service.metrics.in_flight.dec()
         self.service.metrics.answered(self.route, status, seconds)
         self.service.log.write(

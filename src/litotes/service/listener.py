@@ -1,4 +1,4 @@
-"""The door: opening it with a sentence when it cannot be, and closing it without losing who is just
+"""The listener: opening it with a sentence when it cannot be, and closing it without losing who is just
 coming in.
 """
 
@@ -16,7 +16,7 @@ from litotes.core.errors import UserError
 _SO_ATTACH_FILTER = 26
 
 
-def bound_socket(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """Bound but not listening yet: nobody is let in before somebody can answer."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
@@ -27,18 +27,18 @@ def bound_socket(host: str, port: int) -> socket.socket:
             f"--host {host}: there is no such name or address. Use 127.0.0.1, or 0.0.0.0 for all of"
             " this machine's."
         ) from error
-    door = socket.socket(family, kind, protocol)
+    listener = socket.socket(family, kind, protocol)
     try:
         if sys.platform != "win32":  # there it would let two servers share a port
-            door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        door.bind(address)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
     except OSError as error:
-        door.close()
-        raise UserError(sentence_of(error, host, port)) from error
-    return door
+        listener.close()
+        raise UserError(bind_error_message(error, host, port)) from error
+    return listener
 
 
-def sentence_of(error: OSError, host: str, port: int) -> str:
+def bind_error_message(error: OSError, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return (
             f"Port {port} is in use on {host}: choose another one with --port, or --port 0 for any"
@@ -57,17 +57,17 @@ def sentence_of(error: OSError, host: str, port: int) -> str:
     )
 
 
-def address_of(door: socket.socket) -> str:
-    host, port = door.getsockname()[:2]
+def listener_url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def turn_newcomers_away(door: socket.socket) -> None:
+def drop_new_connections(listener: socket.socket) -> None:
     """Linux: from now on the kernel drops every attempt to connect, while those under way are
     completed and can be accepted.
 
-    Whoever has been let in by the kernel but not yet by us would be cut off if the door were simply
-    closed. A client whose attempt is dropped tries again after a second, finds the door closed and
+    Whoever has been let in by the kernel but not yet by us would be cut off if the listener were simply
+    closed. A client whose attempt is dropped tries again after a second, finds the listener closed and
     goes elsewhere. Other systems have no such thing.
     """
     if sys.platform != "linux":
@@ -81,7 +81,7 @@ def turn_newcomers_away(door: socket.socket) -> None:
     ]
     code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
     with suppress(OSError):  # a sandbox may not allow it
-        door.setsockopt(
+        listener.setsockopt(
             socket.SOL_SOCKET,
             _SO_ATTACH_FILTER,
             struct.pack("HP", len(program), ctypes.addressof(code)),

@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-_MODESTY = 2
+_NICENESS = 2
 """Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not
 enough for both. With much less, a flood of requests to refuse would leave nothing for those that
 were let in.
@@ -24,7 +24,7 @@ were let in.
 Task = TypeVar("Task")
 
 
-def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
+def start_worker_thread(work: Callable[[], None], name: str) -> threading.Thread:
     """A thread that ends with the process."""
 
     def run() -> None:
@@ -33,7 +33,7 @@ def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
             os.setpriority(
                 os.PRIO_PROCESS,
                 threading.get_native_id(),
-                os.getpriority(os.PRIO_PROCESS, 0) + _MODESTY,
+                os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS,
             )
         work()
 
@@ -42,7 +42,7 @@ def start_computing(work: Callable[[], None], name: str) -> threading.Thread:
     return thread
 
 
-class Computing(ABC, Generic[Task]):
+class Worker(ABC, Generic[Task]):
     """A thread that does what others hand in, one after the other: started with the first, ended
     with the process or when closed.
     """
@@ -54,11 +54,11 @@ class Computing(ABC, Generic[Task]):
         self._is_closed = False
 
     @abstractmethod
-    def _next(self) -> Task | None:
+    def _next_task(self) -> Task | None:
         """What is to be done now, None where nothing is; whoever calls holds `_changed`."""
 
     @abstractmethod
-    def _do(self, task: Task) -> None:
+    def _run_task(self, task: Task) -> None:
         """Does it; must not raise."""
 
     def close(self) -> None:
@@ -70,14 +70,14 @@ class Computing(ABC, Generic[Task]):
     def _wake(self) -> None:
         """There is something to do; whoever calls holds `_changed`."""
         if self._thread is None:
-            self._thread = start_computing(self._run, self._name)
+            self._thread = start_worker_thread(self._run, self._name)
         self._changed.notify()
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while (task := self._next()) is None:
+                while (task := self._next_task()) is None:
                     if self._is_closed:
                         return
                     self._changed.wait()
-            self._do(task)
+            self._run_task(task)
