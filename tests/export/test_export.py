@@ -199,7 +199,7 @@ def test_the_share_advised_is_accepted(n: int) -> None:
 
 def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
     from litotes.model.checkpoint import load_model
-    from litotes.training.preparing import prepare
+    from litotes.training.training_data import prepare
     from litotes.training.recipe import recipe_of
 
     model = load_model(folder)

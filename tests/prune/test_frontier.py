@@ -13,10 +13,10 @@ from litotes.encoders.pretrained import Pretrained
 from litotes.encoders.reshaping import rebuild_encoder
 from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
-from litotes.prune.frontier import loss_of, speed_ratios
+from litotes.prune.frontier import measure_loss, speed_ratios
 from litotes.prune.search import N_CHANGES, POWERS, Search, first_texts
 from litotes.text.packing import TextSet, text_set
-from litotes.training.feeding import WholeTexts, all_logits
+from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.teacher import Teacher
 
 LABELS = ("negative", "positive")
@@ -44,7 +44,7 @@ def test_the_search_meets_its_target_and_tells_what_it_tries(
 ) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
     texts = texts_of(tiny)
-    source = WholeTexts(texts, torch.device("cpu"))
+    source = PieceInputs(texts, torch.device("cpu"))
     teacher = Teacher(all_logits(source, dense), 0.9)
     told: list[int] = []
     found = Search(pruned, source, teacher, dense=dense, seed=0).for_target(
@@ -64,7 +64,7 @@ def test_the_search_takes_the_best_of_what_it_tries(
     tiny: Pretrained, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = WholeTexts(texts_of(tiny), torch.device("cpu"))
+    source = PieceInputs(texts_of(tiny), torch.device("cpu"))
     search = Search(pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0)
     tried = []
     honest = Search._try
@@ -79,7 +79,7 @@ def test_the_search_takes_the_best_of_what_it_tries(
 
 def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
     dense, pruned = classifier_of(tiny), classifier_of(tiny, pruning="learned")
-    source = WholeTexts(texts_of(tiny), torch.device("cpu"))
+    source = PieceInputs(texts_of(tiny), torch.device("cpu"))
     found = Search(
         pruned, source, Teacher(all_logits(source, dense), 0.9), dense=dense, seed=0
     ).for_target(1.0, watch=lambda _: None)
@@ -91,13 +91,13 @@ def test_a_loss_has_its_interval(tiny: Pretrained) -> None:
     right = torch.nn.functional.one_hot(texts.targets["sentiment"], 2).float()
     worse = right.clone()
     worse[:4] = worse[:4].flip(1)  # 4 of 40 wrong, two of each label
-    same = loss_of(classifier, texts, {"sentiment": right}, {"sentiment": right}, budget=0.5)
+    same = measure_loss(classifier, texts, {"sentiment": right}, {"sentiment": right}, budget=0.5)
     assert (same.points, same.interval, same.chance_within) == (0.0, (0.0, 0.0), 1.0)
-    loss = loss_of(classifier, texts, {"sentiment": right}, {"sentiment": worse}, budget=0.5)
+    loss = measure_loss(classifier, texts, {"sentiment": right}, {"sentiment": worse}, budget=0.5)
     assert loss.points == pytest.approx(10.0)
     assert 0 <= loss.interval[0] < 10 < loss.interval[1]
     assert loss.chance_within < 0.1
-    gain = loss_of(classifier, texts, {"sentiment": worse}, {"sentiment": right}, budget=0.5)
+    gain = measure_loss(classifier, texts, {"sentiment": worse}, {"sentiment": right}, budget=0.5)
     assert gain.points == pytest.approx(-10.0)
     assert gain.chance_within == 1.0
 
@@ -105,7 +105,7 @@ def test_a_loss_has_its_interval(tiny: Pretrained) -> None:
 def test_numbers_alone_cannot_choose(tiny: Pretrained) -> None:
     classifier = Classifier(tiny.encoder, [Task("score", ())], head="mean", dropout=0.0)
     with pytest.raises(UserError, match="macro-F1"):
-        loss_of(classifier, texts_of(tiny), {}, {}, budget=0.5)
+        measure_loss(classifier, texts_of(tiny), {}, {}, budget=0.5)
 
 
 def test_speeds_are_ratios_to_dense(tiny: Pretrained) -> None:

@@ -135,8 +135,8 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
     from litotes.data.corpus import example_key
     from litotes.prune.prune import _unlabelled
-    from litotes.training.preparing import prepare
     from litotes.training.recipe import recipe_of
+    from litotes.training.training_data import prepare
 
     recipe = recipe_of(dict(dense.model.facts["recipe"]), "test").changed(
         data__where__variety="en-AU"
@@ -220,7 +220,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from litotes.data.corpus import example_key
-    from litotes.training.preparing import prepare
+    from litotes.training.training_data import prepare
 
     module = import_module("litotes.prune.prune")
     recipe = tiny_recipe.changed(

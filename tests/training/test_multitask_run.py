@@ -192,7 +192,7 @@ def test_labels_are_mapped_and_the_mapping_is_said(tiny_recipe: Recipe, tmp_path
 
 
 class _Fixed:
-    """A feeder whose logits are given."""
+    """A make_inputs whose logits are given."""
 
     def __init__(self, texts: TextSet) -> None:
         self.texts = texts
@@ -207,8 +207,10 @@ def test_the_worst_group_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = TextSet([Pieces([1], [0], False)] * 7, {"sarcasm": gold}, groups, ("a", "b"))
     monkeypatch.setattr(held_out, "all_logits", lambda source, classifier: {"sarcasm": logits})
     classifier: Any = type("Stub", (), {"tasks": {"sarcasm": task}})()
-    feeder: Any = _Fixed(texts)
-    assert held_out.held_out_score(classifier, feeder, worst_group=True) == pytest.approx(1 / 3)
-    assert held_out.held_out_score(classifier, feeder, worst_group=False) == pytest.approx(
+    make_inputs: Any = _Fixed(texts)
+    assert held_out.held_out_score(classifier, make_inputs, worst_group=True) == pytest.approx(
+        1 / 3
+    )
+    assert held_out.held_out_score(classifier, make_inputs, worst_group=False) == pytest.approx(
         np.mean([4 / 5, 6 / 7])
     )

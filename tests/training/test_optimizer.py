@@ -7,8 +7,8 @@ from torch.optim import Adam, AdamW
 from litotes.core.values import Task
 from litotes.encoders.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.training.optimizer import make_optimizer, rate_factor, set_rate
-from litotes.training.run_state import Tensors, _restore, trainable
+from litotes.training.checkpoints import RunTensors, _restore, trainable_parameters
+from litotes.training.optimizer import make_optimizer, rate_factor, set_learning_rate
 from litotes.training.settings import TrainingSettings
 
 
@@ -19,7 +19,9 @@ def classifier_of(tiny: Pretrained) -> Classifier:
 
 
 def test_norms_and_biases_are_not_decayed(tiny: Pretrained) -> None:
-    optimizer = make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(weight_decay=0.3))
+    optimizer = make_optimizer(
+        trainable_parameters(classifier_of(tiny)), TrainingSettings(weight_decay=0.3)
+    )
     for group in optimizer.param_groups:
         assert {parameter.ndim > 1 for parameter in group["params"]} == {
             group["weight_decay"] == 0.3
@@ -28,7 +30,7 @@ def test_norms_and_biases_are_not_decayed(tiny: Pretrained) -> None:
 
 def test_every_parameter_is_in_exactly_one_group(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
-    groups = make_optimizer(trainable(classifier), TrainingSettings()).param_groups
+    groups = make_optimizer(trainable_parameters(classifier), TrainingSettings()).param_groups
     assert sorted(id(p) for group in groups for p in group["params"]) == sorted(
         id(p) for p in classifier.parameters()
     )
@@ -37,12 +39,15 @@ def test_every_parameter_is_in_exactly_one_group(tiny: Pretrained) -> None:
 def test_heads_may_learn_faster(tiny: Pretrained) -> None:
     classifier = classifier_of(tiny)
     optimizer = make_optimizer(
-        trainable(classifier), TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3)
+        trainable_parameters(classifier),
+        TrainingSettings(learning_rate=1e-5, head_learning_rate=1e-3),
     )
     rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
     assert rates[id(classifier.heads["sentiment"].output.weight)] == 1e-3
     assert rates[id(classifier.encoder.embeddings.piece.weight)] == 1e-5
-    set_rate(optimizer, TrainingSettings(learning_rate=1e-5, warmup_share=0.5), step=0, n_steps=4)
+    set_learning_rate(
+        optimizer, TrainingSettings(learning_rate=1e-5, warmup_share=0.5), step=0, n_steps=4
+    )
     assert {group["lr"] for group in optimizer.param_groups} == {0.5e-5, 0.5e-3}
 
 
@@ -62,7 +67,11 @@ def test_the_papers_schedule_is_level() -> None:
 @pytest.mark.parametrize(("name", "kind"), [("adam", Adam), ("adamw", AdamW)])
 def test_optimizer_by_name(tiny: Pretrained, name: str, kind: type) -> None:
     assert (
-        type(make_optimizer(trainable(classifier_of(tiny)), TrainingSettings(optimizer=name)))
+        type(
+            make_optimizer(
+                trainable_parameters(classifier_of(tiny)), TrainingSettings(optimizer=name)
+            )
+        )
         is kind
     )
 
@@ -77,7 +86,7 @@ def test_a_restored_optimizer_counts_steps_where_it_looks_for_them(
     optimizer.param_groups[0]["fused"] = fused
     _restore(
         {"optimizer/w/step": torch.tensor(3.0), "optimizer/w/exp_avg": torch.ones(2)},
-        Tensors({"w": parameter}, {}, optimizer),
+        RunTensors({"w": parameter}, {}, optimizer),
     )
     assert optimizer.state[parameter]["step"].device.type == expected
     assert optimizer.state[parameter]["exp_avg"].device.type == "meta"

@@ -32,10 +32,10 @@ def test_the_difference_is_the_divergence_of_softened_answers() -> None:
 def test_labels_and_teacher_share_the_loss() -> None:
     teacher = Teacher({"mood": torch.tensor([[1.0, 0.0], [0.0, 1.0]])}, share=0.25)
     logits, labels, weights = torch.tensor([[0.0, 1.0]]), torch.tensor([0.8]), torch.tensor([3.0])
-    mixed = teacher.mixed_in(labels, logits, [1], "mood", weights)
+    mixed = teacher.mix_in(labels, logits, [1], "mood", weights)
     # the teacher agrees with the second text's answer
     torch.testing.assert_close(mixed, 0.75 * labels)
-    other = teacher.mixed_in(labels, logits, [0], "mood", weights)
+    other = teacher.mix_in(labels, logits, [0], "mood", weights)
     torch.testing.assert_close(
         other, 0.75 * labels + 0.25 * 3 * teacher.differences(logits, torch.tensor([[1.0, 0.0]]))
     )
@@ -54,8 +54,8 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
     from litotes.encoders import pretrained
     from litotes.model.classifier import Classifier
     from litotes.text.packing import text_set
-    from litotes.training.feeding import WholeTexts, all_logits
-    from litotes.training.loop import Loop, Surroundings
+    from litotes.training.inputs import PieceInputs, all_logits
+    from litotes.training.loop import Loop, RunContext
     from litotes.training.processes import Processes
 
     cpu = torch.device("cpu")
@@ -68,15 +68,15 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
         torch.manual_seed(0)
         classifier = Classifier(loaded.encoder, [SENTIMENT], head="mean", dropout=0.0)
         examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
-        source = WholeTexts(text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
+        source = PieceInputs(text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
         wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
-        around = Surroundings(cpu, tmp_path / str(share), "key", Processes())
+        context = RunContext(cpu, tmp_path / str(share), "key", Processes())
         Loop(
             classifier,
             source,
             settings,
             seed=0,
-            surroundings=around,
+            context=context,
             teacher=Teacher({"sentiment": wanted}, share),
         ).run()
         learned[share] = all_logits(source, classifier)["sentiment"].argmax(-1).tolist()

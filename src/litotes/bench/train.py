@@ -30,7 +30,7 @@ from litotes.prune.cost import flops
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 from litotes.training.optimizer import make_optimizer
-from litotes.training.run_state import trainable
+from litotes.training.checkpoints import trainable_parameters
 from litotes.training.settings import TrainingSettings
 
 PADDED = "hf-padded"
@@ -109,7 +109,7 @@ def _packed(
     tasks = (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
     own = rebuild_encoder(encoder, pruning=COMPARED[kind])
     classifier = Classifier(own, tasks, head=head, dropout=0.1).train()
-    parameters = trainable(classifier)
+    parameters = trainable_parameters(classifier)
     optimizer = make_optimizer(parameters, TrainingSettings())
     act = _training(
         lambda batch: classifier(batch).values(), [pack(part) for part in parts], optimizer

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from litotes.cli.numbers import chance, count, points, ratios, share
 
 if TYPE_CHECKING:
-    from litotes.prune import Pruned
+    from litotes.prune import PruneResult
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(pruned.refusal())
 
 
-def _print(pruned: Pruned) -> None:
+def _print(pruned: PruneResult) -> None:
     from litotes.cli.display import print_table
 
     rows = []

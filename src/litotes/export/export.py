@@ -36,7 +36,7 @@ from litotes.runtime.onnx.file_check import checked
 from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers
-from litotes.training.preparing import prepare
+from litotes.training.training_data import prepare
 from litotes.training.recipe import recipe_of
 
 ALLOWED = {"float32": 0.0, "int8": 0.01}

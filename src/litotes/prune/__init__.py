@@ -1,6 +1,6 @@
 """From a dense model to the fastest pruned one within a loss."""
 
 from litotes.prune.prune import prune
-from litotes.prune.result import Pruned, PruneSettings
+from litotes.prune.result import PruneResult, PruneSettings
 
-__all__ = ["PruneSettings", "Pruned", "prune"]
+__all__ = ["PruneSettings", "PruneResult", "prune"]

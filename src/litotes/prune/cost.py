@@ -74,7 +74,7 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
         going = (
             [1] * len(lengths)
             if firsts_only and is_last
-            else going_on(plan, layer, lengths, fuse=encoder.pruning.fuse)
+            else lengths_after(plan, layer, lengths, fuse=encoder.pruning.fuse)
         )
         asking = going if firsts_only and is_last else coming
         layers.append(
@@ -91,7 +91,7 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
     return Cost(embeddings, tuple(layers))
 
 
-def going_on(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool) -> list[int]:
+def lengths_after(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool) -> list[int]:
     """How many pieces of each text there are after `layer`: those that stay and, where pieces are
     fused, one for all that have left.
     """

@@ -62,7 +62,7 @@ class Point:
         return asdict(self)
 
 
-def loss_of(
+def measure_loss(
     classifier: Classifier,
     texts: TextSet,
     dense: Mapping[str, Tensor],

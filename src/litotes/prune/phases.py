@@ -22,16 +22,23 @@ from litotes.encoders.weights import read_tensors
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.prune.result import PruneSettings
-from litotes.prune.search import N_CHANGES, POWERS, Found, Search, first_texts, pruning_of
+from litotes.prune.search import (
+    N_CHANGES,
+    POWERS,
+    FoundShares,
+    Search,
+    first_texts,
+    learned_pruning,
+)
 from litotes.text.packing import TextSet
-from litotes.training.feeding import Feeder, feeder, freeze
 from litotes.training.held_out import held_out_score
-from litotes.training.loop import Loop, Surroundings
-from litotes.training.preparing import Prepared
+from litotes.training.inputs import Inputs, freeze, make_inputs
+from litotes.training.loop import Loop, RunContext
 from litotes.training.processes import Processes
 from litotes.training.recipe import Recipe
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 from litotes.training.teacher import Teacher
+from litotes.training.training_data import TrainingData
 
 LOWEST = 0.03
 """Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
@@ -39,12 +46,12 @@ LOWEST = 0.03
 
 
 @dataclass(frozen=True)
-class Work:
+class PruneContext:
     """All that the phases share."""
 
     settings: PruneSettings
     recipe: Recipe
-    prepared: Prepared
+    prepared: TrainingData
     dense: Model
     train: TextSet
     held_out: TextSet  # chooses epochs
@@ -71,55 +78,66 @@ class Work:
         return sha256(repr(parts).encode()).hexdigest()[:12]
 
 
-def explored(work: Work) -> Classifier:
+def explore(context: PruneContext) -> Classifier:
     """The dense classifier without the heads it needs least, trained to bear budgets of all kinds."""
-    classifier = deepcopy(work.dense.classifier)
-    if work.settings.heads < 1:
-        source = feeder(work.train, classifier, work.device, freeze_below=0)
-        classifier.encoder = keep_heads(classifier.encoder, _heads(work, classifier, source))
+    classifier = deepcopy(context.dense.classifier)
+    if context.settings.heads < 1:
+        source = make_inputs(context.train, classifier, context.device, freeze_below=0)
+        classifier.encoder = keep_heads(classifier.encoder, _heads(context, classifier, source))
     n_layers = len(classifier.encoder.spec.walk)
     lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
-    options = {**work.settings.options, "shares": lowest, "explore": 1.0}
-    classifier.encoder = rebuild_encoder(classifier.encoder, pruning="learned", pruning_options=options)
-    return _trained(work, classifier, "explore", work.settings.epochs, validated=False)
+    options = {**context.settings.options, "shares": lowest, "explore": 1.0}
+    classifier.encoder = rebuild_encoder(
+        classifier.encoder, pruning="learned", pruning_options=options
+    )
+    return _trained(context, classifier, "explore", context.settings.epochs, validated=False)
 
 
-def _heads(work: Work, classifier: Classifier, source: Feeder) -> list[list[int]]:
+def _heads(context: PruneContext, classifier: Classifier, source: Inputs) -> list[list[int]]:
     """The attention heads to keep; once chosen they stay chosen, for other machines may tell near
     ties apart in another way.
     """
-    file = work.folder / "phases" / f"heads-{work.key()}.json"
+    file = context.folder / "phases" / f"heads-{context.key()}.json"
     if file.is_file():
         return list(json.loads(file.read_text("utf-8")))
-    kept = heads_to_keep(head_sensitivity(classifier, source), work.settings.heads)
+    kept = heads_to_keep(head_sensitivity(classifier, source), context.settings.heads)
     write_json(file, kept)
     return kept
 
 
-def settle(work: Work, start: Classifier, target: float, found: Found) -> Classifier:
+def settle(
+    context: PruneContext, start: Classifier, target: float, found: FoundShares
+) -> Classifier:
     """The classifier trained with just the shares found for a target."""
     classifier = deepcopy(start)
-    options = {**work.settings.options, "shares": list(found.shares)}
+    options = {**context.settings.options, "shares": list(found.shares)}
     classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
     return _trained(
-        work, classifier, f"settle-{target:g}", work.settings.settle_epochs, validated=True
+        context, classifier, f"settle-{target:g}", context.settings.settle_epochs, validated=True
     )
 
 
-def search(work: Work, start: Classifier, target: float) -> Found:
+def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
     """The best shares for a target; those of a search that was done before are read back."""
-    file = work.folder / "phases" / f"search-{target:g}-{work.key(target)}.json"
+    file = context.folder / "phases" / f"search-{target:g}-{context.key(target)}.json"
     if file.is_file():
         content = json.loads(file.read_text("utf-8"))
-        return Found(tuple(content["shares"]), content["divergence"])
+        return FoundShares(tuple(content["shares"]), content["divergence"])
     classifier = deepcopy(start)
-    some = feeder(
-        first_texts(work.train, work.settings.n_searched), classifier, work.device, freeze_below=0
+    some = make_inputs(
+        first_texts(context.train, context.settings.n_searched),
+        classifier,
+        context.device,
+        freeze_below=0,
     )
     tries = Search(
-        classifier, some, work.teacher, dense=work.dense.classifier, seed=work.settings.seed
+        classifier,
+        some,
+        context.teacher,
+        dense=context.dense.classifier,
+        seed=context.settings.seed,
     )
-    found = tries.for_target(target, watch=partial(_searching, work.watch, target))
+    found = tries.for_target(target, watch=partial(_searching, context.watch, target))
     write_json(file, asdict(found))
     return found
 
@@ -129,35 +147,37 @@ def _searching(watch: Watch, target: float, n_tried: int) -> None:
 
 
 def _trained(
-    work: Work, classifier: Classifier, phase: str, epochs: int, *, validated: bool
+    context: PruneContext, classifier: Classifier, phase: str, epochs: int, *, validated: bool
 ) -> Classifier:
     """Trains with the teacher; a phase that was done before is read back."""
-    key = work.key(phase, epochs, pruning_of(classifier).shares, classifier.encoder.spec.heads_kept)
-    folder = work.folder / "phases" / f"{phase}-{key}"
+    key = context.key(
+        phase, epochs, learned_pruning(classifier).shares, classifier.encoder.spec.heads_kept
+    )
+    folder = context.folder / "phases" / f"{phase}-{key}"
     weights = folder / "weights.safetensors"
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
     # what the dense run left as it was stays so: a small difference stays small
-    freeze(classifier, work.recipe.training.freeze_below)
-    training = work.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
-    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
+    freeze(classifier, context.recipe.training.freeze_below)
+    training = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    held = make_inputs(context.held_out, classifier, context.device, freeze_below=0)
     validate = (
         partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group")
         if validated
         else None
     )
-    around = Surroundings(work.device, folder, key, Processes(), prefixed(work.watch, phase))
+    run = RunContext(context.device, folder, key, Processes(), prefixed(context.watch, phase))
     folder.mkdir(parents=True, exist_ok=True)
-    texts = feeder(work.train, classifier, work.device, freeze_below=0)
+    texts = make_inputs(context.train, classifier, context.device, freeze_below=0)
     loop = Loop(
         classifier,
         texts,
         training,
-        seed=work.settings.seed,
-        surroundings=around,
+        seed=context.settings.seed,
+        context=run,
         validate=validate,
-        teacher=work.teacher,
+        teacher=context.teacher,
     )
     loop.resume()
     loop.run()

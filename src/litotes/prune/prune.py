@@ -34,17 +34,17 @@ from litotes.model.classifier import Classifier
 from litotes.model.folder import DESCRIPTION
 from litotes.predict.predictor import Predictor
 from litotes.prune.cost import flops
-from litotes.prune.frontier import Loss, Point, loss_of, speed_ratios
-from litotes.prune.phases import Work, explored, search, settle
-from litotes.prune.result import Pruned, PruneSettings
-from litotes.prune.search import Found, first_texts
+from litotes.prune.frontier import Loss, Point, measure_loss, speed_ratios
+from litotes.prune.phases import PruneContext, explore, search, settle
+from litotes.prune.result import PruneResult, PruneSettings
+from litotes.prune.search import FoundShares, first_texts
 from litotes.text.packing import TextSet, text_set
 from litotes.training.card import model_card
-from litotes.training.feeding import all_logits, feeder
-from litotes.training.held_out import calibrations
-from litotes.training.preparing import Prepared, prepare
+from litotes.training.held_out import fit_calibrations
+from litotes.training.inputs import all_logits, make_inputs
 from litotes.training.recipe import Recipe, recipe_of
 from litotes.training.teacher import Teacher
+from litotes.training.training_data import TrainingData, prepare
 
 
 def prune(
@@ -55,7 +55,7 @@ def prune(
     settings: PruneSettings | None = None,
     device: str | None = None,
     watch: Watch = unwatched,
-) -> Pruned:
+) -> PruneResult:
     """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes
     on where it was.
     """
@@ -66,16 +66,16 @@ def prune(
     prepared = prepare(recipe)
     _check_tasks(dense, prepared)
     with locked(out):
-        work = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
-        start = explored(work)
-        found = {target: search(work, start, target) for target in sorted(set(settings.targets))}
+        context = _work(settings, recipe, prepared, dense, choose_device(device), out, watch)
+        start = explore(context)
+        found = {target: search(context, start, target) for target in sorted(set(settings.targets))}
         # targets out of reach end in the same shares
         different = {one.shares: target for target, one in reversed(found.items())}
         settled = [
-            (target, found[target], settle(work, start, target, found[target]))
+            (target, found[target], settle(context, start, target, found[target]))
             for target in sorted(different.values())
         ]
-        return _finish(work, settled)
+        return _finish(context, settled)
 
 
 def _dense_model(run: Path) -> Model:
@@ -118,7 +118,7 @@ def _check_folder(out: Path) -> None:
         )
 
 
-def _check_tasks(dense: Model, prepared: Prepared) -> None:
+def _check_tasks(dense: Model, prepared: TrainingData) -> None:
     """The source must ask what the model answers, in the same words."""
     for name, task in dense.classifier.tasks.items():
         there = prepared.train.tasks.get(name)
@@ -148,12 +148,12 @@ def _recipe(dense: Model, source: str) -> Recipe:
 def _work(
     settings: PruneSettings,
     recipe: Recipe,
-    prepared: Prepared,
+    prepared: TrainingData,
     dense: Model,
     device: torch.device,
     out: Path,
     watch: Watch,
-) -> Work:
+) -> PruneContext:
     dense.classifier.to(device)
     tasks = list(dense.classifier.tasks.values())
     assert prepared.held_out is not None  # _recipe saw to it
@@ -170,18 +170,18 @@ def _work(
 
     train, held_out, judged = map(shuffled, (learned_from, validated_by, judged_by))
     answers = all_logits(
-        feeder(train, dense.classifier, device, freeze_below=0),
+        make_inputs(train, dense.classifier, device, freeze_below=0),
         dense.classifier,
         watch=watch,
         what="teacher",
     )
     teacher = Teacher(answers, settings.teacher)
-    return Work(
+    return PruneContext(
         settings, recipe, prepared, dense, train, held_out, judged, teacher, device, out, watch
     )
 
 
-def _unlabelled(prepared: Prepared) -> list[Example]:
+def _unlabelled(prepared: TrainingData) -> list[Example]:
     """Other training texts of the source: without a label for these tasks, or outside the
     selection. The teacher has an answer to them.
     """
@@ -207,44 +207,49 @@ def _unlabelled(prepared: Prepared) -> list[Example]:
     return list(others.values())
 
 
-def _finish(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> Pruned:
-    points = _points(work, settled)
-    within = [point for point in points if point.loss.chance_within >= work.settings.sure]
+def _finish(
+    context: PruneContext, settled: Sequence[tuple[float, FoundShares, Classifier]]
+) -> PruneResult:
+    points = _points(context, settled)
+    within = [point for point in points if point.loss.chance_within >= context.settings.sure]
     if not within:
-        pruned = Pruned(work.settings, points, None, (), _notes(work, points))
-        write_json(work.folder / "frontier.json", pruned.as_json())
+        pruned = PruneResult(context.settings, points, None, (), _notes(context, points))
+        write_json(context.folder / "frontier.json", pruned.as_json())
         return pruned
     # time follows operations, and its noise must not choose
     best = max(within, key=lambda point: point.flops_ratio)
     points = tuple(replace(point, chosen=point is best) for point in points)
     (classifier,) = [classifier for target, _, classifier in settled if target == best.target]
-    model = _model(work, classifier, replace(best, chosen=True))
-    test = work.prepared.test
+    model = _model(context, classifier, replace(best, chosen=True))
+    test = context.prepared.test
     rows = (
         evaluate(
-            Predictor(model, device=str(work.device)), test, seed=work.recipe.seed, watch=work.watch
+            Predictor(model, device=str(context.device)),
+            test,
+            seed=context.recipe.seed,
+            watch=context.watch,
         )
         if test is not None
         else ()
     )
-    pruned = Pruned(work.settings, points, model, rows, _notes(work, points))
-    write_json(work.folder / "frontier.json", pruned.as_json())
-    write_json(work.folder / "scores.json", [row.as_json() for row in rows])
-    save_model(model, work.folder, card=model_card(model, rows))
-    remove_folder(work.folder / "phases")
+    pruned = PruneResult(context.settings, points, model, rows, _notes(context, points))
+    write_json(context.folder / "frontier.json", pruned.as_json())
+    write_json(context.folder / "scores.json", [row.as_json() for row in rows])
+    save_model(model, context.folder, card=model_card(model, rows))
+    remove_folder(context.folder / "phases")
     return pruned
 
 
-def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
+def _notes(context: PruneContext, points: Sequence[Point]) -> tuple[str, ...]:
     """What the user should know about the texts the choice was made by, and about what could not be
     reached.
     """
     notes = []
-    trained = recipe_of(dict(work.dense.facts["recipe"]), "the model's recipe")
+    trained = recipe_of(dict(context.dense.facts["recipe"]), "the model's recipe")
     if (
-        work.prepared.reserved is None
+        context.prepared.reserved is None
         and not trained.training.held_out
-        and work.dense.facts["data"]["sha256"] == work.prepared.whole.fingerprint()
+        and context.dense.facts["data"]["sha256"] == context.prepared.whole.fingerprint()
     ):
         notes.append(
             "The dense model was trained with held_out = 0, so it has learned the very texts that"
@@ -252,7 +257,7 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
             " training.held_out=0.1."
         )
     highest = max(point.flops_ratio for point in points)
-    if highest < 0.95 * max(work.settings.targets):
+    if highest < 0.95 * max(context.settings.targets):
         notes.append(
             f"More than {highest:.1f} times fewer operations cannot be reached by removing pieces"
             " from this model."
@@ -267,79 +272,83 @@ def _notes(work: Work, points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _points(work: Work, settled: Sequence[tuple[float, Found, Classifier]]) -> tuple[Point, ...]:
-    dense, tasks = work.dense.classifier, list(work.dense.classifier.tasks.values())
+def _points(
+    context: PruneContext, settled: Sequence[tuple[float, FoundShares, Classifier]]
+) -> tuple[Point, ...]:
+    dense, tasks = context.dense.classifier, list(context.dense.classifier.tasks.values())
     test = (
-        text_set(work.prepared.test.examples, tasks, work.dense.tokenizer)
-        if work.prepared.test is not None
+        text_set(context.prepared.test.examples, tasks, context.dense.tokenizer)
+        if context.prepared.test is not None
         else None
     )
     speeds = speed_ratios(
         dense,
         [one for *_, one in settled],
-        first_texts(work.judged, 128),
+        first_texts(context.judged, 128),
         n_rounds=3,
-        watch=work.watch,
+        watch=context.watch,
     )
     expected = {
-        part: _logits(work, dense, texts)
-        for part, texts in (("judged", work.judged), ("test", test))
+        part: _logits(context, dense, texts)
+        for part, texts in (("judged", context.judged), ("test", test))
         if texts is not None
     }
     points = []
     for (target, found, classifier), speed in zip(settled, speeds, strict=True):
-        lose = partial(_loss, work, classifier)
-        ratio = _operations(dense, work.judged) / _operations(classifier, work.judged)
+        lose = partial(_loss, context, classifier)
+        ratio = _operations(dense, context.judged) / _operations(classifier, context.judged)
         n_heads = sum(attention.n_heads for attention in classifier.encoder.attentions)
         test_loss = lose(test, expected["test"]) if test is not None else None
-        losses = (lose(work.judged, expected["judged"]), test_loss)
+        losses = (lose(context.judged, expected["judged"]), test_loss)
         points.append(Point(target, found.shares, n_heads, ratio, speed, *losses, found.divergence))
     return tuple(points)
 
 
-def _loss(work: Work, classifier: Classifier, texts: TextSet, dense: dict[str, Tensor]) -> Loss:
-    return loss_of(
-        classifier, texts, dense, _logits(work, classifier, texts), budget=work.settings.loss
+def _loss(
+    context: PruneContext, classifier: Classifier, texts: TextSet, dense: dict[str, Tensor]
+) -> Loss:
+    return measure_loss(
+        classifier, texts, dense, _logits(context, classifier, texts), budget=context.settings.loss
     )
 
 
-def _logits(work: Work, classifier: Classifier, texts: TextSet) -> dict[str, Tensor]:
-    return all_logits(feeder(texts, classifier, work.device, freeze_below=0), classifier)
+def _logits(context: PruneContext, classifier: Classifier, texts: TextSet) -> dict[str, Tensor]:
+    return all_logits(make_inputs(texts, classifier, context.device, freeze_below=0), classifier)
 
 
 def _operations(classifier: Classifier, texts: TextSet) -> int:
     return flops(classifier.encoder, texts.lengths, firsts_only=classifier.firsts_only).total
 
 
-def _model(work: Work, classifier: Classifier, point: Point) -> Model:
-    training = work.recipe.training
-    held = feeder(work.held_out, classifier, work.device, freeze_below=0)
+def _model(context: PruneContext, classifier: Classifier, point: Point) -> Model:
+    training = context.recipe.training
+    held = make_inputs(context.held_out, classifier, context.device, freeze_below=0)
     by_group = training.selection == "worst_group"
     with_threshold = training.calibration == "full"
     fitted = (
-        calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group)
+        fit_calibrations(classifier, held, with_threshold=with_threshold, by_group=by_group)
         if training.calibration != "none"
         else {}
     )
     spec = classifier.encoder.spec
-    recipe = work.recipe.changed(
+    recipe = context.recipe.changed(
         model__pruning=spec.pruning, model__pruning_options=dict(spec.pruning_options)
     )
     facts = {
         # not the dense run's: training must not take this for it
-        "key": f"pruned-{work.key(point.target)}",
+        "key": f"pruned-{context.key(point.target)}",
         "recipe": recipe.model_dump(mode="json"),
         "data": {
-            "name": work.prepared.whole.name,
-            "sha256": work.prepared.whole.fingerprint(),
-            "n_train": len(work.train),
+            "name": context.prepared.whole.name,
+            "sha256": context.prepared.whole.fingerprint(),
+            "n_train": len(context.train),
         },
-        "dense": work.dense.facts["key"],
+        "dense": context.dense.facts["key"],
         "pruned": point.as_json(),
-        "notes": [*work.prepared.notes, _in_words(point)],
+        "notes": [*context.prepared.notes, _in_words(point)],
         "versions": {"torch": torch.__version__},
     }
-    return replace(work.dense, classifier=classifier.eval(), calibration=fitted, facts=facts)
+    return replace(context.dense, classifier=classifier.eval(), calibration=fitted, facts=facts)
 
 
 def _in_words(point: Point) -> str:

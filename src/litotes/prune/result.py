@@ -40,7 +40,7 @@ class PruneSettings:
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PruneResult:
     """The frontier, and the model chosen from it with its scores on the test split; None where no
     point is within the loss.
     """

@@ -20,7 +20,7 @@ from litotes.attention.learned import Learned
 from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
 from litotes.text.packing import TextSet
-from litotes.training.feeding import Feeder, all_logits
+from litotes.training.inputs import Inputs, all_logits
 from litotes.training.teacher import Teacher
 
 POWERS = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0)
@@ -33,7 +33,7 @@ SMALLEST = 0.02
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundShares:
     """Shares for a target, and how far they move the answers."""
 
     shares: tuple[float, ...]
@@ -50,7 +50,7 @@ class Search:
     def __init__(
         self,
         classifier: Classifier,
-        source: Feeder,
+        source: Inputs,
         teacher: Teacher,
         *,
         dense: Classifier,
@@ -58,10 +58,10 @@ class Search:
     ) -> None:
         self.classifier, self.source, self.teacher = classifier, source, teacher
         self.chance = random.Random(seed)
-        self.pruning = pruning_of(classifier)
+        self.pruning = learned_pruning(classifier)
         self.dense = flops(dense.encoder, source.texts.lengths, firsts_only=dense.firsts_only).total
 
-    def for_target(self, ratio: float, *, watch: Callable[[int], None]) -> Found:
+    def for_target(self, ratio: float, *, watch: Callable[[int], None]) -> FoundShares:
         """The best shares found that save `ratio` times the operations."""
         n_layers = self.pruning.n_layers
         shapes = [
@@ -89,11 +89,11 @@ class Search:
         gone = [value * factor if place == layer else value for place, value in enumerate(shape)]
         return [max(gone[: place + 1]) for place in range(len(gone))]
 
-    def _try(self, shape: Sequence[float], ratio: float) -> Found:
+    def _try(self, shape: Sequence[float], ratio: float) -> FoundShares:
         shares = self._scaled(shape, ratio)
         self.pruning.shares = shares
         logits = all_logits(self.source, self.classifier)
-        return Found(
+        return FoundShares(
             shares,
             float(
                 torch.stack(
@@ -127,7 +127,7 @@ class Search:
         ).total
 
 
-def pruning_of(classifier: Classifier) -> Learned:
+def learned_pruning(classifier: Classifier) -> Learned:
     """The classifier's pruning, which must be `learned`."""
     pruning = classifier.encoder.pruning
     assert isinstance(pruning, Learned)

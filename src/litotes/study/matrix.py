@@ -1,4 +1,7 @@
-"""Does it hold elsewhere? Train on each variety (or source, or cell), test on every one."""
+"""Does it hold elsewhere? Train on each variety (or source, or cell), test on every one.
+
+A matrix is a study of one experiment: a row for each part of the corpus, a column for each part.
+"""
 
 from __future__ import annotations
 
@@ -9,28 +12,52 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, prefixed, unwatched
+from litotes.core.progress import Watch, unwatched
 from litotes.data.corpus import Axis, Corpus, cell_of
 from litotes.data.sources import load
-from litotes.evaluation.cross_matrix import CrossMatrix, collapses, make_cell
-from litotes.evaluation.evaluate import Judged, judge
-from litotes.predict.predictor import Predictor
-from litotes.training.preparing import learnable
+from litotes.evaluation.cross_matrix import CrossMatrix, collapses
+from litotes.study.execute import execute
+from litotes.study.plan import (
+    Experiment,
+    ExperimentSettings,
+    Setting,
+    Study,
+    StudySettings,
+    TestedOn,
+)
+from litotes.study.report import Report, make_report
+from litotes.study.results import read_results
+from litotes.study.timing import Timing, time_steps
+from litotes.training.training_data import learnable_tasks
 from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 
 @dataclass(frozen=True)
-class Crossing:
-    """The matrices of all tasks, and what a reader must know beside them."""
+class MatrixStudy:
+    """The study behind a matrix.
+
+    parts: the names of rows and columns. notes: which rows are left out of which table, and why.
+    """
+
+    corpus: str
+    seeds: tuple[int, ...]
+    tasks: tuple[str, ...]
+    parts: tuple[str, ...]
+    notes: tuple[str, ...]
+    study: Study
+
+
+@dataclass(frozen=True)
+class MatrixResult:
+    """The matrices of all tasks, what a reader must know about them, and the study's report."""
 
     recipe: Recipe
     seeds: tuple[int, ...]
     matrices: tuple[CrossMatrix, ...]
     notes: tuple[str, ...]
+    report: Report
+    timing: Timing
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -41,17 +68,12 @@ class Crossing:
         }
 
 
-def cross(
-    recipe: Recipe,
-    out: Path,
-    *,
-    axis: Axis = "variety",
-    seeds: Sequence[int] = (0,),
-    device: str | None = None,
-    watch: Watch = unwatched,
-) -> Crossing:
-    """Trains a model per name and seed (each a run folder under `out`, found again when it is
-    there) and tests it on every name.
+def plan_matrix(
+    recipe: Recipe, *, axis: Axis = "variety", seeds: Sequence[int] = (0,)
+) -> MatrixStudy:
+    """A study with a row per name along the axis and a model per seed; seeds follow each other.
+
+    A row only learns the tasks that its own texts can teach.
     """
     chosen = _chosen(recipe)
     tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
@@ -61,61 +83,107 @@ def cross(
             " evaluate for a regression."
         )
     parts = _parts(chosen, axis)
-    tests = {
-        name: chosen.where(split=chosen.test_split(), task=list(chosen.tasks), **where)
-        for name, where in parts.items()
-    }
-    known = {name: _learned_with_every_seed(recipe, where, seeds) for name, where in parts.items()}
-    notes = dict.fromkeys(_left_out(known, tasks))  # a set that keeps its order
-    judged: dict[tuple[str, str, str], list[Judged]] = {}
-    rows = [name for name in parts if known[name]]
-    n_runs = len(rows) * len(seeds)
-    for place, (name, seed) in enumerate((name, seed) for name in rows for seed in seeds):
-        here = _trained_on(recipe, parts[name], seed).changed(data__tasks=known[name])
-        label = f"{place + 1}/{n_runs} {name}" + (f" seed {seed}" if len(seeds) > 1 else "")
-        run = train(
-            here,
-            out / "models" / f"{file_name(name)}-{seed}",
-            device=device,
-            resume=True,
-            watch=prefixed(watch, label),
+    rows, notes = [], []
+    for name, where in parts.items():
+        learned = _learned_with_every_seed(recipe, where, seeds)
+        for task in tasks:
+            if task not in learned:
+                notes.append(
+                    f"Nothing to learn about {task} from {name}: its training texts have fewer"
+                    f" than two {task} labels. That row is left out."
+                )
+        if learned:
+            rows.append(_setting(recipe, name, where, learned, seeds[0]))
+    study = _study(recipe, chosen.name, axis, rows, seeds=seeds, tasks=tuple(tasks))
+    return MatrixStudy(chosen.name, tuple(seeds), tuple(tasks), tuple(parts), tuple(notes), study)
+
+
+def cross(
+    recipe: Recipe,
+    out: Path,
+    *,
+    axis: Axis = "variety",
+    seeds: Sequence[int] = (0,),
+    device: str | None = None,
+    watch: Watch = unwatched,
+) -> MatrixResult:
+    """Trains a model per name and seed, found again when it is there, and tests it on every name.
+
+    The models are kept as `out`/models/NAME-SEED.
+    """
+    planned = plan_matrix(recipe, axis=axis, seeds=seeds)
+    runs = execute(planned.study, out, device=device, watch=watch)
+    if runs.failures:
+        outcome = next(iter(runs.failures.values()))
+        raise UserError(
+            f"{outcome.error} ({outcome.name}; {len(runs.failures)} of {len(runs.jobs)} runs"
+            " failed. Start the command again to try them again.)"
         )
-        notes |= dict.fromkeys(run.notes)
-        predictor = Predictor(*run.models, device=device)
-        for tested_on, test in tests.items():
-            if not set(test.tasks) & set(known[name]):
-                continue
-            for task, result in judge(predictor, test, watch=prefixed(watch, label)).items():
-                judged.setdefault((task, name, tested_on), []).append(result)
-    matrices = tuple(
-        _matrix(task, axis, tuple(parts), judged, seed=recipe.seed)
-        for task in tasks
-        if any(task == key[0] for key in judged)
-    )
+    results = read_results(planned.study, runs)
+    tables = {table.matrix.task: table.matrix for table in results[0].tables}
+    matrices = [_known_parts(tables[task], planned) for task in planned.tasks if task in tables]
+    notes = dict.fromkeys([*planned.notes, *results[0].notes])  # each note once
     if not matrices:
-        raise UserError(f"{chosen.name} has nothing to learn from: {' '.join(notes)}")
-    return Crossing(recipe, tuple(seeds), matrices, (*notes, *collapses(matrices)))
+        raise UserError(f"{planned.corpus} has nothing to learn from: {' '.join(notes)}")
+    return MatrixResult(
+        recipe=recipe,
+        seeds=planned.seeds,
+        matrices=tuple(matrices),
+        notes=(*notes, *collapses(matrices)),
+        report=make_report(planned.study, results, (), n_runs=len(runs.jobs), failures={}),
+        timing=time_steps(planned.study, results),
+    )
+
+
+def describe_matrix(matrix: CrossMatrix) -> str:
+    """What the matrix says, and how much of it may be chance."""
+    if not matrix.cells:
+        return f"{matrix.task.capitalize()}: no run has finished."
+    widest = max(cell.interval[1] - cell.interval[0] for cell in matrix.cells)
+    home, elsewhere = matrix.at_home, matrix.elsewhere
+    words = f"{matrix.task.capitalize()}: {matrix.mean:.3f} macro-F1 on average over the table."
+    if home is not None and elsewhere is not None:
+        words = (
+            f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the"
+            f" models reach {home:.3f} macro-F1 on average; tested elsewhere {elsewhere:.3f}, a gap"
+            f" of {home - elsewhere:+.3f}."
+        )
+    words += (
+        f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"
+        " smaller than that may be chance."
+    )
+    useless = []
+    for cell in matrix.cells:
+        if cell.interval[0] <= cell.majority:
+            useless.append(f"{cell.trained_on} → {cell.tested_on}")
+    if useless:
+        pairs = ", ".join(useless)
+        words += f" Not clearly better than always answering the commonest label: {pairs}."
+    return words
+
+
+def folder_name(name: str) -> str:
+    """A variety's name as a folder may be called; unusual names are told apart by a hash."""
+    if re.fullmatch(r"[A-Za-z0-9][\w-]{0,60}", name, re.ASCII):
+        return name
+    return re.sub(r"[^A-Za-z0-9]+", "_", name)[:40] + "-" + sha256(name.encode()).hexdigest()[:8]
 
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    return (
-        load(recipe.data.source)
-        .mapped(recipe.data.labels)
-        .where(variety=where.variety, source=where.source, task=recipe.data.tasks)
-    )
+    corpus = load(recipe.data.source).mapped(recipe.data.labels)
+    return corpus.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
 
 
 def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
     """The names along the axis, each with the selection it stands for."""
-    cells = {cell_of(example) for example in corpus.where(split="train")}
     parts = {}
-    for cell in cells:
-        where = {
-            key: word
-            for key in ("variety", "source")
-            if axis in (key, "cell") and (word := getattr(cell, key)) is not None
-        }
+    for cell in {cell_of(example) for example in corpus.where(split="train")}:
+        where = {}
+        for key in ("variety", "source"):
+            word = getattr(cell, key)
+            if axis in (key, "cell") and word is not None:
+                where[key] = word
         if where:
             parts[" ".join(where.values())] = where
     if len(parts) < 2:
@@ -135,50 +203,63 @@ def _learned_with_every_seed(
     recipe: Recipe, where: Mapping[str, str], seeds: Sequence[int]
 ) -> list[str]:
     """The tasks that the texts can teach whatever slice of them is held out."""
-    by_seed = [learnable(_trained_on(recipe, where, seed)) for seed in seeds]
-    return [task for task in by_seed[0] if all(task in known for known in by_seed)]
+    by_seed = [learnable_tasks(_trained_on(recipe, where, seed)) for seed in seeds]
+    return [task for task in by_seed[0] if all(task in learned for learned in by_seed)]
 
 
-def _left_out(known: Mapping[str, Sequence[str]], tasks: Sequence[str]) -> list[str]:
-    return [
-        f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task}"
-        " labels. That row is left out."
-        for name, learned in known.items()
-        for task in tasks
-        if task not in learned
-    ]
+def _setting(
+    recipe: Recipe, name: str, where: Mapping[str, str], tasks: Sequence[str], seed: int
+) -> Setting:
+    """The row of one part."""
+    return Setting(
+        values={f"data.where.{key}": word for key, word in where.items()},
+        recipe=_trained_on(recipe, where, seed).changed(data__tasks=list(tasks)),
+        row=name,
+        model_name=folder_name(name),
+    )
 
 
-def file_name(name: str) -> str:
-    """A variety's name as a folder may be called; other names are told apart by a hash."""
-    if re.fullmatch(r"[A-Za-z0-9][\w-]{0,60}", name, re.ASCII):
-        return name
-    return re.sub(r"[^A-Za-z0-9]+", "_", name)[:40] + "-" + sha256(name.encode()).hexdigest()[:8]
-
-
-def _matrix(
-    task: str,
-    axis: str,
-    names: tuple[str, ...],
-    judged: dict[tuple[str, str, str], list[Judged]],
+def _study(
+    recipe: Recipe,
+    corpus: str,
+    axis: Axis,
+    rows: Sequence[Setting],
     *,
-    seed: int,
-) -> CrossMatrix:
-    rows = tuple(name for name in names if any((task, name, other) in judged for other in names))
-    columns = tuple(name for name in names if any((task, other, name) in judged for other in names))
-    cells = []
-    for row in rows:
-        for column in columns:
-            results = judged[task, row, column]
-            predicted = np.stack([result.predicted() for result in results])  # (seed, text)
-            cells.append(
-                make_cell(
-                    row,
-                    column,
-                    results[0].gold(),
-                    predicted,
-                    len(results[0].task.labels),
-                    seed=seed,
-                )
-            )
-    return CrossMatrix(task, axis, rows, columns, tuple(cells))
+    seeds: Sequence[int],
+    tasks: tuple[str, ...],
+) -> Study:
+    grid: dict[str, list[Any]] = {}
+    for setting in rows:
+        for path, value in setting.values.items():
+            grid.setdefault(path, []).append(value)
+    experiment = ExperimentSettings(name=f"By {axis}", grid=grid, rows=f"data.where.{axis}")
+    model = recipe.model
+    settings = StudySettings(
+        name=f"Does it hold elsewhere? {corpus}",
+        about=(
+            f"Encoder {model.encoder}, head {model.head}, weighting {model.weighting}, pruning"
+            f" {model.pruning}; trained on each part, tested on every part; seeds"
+            f" {', '.join(map(str, seeds))}."
+        ),
+        seeds=len(seeds),
+        keep_models=True,
+        recipe=recipe.changed(seed=seeds[0]).model_dump(mode="json"),
+        experiment=[experiment],
+    )
+    test = TestedOn(where=recipe.data.where, by=axis)
+    experiments = (Experiment(experiment, tuple(rows), (test,), tasks),)
+    return Study(settings, experiments, bootstrap_seed=recipe.seed)
+
+
+def _known_parts(matrix: CrossMatrix, planned: MatrixStudy) -> CrossMatrix:
+    """Without rows that had nothing to learn, and without columns that no row was trained on."""
+    cells = [cell for cell in matrix.cells if cell.tested_on in planned.parts]
+    rows = {cell.trained_on for cell in cells}
+    columns = {cell.tested_on for cell in cells}
+    return CrossMatrix(
+        matrix.task,
+        matrix.axis,
+        tuple(name for name in planned.parts if name in rows),
+        tuple(name for name in planned.parts if name in columns),
+        tuple(cells),
+    )

@@ -37,7 +37,7 @@ class GroupLoss(nn.Module, ABC):
     def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor: ...
 
 
-class Alike(GroupLoss):
+class MeanLoss(GroupLoss):
     """No groups: every text counts alike, L = Σ_i w_i l_i / Σ_i w_i."""
 
     def forward(self, task: int, batch: TaskBatch, processes: Processes) -> Tensor:
@@ -71,4 +71,4 @@ class GroupDRO(GroupLoss):
         return self.shares[task].clone() @ by_group
 
 
-GROUP_LOSSES: dict[str, type[GroupLoss]] = {"none": Alike, "group_dro": GroupDRO}
+GROUP_LOSSES: dict[str, type[GroupLoss]] = {"none": MeanLoss, "group_dro": GroupDRO}

@@ -11,10 +11,10 @@ from litotes.core.counts import confusion, macro_f1, pearson
 from litotes.core.values import MISSING, Task
 from litotes.model.calibration import Calibration, fit
 from litotes.model.classifier import Classifier
-from litotes.training.feeding import Feeder, all_logits
+from litotes.training.inputs import Inputs, all_logits
 
 
-def held_out_score(classifier: Classifier, source: Feeder, *, worst_group: bool) -> float | None:
+def held_out_score(classifier: Classifier, source: Inputs, *, worst_group: bool) -> float | None:
     """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts, or on
     each task's worst group of them.
 
@@ -34,8 +34,8 @@ def held_out_score(classifier: Classifier, source: Feeder, *, worst_group: bool)
     return sum(values) / len(values) if values else None
 
 
-def calibrations(
-    classifier: Classifier, source: Feeder, *, with_threshold: bool, by_group: bool
+def fit_calibrations(
+    classifier: Classifier, source: Inputs, *, with_threshold: bool, by_group: bool
 ) -> dict[str, Calibration]:
     """Temperature and threshold of every classification task, fitted on the held-out texts."""
     fitted = {}

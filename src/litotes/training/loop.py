@@ -26,20 +26,20 @@ from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
 from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
-from litotes.training.feeding import Feeder
+from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
 from litotes.training.groups import GROUP_LOSSES, TaskBatch
+from litotes.training.inputs import Inputs
 from litotes.training.interruption import Interruption
 from litotes.training.losses import task_weights, text_losses, text_weights, unlabelled
-from litotes.training.optimizer import make_optimizer, set_rate
+from litotes.training.optimizer import make_optimizer, set_learning_rate
 from litotes.training.processes import Processes
-from litotes.training.run_state import Checkpoints, RunState, Tensors, trainable
 from litotes.training.settings import TrainingSettings
 from litotes.training.teacher import Teacher
 from litotes.training.trackers import TRACKERS
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class RunContext:
     """What a loop works with beside the model and its texts."""
 
     device: torch.device
@@ -51,7 +51,7 @@ class Surroundings:
 
 
 class Loop:
-    """Trains a classifier on the texts of a feeder.
+    """Trains a classifier on the texts of a make_inputs.
 
     validate: gives the held-out score of the classifier as it is (higher is better; None: cannot be
     told); without it, or where it cannot tell, the last epoch is taken.
@@ -61,23 +61,25 @@ class Loop:
     def __init__(
         self,
         classifier: Classifier,
-        source: Feeder,
+        source: Inputs,
         settings: TrainingSettings,
         *,
         seed: int,
-        surroundings: Surroundings,
+        context: RunContext,
         validate: Callable[[], float | None] | None = None,
         teacher: Teacher | None = None,
     ) -> None:
         self.classifier, self.source, self.settings = classifier, source, settings
-        self.seed, self.around, self.validate, self.teacher = seed, surroundings, validate, teacher
-        n_tasks, device = len(classifier.tasks), surroundings.device
+        self.seed, self.context, self.validate, self.teacher = seed, context, validate, teacher
+        n_tasks, device = len(classifier.tasks), context.device
         self.balancing = pick(BALANCINGS, settings.balancing, "balancing")(n_tasks).to(device)
         self.group_loss = GROUP_LOSSES[settings.groups](
             n_tasks, source.texts.n_groups, rate=settings.group_rate
         ).to(device)
-        parameters = trainable(classifier) | trainable(self.balancing, "balancing.")
-        self.tensors = Tensors(
+        parameters = trainable_parameters(classifier) | trainable_parameters(
+            self.balancing, "balancing."
+        )
+        self.tensors = RunTensors(
             parameters, dict(self.group_loss.named_buffers()), make_optimizer(parameters, settings)
         )
         weights = task_weights(
@@ -87,8 +89,8 @@ class Loop:
         self.n_steps_an_epoch = -(-len(source.texts) // settings.batch_texts)
         self.n_steps = self.n_steps_an_epoch * settings.epochs
         self.state = RunState()
-        self.checkpoints = Checkpoints(surroundings.folder / "checkpoints", key=surroundings.key)
-        self.track = TRACKERS[settings.tracker](surroundings.folder)
+        self.checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
+        self.track = TRACKERS[settings.tracker](context.folder)
         self.saved_at = time.monotonic()
 
     def resume(self) -> None:
@@ -115,19 +117,17 @@ class Loop:
 
     def _order(self) -> list[list[int]]:
         """The epoch's batches: the same for the same seed and epoch."""
-        generator = torch.Generator().manual_seed(
-            derived_seed(self.seed, "order", self.state.epoch)
-        )
+        generator = torch.Generator().manual_seed(derive_seed(self.seed, "order", self.state.epoch))
         order = torch.randperm(len(self.source.texts), generator=generator).tolist()
         size = self.settings.batch_texts
         return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _step(self, places: Sequence[int]) -> None:
         started = time.monotonic()
-        processes, state, optimizer = self.around.processes, self.state, self.tensors.optimizer
+        processes, state, optimizer = self.context.processes, self.state, self.tensors.optimizer
         self.classifier.train()
-        torch.manual_seed(derived_seed(self.seed, "step", state.step, processes.rank))
-        set_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
+        torch.manual_seed(derive_seed(self.seed, "step", state.step, processes.rank))
+        set_learning_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
         self.classifier.encoder.set_progress(state.step / self.n_steps)
         optimizer.zero_grad(set_to_none=True)
         losses = self._losses(places, processes.share(places))
@@ -146,7 +146,7 @@ class Loop:
         state.step += 1
         state.place += 1
         state.seconds += time.monotonic() - started
-        self.around.watch(
+        self.context.watch(
             "training",
             state.step,
             self.n_steps,
@@ -155,7 +155,7 @@ class Loop:
 
     def _losses(self, places: Sequence[int], share: Sequence[int]) -> list[Tensor]:
         """This process's part of each task's loss."""
-        device, texts = self.around.device, self.source.texts
+        device, texts = self.context.device, self.source.texts
         # fewer texts than processes: one text without weight keeps every parameter in the graph
         own = share or places[:1]
         logits = self._logits(own)
@@ -176,7 +176,7 @@ class Loop:
                 0, whole_groups.to(device), weigh
             )
             batch = TaskBatch(one, texts.groups[list(own)].to(device), by_group)
-            losses.append(self.group_loss(number, batch, self.around.processes))
+            losses.append(self.group_loss(number, batch, self.context.processes))
         return losses
 
     def _text_losses(
@@ -188,7 +188,7 @@ class Loop:
         by_label = text_losses(logits, targets, self.weights.get(task))
         if self.teacher is None:
             return by_label
-        return self.teacher.mixed_in(by_label, logits, places, task, self._weigh(task, targets))
+        return self.teacher.mix_in(by_label, logits, places, task, self._weigh(task, targets))
 
     def _weigh(self, task: str, targets: Tensor) -> Tensor:
         """How much each text counts.
@@ -199,7 +199,7 @@ class Loop:
         return weights if self.teacher is None else torch.where(unlabelled(targets), 1.0, weights)
 
     def _logits(self, places: Sequence[int]) -> dict[str, Tensor]:
-        with autocast(self.settings, self.around.device):
+        with autocast(self.settings, self.context.device):
             return self.source.logits(self.classifier, places)
 
     def _end_epoch(self) -> None:
@@ -214,9 +214,9 @@ class Loop:
             line["held_out"] = score
         state.history.append(line)
         self.track(state.step, line)
-        if self.around.processes.is_first:
+        if self.context.processes.is_first:
             lines = "".join(json.dumps(one) + "\n" for one in state.history)
-            write_text(self.around.folder / "history.jsonl", lines)
+            write_text(self.context.folder / "history.jsonl", lines)
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         state.finished = (
             state.epoch == self.settings.epochs or state.n_waited >= self.settings.patience
@@ -246,7 +246,7 @@ class Loop:
             self._save()
 
     def _save(self) -> None:
-        if self.around.processes.is_first:
+        if self.context.processes.is_first:
             self.checkpoints.save(self.state, self.tensors)
         self.saved_at = time.monotonic()
 
@@ -261,7 +261,7 @@ def autocast(
     return torch.autocast(device.type, torch.bfloat16) if wanted else nullcontext()
 
 
-def derived_seed(seed: int, *what: object) -> int:
+def derive_seed(seed: int, *what: object) -> int:
     """A seed of its own for every purpose, the same on every machine."""
     digest = hashlib.sha256(repr((seed, *what)).encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1  # torch wants a signed 64-bit number

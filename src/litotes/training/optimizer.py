@@ -17,19 +17,19 @@ OWN_RATE = 5e-3
 place and have some hundred steps to get there.
 """
 
-SEAMS = (".weighting.", "encoder.pruning.")
+ATTENTION_MARKS = (".weighting.", "encoder.pruning.")
 """What marks the parameters of a weighting or a pruning."""
 
 
 def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettings) -> Optimizer:
-    """Parameters in groups: encoder, heads, seams of attention or balancing, each decayed or not.
+    """Parameters in groups: encoder, heads, attention or balancing, each decayed or not.
 
     `base_rate` is a group's rate at the top of the schedule.
     """
     rates = {
         "encoder": settings.learning_rate,
         "heads": settings.head_learning_rate or settings.learning_rate,
-        "seams": OWN_RATE,
+        "attention": OWN_RATE,
         "balancing": OWN_RATE,
     }
     groups = []
@@ -52,10 +52,12 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
 
 
 def _part(name: str) -> str:
-    return "seams" if any(mark in name for mark in SEAMS) else name.split(".")[0]
+    return "attention" if any(mark in name for mark in ATTENTION_MARKS) else name.split(".")[0]
 
 
-def set_rate(optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int) -> None:
+def set_learning_rate(
+    optimizer: Optimizer, settings: TrainingSettings, *, step: int, n_steps: int
+) -> None:
     """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so
     resuming needs no state.
     """

@@ -60,7 +60,7 @@ class Processes:
 
 
 @contextmanager
-def joined(device: str) -> Iterator[Processes]:
+def join_processes(device: str) -> Iterator[Processes]:
     """Joins the other processes when started by torchrun; alone otherwise."""
     if "LOCAL_RANK" not in os.environ:
         yield Processes()

@@ -30,18 +30,18 @@ from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
-from litotes.model.folder import DESCRIPTION
+from litotes.model.folder import DESCRIPTION, is_model_folder
 from litotes.predict.predictor import Predictor
 from litotes.text.packing import TextSet, text_set
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
-from litotes.training.feeding import feeder, freeze
-from litotes.training.held_out import calibrations, held_out_score
-from litotes.training.loop import Loop, Surroundings
-from litotes.training.preparing import Prepared, prepare
-from litotes.training.processes import joined
+from litotes.training.checkpoints import Checkpoints, RunState
+from litotes.training.held_out import fit_calibrations, held_out_score
+from litotes.training.inputs import freeze, make_inputs
+from litotes.training.loop import Loop, RunContext
+from litotes.training.processes import join_processes
 from litotes.training.recipe import Recipe
-from litotes.training.run_state import Checkpoints, RunState
+from litotes.training.training_data import TrainingData, prepare
 
 OUR_FILES = ("recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK)
 """What a run that was killed before its first checkpoint may have left."""
@@ -83,12 +83,12 @@ def train(
     """
     check_names(recipe)
     chosen = choose_device(device)
-    with joined(chosen.type) as processes:
-        around = Surroundings(chosen, out, recipe.key(), processes, watch, corpus)
+    with join_processes(chosen.type) as processes:
+        context = RunContext(chosen, out, recipe.key(), processes, watch, corpus)
         return (
-            _train_separately(recipe, around, resume=resume)
+            _train_separately(recipe, context, resume=resume)
             if recipe.model.separate
-            else _train_one(recipe, around, resume=resume)
+            else _train_one(recipe, context, resume=resume)
         )
 
 
@@ -100,79 +100,79 @@ def check_names(recipe: Recipe) -> None:
     pick(BALANCINGS, recipe.training.balancing, "balancing")
 
 
-def seams(recipe: Recipe) -> dict[str, Any]:
-    """What the recipe chooses for the seams of attention."""
+def attention_choices(recipe: Recipe) -> dict[str, Any]:
+    """What the recipe chooses for attention."""
     return recipe.model.model_dump(
         include={"weighting", "weighting_options", "pruning", "pruning_options"}
     )
 
 
-def _train_one(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
-    prepared = prepare(recipe, around.corpus)
+def _train_one(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
+    prepared = prepare(recipe, context.corpus)
     # the same file name may hold other texts today
-    around = replace(around, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")
-    checkpoints = Checkpoints(around.folder / "checkpoints", key=around.key)
+    context = replace(context, key=f"{recipe.key()}-{prepared.fingerprint()[:16]}")
+    checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
     with ExitStack() as stack:
-        if around.processes.is_first:
-            stack.enter_context(locked(around.folder))
-        around.processes.wait()  # until the first one has made the folder
-        if _is_finished(around.key, around.folder, checkpoints, resume=resume):
-            return finished_run(around.folder, checkpoints)
-        return _train(recipe, prepared, around, checkpoints, resume=resume)
+        if context.processes.is_first:
+            stack.enter_context(locked(context.folder))
+        context.processes.wait()  # until the first one has made the folder
+        if _is_finished(context.key, context.folder, checkpoints, resume=resume):
+            return finished_run(context.folder, checkpoints)
+        return _train(recipe, prepared, context, checkpoints, resume=resume)
 
 
 def _train(
     recipe: Recipe,
-    prepared: Prepared,
-    around: Surroundings,
+    prepared: TrainingData,
+    context: RunContext,
     checkpoints: Checkpoints,
     *,
     resume: bool,
 ) -> Run:
     started = time.monotonic()
     source = pretrained.load(
-        recipe.model.encoder, max_pieces=recipe.model.max_pieces, **seams(recipe)
+        recipe.model.encoder, max_pieces=recipe.model.max_pieces, **attention_choices(recipe)
     )
     torch.manual_seed(recipe.seed)  # the heads' first weights
     tasks = list(prepared.train.tasks.values())
     classifier = Classifier(
         source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout
-    ).to(around.device)
+    ).to(context.device)
     texts = _texts(recipe, prepared.train, prepared, source)
     held_out = (
         _texts(recipe, prepared.held_out, prepared, source)
         if prepared.held_out is not None
         else None
     )
-    if around.processes.is_first:
-        write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
-    state, calibration = _fit(recipe, classifier, texts, held_out, around, resume=resume)
+    if context.processes.is_first:
+        write_json(context.folder / "recipe.json", recipe.model_dump(mode="json"))
+    state, calibration = _fit(recipe, classifier, texts, held_out, context, resume=resume)
     notes = (*prepared.notes, *_truncation_note(texts), *_held_out_notes(recipe, prepared, state))
     facts = _facts(
-        recipe, prepared, state, key=around.key, notes=notes, seconds=time.monotonic() - started
+        recipe, prepared, state, key=context.key, notes=notes, seconds=time.monotonic() - started
     )
     model = Model(
         classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts
     )
-    return _finish(recipe, model, prepared, around, checkpoints)
+    return _finish(recipe, model, prepared, context, checkpoints)
 
 
-def _train_separately(recipe: Recipe, around: Surroundings, *, resume: bool) -> Run:
+def _train_separately(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
     """A run per task in a folder of its own, and a folder around them that answers as one model."""
-    prepared = prepare(recipe, around.corpus)
-    _check_parts(around.folder, list(prepared.train.tasks))
+    prepared = prepare(recipe, context.corpus)
+    _check_parts(context.folder, list(prepared.train.tasks))
     runs = []
     for task in prepared.train.tasks:
         alone = recipe.changed(data__tasks=[task], model__separate=False)
-        here = replace(around, folder=around.folder / task, watch=prefixed(around.watch, task))
+        here = replace(context, folder=context.folder / task, watch=prefixed(context.watch, task))
         runs.append(_train_one(alone, here, resume=resume))
     notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
     rows = tuple(row for run in runs for row in run.scores)
-    if around.processes.is_first:
-        write_json(around.folder / "recipe.json", recipe.model_dump(mode="json"))
-        write_json(around.folder / "scores.json", [row.as_json() for row in rows])
-        save_parts(list(prepared.train.tasks), around.folder)
-    return Run(around.folder, tuple(model for run in runs for model in run.models), rows, notes)
+    if context.processes.is_first:
+        write_json(context.folder / "recipe.json", recipe.model_dump(mode="json"))
+        write_json(context.folder / "scores.json", [row.as_json() for row in rows])
+        save_parts(list(prepared.train.tasks), context.folder)
+    return Run(context.folder, tuple(model for run in runs for model in run.models), rows, notes)
 
 
 def finished_run(folder: Path, checkpoints: Checkpoints) -> Run:
@@ -190,18 +190,18 @@ def _fit(
     classifier: Classifier,
     texts: TextSet,
     held_out: TextSet | None,
-    around: Surroundings,
+    context: RunContext,
     *,
     resume: bool,
 ) -> tuple[RunState, dict[str, Calibration]]:
     """Trains, and fits the calibration on the held-out texts."""
     settings = recipe.training
     freeze(classifier, settings.freeze_below)
-    source = feeder(
-        texts, classifier, around.device, freeze_below=settings.freeze_below, watch=around.watch
+    source = make_inputs(
+        texts, classifier, context.device, freeze_below=settings.freeze_below, watch=context.watch
     )
     held = (
-        feeder(held_out, classifier, around.device, freeze_below=settings.freeze_below)
+        make_inputs(held_out, classifier, context.device, freeze_below=settings.freeze_below)
         if held_out is not None
         else None
     )
@@ -210,39 +210,41 @@ def _fit(
         if held is not None
         else None
     )
-    loop = Loop(
-        classifier, source, settings, seed=recipe.seed, surroundings=around, validate=validate
-    )
+    loop = Loop(classifier, source, settings, seed=recipe.seed, context=context, validate=validate)
     if resume:
         loop.resume()
-    around.processes.wait()
+    context.processes.wait()
     state = loop.run()
     if held is None or settings.calibration == "none":
         return state, {}
     by_group = settings.selection == "worst_group"
-    return state, calibrations(
+    return state, fit_calibrations(
         classifier, held, with_threshold=settings.calibration == "full", by_group=by_group
     )
 
 
 def _finish(
-    recipe: Recipe, model: Model, prepared: Prepared, around: Surroundings, checkpoints: Checkpoints
+    recipe: Recipe,
+    model: Model,
+    prepared: TrainingData,
+    context: RunContext,
+    checkpoints: Checkpoints,
 ) -> Run:
     """Tests the model and writes the folder; the first process does it for all."""
-    predictor = Predictor(model, device=str(around.device))
+    predictor = Predictor(model, device=str(context.device))
     rows = (
-        evaluate(predictor, prepared.test, seed=recipe.seed, watch=around.watch)
+        evaluate(predictor, prepared.test, seed=recipe.seed, watch=context.watch)
         if prepared.test is not None
         else ()
     )
     notes = (*model.facts["notes"], *warnings_of(rows))
     model = replace(model, facts={**model.facts, "notes": list(notes)})
-    if around.processes.is_first:
-        write_json(around.folder / "scores.json", [row.as_json() for row in rows])
-        save_model(model, around.folder, card=model_card(model, rows))
+    if context.processes.is_first:
+        write_json(context.folder / "scores.json", [row.as_json() for row in rows])
+        save_model(model, context.folder, card=model_card(model, rows))
         checkpoints.clear()
-    around.processes.wait()
-    return Run(around.folder, (model,), rows, notes)
+    context.processes.wait()
+    return Run(context.folder, (model,), rows, notes)
 
 
 def _check_parts(out: Path, tasks: Sequence[str]) -> None:
@@ -262,7 +264,7 @@ def _is_finished(key: str, out: Path, checkpoints: Checkpoints, *, resume: bool)
     """Whether `out` already holds this very run; anything else in the way is a mistake to be told
     before work starts.
     """
-    found = checkpoints.key_found()
+    found = checkpoints.stored_key()
     if (out / DESCRIPTION).is_file():
         if not resume:
             raise UserError(
@@ -293,13 +295,13 @@ def _holds_strange_files(out: Path) -> bool:
 
 
 def _texts(
-    recipe: Recipe, corpus: Corpus, prepared: Prepared, source: pretrained.Pretrained
+    recipe: Recipe, corpus: Corpus, prepared: TrainingData, source: pretrained.Pretrained
 ) -> TextSet:
     tasks = prepared.train.tasks.values()
     return text_set(corpus.examples, tasks, source.tokenizer, group_by=recipe.training.group_by)
 
 
-def _held_out_notes(recipe: Recipe, prepared: Prepared, state: RunState) -> list[str]:
+def _held_out_notes(recipe: Recipe, prepared: TrainingData, state: RunState) -> list[str]:
     if prepared.held_out is not None:
         blind = (
             "The held-out texts of every task (or group) show one answer alone and cannot tell"
@@ -331,7 +333,7 @@ def _truncation_note(texts: TextSet) -> list[str]:
 
 def _facts(
     recipe: Recipe,
-    prepared: Prepared,
+    prepared: TrainingData,
     state: RunState,
     *,
     key: str,

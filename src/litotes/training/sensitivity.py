@@ -14,12 +14,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.model.classifier import Classifier
-from litotes.training.feeding import Feeder
+from litotes.training.inputs import Inputs
 
 BATCH = 32
 
 
-def head_sensitivity(classifier: Classifier, source: Feeder, *, n_texts: int = 512) -> Tensor:
+def head_sensitivity(classifier: Classifier, source: Inputs, *, n_texts: int = 512) -> Tensor:
     """How much the model's own answers hang on each attention head. (block, attention_head)
 
     The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a

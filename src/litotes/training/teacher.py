@@ -22,7 +22,7 @@ class Teacher:
     share: float
     temperature: float = 2.0
 
-    def mixed_in(
+    def mix_in(
         self, losses: Tensor, logits: Tensor, places: Sequence[int], task: str, weights: Tensor
     ) -> Tensor:
         """The losses (text,) of the labels and those of the teacher's answers to the texts at

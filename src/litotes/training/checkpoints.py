@@ -41,7 +41,7 @@ class RunState:
 
 
 @dataclass
-class Tensors:
+class RunTensors:
     """The tensors of a run under way: what learns, what is kept beside it (`buffers`), and the best
     weights so far.
     """
@@ -64,7 +64,7 @@ class Checkpoints:
     def __init__(self, folder: Path, *, key: str) -> None:
         self.folder, self.key = folder, key
 
-    def save(self, state: RunState, tensors: Tensors) -> None:
+    def save(self, state: RunState, tensors: RunTensors) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         target = self.folder / f"step-{state.step:09d}"
         if target.exists():
@@ -82,7 +82,7 @@ class Checkpoints:
         for old in self._all()[:-KEPT]:
             remove_folder(old)
 
-    def load(self, tensors: Tensors) -> RunState | None:
+    def load(self, tensors: RunTensors) -> RunState | None:
         """Restores the newest whole checkpoint of this very recipe and says where it stood; None
         when there is none.
         """
@@ -94,7 +94,7 @@ class Checkpoints:
                 return RunState(**content["state"])
         return None
 
-    def key_found(self) -> str | None:
+    def stored_key(self) -> str | None:
         """The key of the run these checkpoints belong to; None when there are none."""
         for folder in reversed(self._all()):
             if is_whole(folder):
@@ -112,7 +112,7 @@ class Checkpoints:
         return sorted(self.folder.glob("step-*"))
 
 
-def trainable(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
+def trainable_parameters(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
     """The parameters that learn, by name."""
     return {
         f"{prefix}{name}": parameter
@@ -121,7 +121,7 @@ def trainable(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:
     }
 
 
-def _named(tensors: Tensors) -> dict[str, Tensor]:
+def _named(tensors: RunTensors) -> dict[str, Tensor]:
     named = {f"best/{name}": tensor for name, tensor in tensors.best.items()}
     named |= {f"buffer/{name}": tensor for name, tensor in tensors.buffers.items()}
     for name, parameter in tensors.parameters.items():
@@ -131,7 +131,7 @@ def _named(tensors: Tensors) -> dict[str, Tensor]:
     return {name: tensor.cpu().contiguous().clone() for name, tensor in named.items()}
 
 
-def _restore(named: dict[str, Tensor], tensors: Tensors) -> None:
+def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:
     # Adam's averages lie beside the parameter; its count of steps only in its fused form.
     is_fused = any(group.get("fused") for group in tensors.optimizer.param_groups)
     for full_name, tensor in named.items():

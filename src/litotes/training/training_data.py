@@ -14,7 +14,7 @@ from litotes.training.recipe import Recipe
 
 
 @dataclass(frozen=True)
-class Prepared:
+class TrainingData:
     """A corpus ready for training: the texts to learn from, those to choose the epoch by, those to
     test on.
 
@@ -36,7 +36,7 @@ class Prepared:
         return sha256("".join(parts).encode()).hexdigest()
 
 
-def prepare(recipe: Recipe, corpus: Corpus | None = None) -> Prepared:
+def prepare(recipe: Recipe, corpus: Corpus | None = None) -> TrainingData:
     """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out.
 
     corpus: texts that are already in memory, in place of those of `data.source`.
@@ -53,13 +53,13 @@ def prepare(recipe: Recipe, corpus: Corpus | None = None) -> Prepared:
     return prepared
 
 
-def learnable(recipe: Recipe) -> list[str]:
+def learnable_tasks(recipe: Recipe) -> list[str]:
     """The tasks of which the training texts, as they would be prepared, show at least two answers."""
     train = _divided(recipe, load(recipe.data.source)).train
     return [name for name in train.tasks if len(_answers_seen(train, name)) > 1]
 
 
-def _divided(recipe: Recipe, corpus: Corpus) -> Prepared:
+def _divided(recipe: Recipe, corpus: Corpus) -> TrainingData:
     whole, notes = _mapped(corpus, recipe)
     whole, leak_notes = _without_leaks(whole, recipe)
     whole, avoided = _without_avoided(whole, recipe)
@@ -86,7 +86,7 @@ def _divided(recipe: Recipe, corpus: Corpus) -> Prepared:
     test = _test_part(chosen)
     if test is None:
         notes.append("There is no labelled test split: the model is not tested.")
-    return Prepared(whole, rest, held_out, reserved, test, tuple(notes))
+    return TrainingData(whole, rest, held_out, reserved, test, tuple(notes))
 
 
 def _answers_seen(corpus: Corpus, task: str) -> set[Label]:

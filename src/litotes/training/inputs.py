@@ -19,7 +19,7 @@ from litotes.text.layout import Layout
 from litotes.text.packing import TextSet, by_budget
 
 
-class Feeder(Protocol):
+class Inputs(Protocol):
     """Gives logits for chosen texts of a set."""
 
     texts: TextSet
@@ -27,7 +27,7 @@ class Feeder(Protocol):
     def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]: ...
 
 
-class WholeTexts:
+class PieceInputs:
     """Every step starts from the pieces."""
 
     def __init__(self, texts: TextSet, device: torch.device) -> None:
@@ -37,7 +37,7 @@ class WholeTexts:
         return classifier(self.texts.batch(places, self.device))
 
 
-class FromLayer:
+class HiddenInputs:
     """Every step starts from the kept output of layer `layer`."""
 
     def __init__(
@@ -69,23 +69,23 @@ class FromLayer:
         return classifier.from_layer(torch.cat(chosen), layout, self.layer)
 
 
-def feeder(
+def make_inputs(
     texts: TextSet,
     classifier: Classifier,
     device: torch.device,
     *,
     freeze_below: int,
     watch: Watch = unwatched,
-) -> Feeder:
-    """The feeder that fits the number of frozen layers."""
+) -> Inputs:
+    """The make_inputs that fits the number of frozen layers."""
     if freeze_below:
         if (pruning := classifier.encoder.spec.pruning) != "none":
             raise UserError(
                 f"freeze_below does not go with pruning = {pruning}, which begins in the first"
                 " layers. Set freeze_below = 0."
             )
-        return FromLayer(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
-    return WholeTexts(texts, device)
+        return HiddenInputs(texts, device, classifier=classifier, layer=freeze_below, watch=watch)
+    return PieceInputs(texts, device)
 
 
 def freeze(classifier: Classifier, below: int) -> None:
@@ -108,7 +108,7 @@ def freeze(classifier: Classifier, below: int) -> None:
 
 
 def all_logits(
-    source: Feeder, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
+    source: Inputs, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
 ) -> dict[str, Tensor]:
     """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
     classifier.eval()

@@ -8,7 +8,7 @@ from litotes.data.sources import load
 from litotes.encoders.pretrained import Pretrained
 from litotes.model.classifier import Classifier
 from litotes.text.packing import TextSet, text_set
-from litotes.training.feeding import all_logits, feeder, freeze
+from litotes.training.inputs import all_logits, freeze, make_inputs
 
 CPU = torch.device("cpu")
 
@@ -30,8 +30,8 @@ def classifier(request: pytest.FixtureRequest, tiny: Pretrained) -> Classifier:
 def test_kept_layers_give_the_same_logits(
     classifier: Classifier, texts: TextSet, layer: int
 ) -> None:
-    whole = all_logits(feeder(texts, classifier, CPU, freeze_below=0), classifier)
-    kept = all_logits(feeder(texts, classifier, CPU, freeze_below=layer), classifier)
+    whole = all_logits(make_inputs(texts, classifier, CPU, freeze_below=0), classifier)
+    kept = all_logits(make_inputs(texts, classifier, CPU, freeze_below=layer), classifier)
     for task in whole:
         torch.testing.assert_close(kept[task], whole[task], atol=1e-5, rtol=1e-5)
 
