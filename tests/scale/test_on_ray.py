@@ -31,7 +31,7 @@ import json, sys
 from pathlib import Path
 from errands import errands, run
 from litotes.core.errors import Stopped
-from litotes.progress import unwatched
+from litotes.core.progress import unwatched
 from litotes.scale.on_ray import cluster, run_on_ray
 
 first, second = Path(sys.argv[1]), Path(sys.argv[2])
