@@ -2,7 +2,7 @@
 
 Crisp Attention, 2025, arXiv 2508.06016.
 
-What is left out is structured, so that a kernel may leave it out: a block of queries reads some
+The sparsity is structured, so that a kernel can make use of it: a block of queries reads some
 blocks of keys and none of the rest.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from litotes.attention.softmax import softmax_over
-from litotes.attention.top_k import SelectiveSoftmax
+from litotes.attention.top_k import SelectiveSoftmax, expand_live
 from litotes.core.errors import UserError
 
 
@@ -41,40 +41,33 @@ class BlockTopK(SelectiveSoftmax):
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
     ) -> Tensor:
-        everywhere = (
-            torch.ones_like(affinity, dtype=torch.bool)
-            if live is None
-            else live.expand_as(affinity)
-        )
+        live = expand_live(affinity, live)
         with torch.no_grad():
-            chosen = self._chosen(affinity, everywhere)
-        return softmax_over(affinity, chosen & everywhere)
+            chosen = self._choose_keys(affinity, live)
+        return softmax_over(affinity, chosen & live)
 
-    def _chosen(self, affinity: Tensor, live: Tensor) -> Tensor:
+    def _choose_keys(self, affinity: Tensor, live: Tensor) -> Tensor:
         """Which keys lie in a block that their query's block keeps.
 
         (text, attention_head, query, key)
         """
         n_queries, n_keys = affinity.shape[-2:]
         weights = softmax_over(affinity.float(), live)
-        # a text that looks at itself: what follows its end is padding and has no say
+        # Self-attention of whole texts: queries past a text's end are padding and have no say.
         if n_queries == n_keys:
             weights = weights * live.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
-        # the first piece is block 0
-        query_block = (
-            torch.arange(n_queries, device=affinity.device) + self.block - 1
-        ) // self.block
-        key_block = torch.arange(n_keys, device=affinity.device) // self.block
-        # The numbers of blocks are said, for to look them up in the tensor would make a device
-        # wait.
-        # (query_block, query)
-        of_queries = (
-            functional.one_hot(query_block, (n_queries + self.block - 2) // self.block + 1)
-            .to(weights)
-            .T
-        )
-        # (key, key_block)
-        of_keys = functional.one_hot(key_block, -(-n_keys // self.block)).to(weights)
-        mass = of_queries @ weights @ of_keys  # (text, attention_head, query_block, key_block)
-        kept = self.best(mass, of_queries @ live.to(weights) @ of_keys > 0)
+        query_block, of_queries = self._blocks(n_queries, weights, first_alone=True)
+        key_block, of_keys = self._blocks(n_keys, weights, first_alone=False)
+        mass = of_queries.T @ weights @ of_keys  # (text, attention_head, query_block, key_block)
+        kept = self.best(mass, of_queries.T @ live.to(weights) @ of_keys > 0)
         return kept[..., query_block, :][..., key_block]
+
+    def _blocks(self, n: int, like: Tensor, *, first_alone: bool) -> tuple[Tensor, Tensor]:
+        """The block of each of n neighbours, (neighbour,), and the same as ones and zeros,
+        (neighbour, block).
+        """
+        shift = self.block - 1 if first_alone else 0
+        block = (torch.arange(n, device=like.device) + shift) // self.block
+        # Computed, not read from the tensor: that would make a device wait.
+        n_blocks = (n - 1 + shift) // self.block + 1
+        return block, functional.one_hot(block, n_blocks).to(like)

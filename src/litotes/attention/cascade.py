@@ -61,10 +61,10 @@ class Cascade(Pruning):
     def importance(
         self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
     ) -> Tensor:
-        return survivors.importance + received(attention, by_value=self.by_value)
+        return survivors.importance + received_weight(attention, by_value=self.by_value)
 
 
-def received(attention: AttentionOutput, *, by_value: bool) -> Tensor:
+def received_weight(attention: AttentionOutput, *, by_value: bool) -> Tensor:
     """The weight each piece got in one layer, or the lengths of the values it moved. (piece,)"""
     weights = attention.received.detach()  # (piece, attention_head)
     if by_value:
@@ -80,46 +80,51 @@ def make_plan(
     final_heads: float | None,
 ) -> Plan:
     """The shares a schedule stands for. Named ones leave the first layer as it is."""
+    _check_options(schedule, final=final, final_heads=final_heads)
+    if not isinstance(schedule, str):
+        pieces = check_shares(schedule, n_layers)
+        return Plan(pieces, _interpolate("geometric", final_heads or 1.0, n_layers))
+    if schedule == "authors":
+        n_cuts = [(layer + 1) // 2 for layer in range(n_layers)]  # at layers 1, 3, 5, …
+        heads = tuple(AUTHORS_HEADS**n for n in n_cuts)
+        return Plan(tuple(AUTHORS_PIECES**n for n in n_cuts), heads)
+    pieces = _interpolate(schedule, final or 0.5, n_layers)
+    return Plan(pieces, _interpolate(schedule, final_heads or 1.0, n_layers))
+
+
+def _check_options(
+    schedule: str | Sequence[float], *, final: float | None, final_heads: float | None
+) -> None:
     for name, share in (("final", final), ("final_heads", final_heads)):
         if share is not None and not 0 < share <= 1:
-            raise UserError(f"{name} = {share} is no share: choose a number above 0 and up to 1.")
+            raise UserError(
+                f"{name} = {share} is not a share: choose a number above 0 and up to 1."
+            )
     if final is not None and schedule not in ("linear", "geometric"):
         raise UserError(
-            f"final = {final} goes with the schedules linear and geometric; this one says itself"
-            " what goes on."
+            f"final = {final} goes with the schedules linear and geometric; this schedule already"
+            " says what goes on."
         )
-    if not isinstance(schedule, str):
-        return Plan(
-            check_shares(schedule, n_layers), _along("geometric", final_heads or 1.0, n_layers)
+    if schedule == "authors" and final_heads is not None:
+        raise UserError(
+            f"final_heads = {final_heads} does not go with the authors' schedule. Choose linear,"
+            " geometric or a list."
         )
-    if schedule == "authors":
-        if final_heads is not None:
-            raise UserError(
-                f"final_heads = {final_heads} does not go with the authors' schedule. Choose"
-                " linear, geometric or a list."
-            )
-        n_cuts = [(layer + 1) // 2 for layer in range(n_layers)]  # at layers 1, 3, 5, …
-        return Plan(
-            tuple(AUTHORS_PIECES**n for n in n_cuts), tuple(AUTHORS_HEADS**n for n in n_cuts)
-        )
-    if schedule not in SCHEDULES:
+    if isinstance(schedule, str) and schedule not in SCHEDULES:
         raise UserError(
             f"schedule = {schedule!r} is not known: write {', '.join(SCHEDULES)}, or a list with a"
             " share for every layer."
         )
-    return Plan(
-        _along(schedule, final or 0.5, n_layers), _along(schedule, final_heads or 1.0, n_layers)
-    )
 
 
 def check_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
-    """Shares that fit an encoder and never rise."""
+    """The shares as numbers, if they fit the encoder and never rise."""
     if len(shares) != n_layers:
         raise UserError(f"{len(shares)} shares for {n_layers} layers: give one for every layer.")
     numbers = tuple(float(share) for share in shares)
-    if any(not 0 < share <= 1 for share in numbers) or any(
-        after > before for before, after in pairwise(numbers)
-    ):
+    in_range = all(0 < share <= 1 for share in numbers)
+    rises = any(after > before for before, after in pairwise(numbers))
+    if rises or not in_range:
         raise UserError(
             f"{list(shares)} cannot be what goes on after each layer: shares lie above 0, up to 1,"
             " and never rise."
@@ -127,7 +132,9 @@ def check_shares(shares: Sequence[float], n_layers: int) -> tuple[float, ...]:
     return numbers
 
 
-def _along(schedule: str, final: float, n_layers: int) -> tuple[float, ...]:
+def _interpolate(schedule: str, final: float, n_layers: int) -> tuple[float, ...]:
     """From 1 after the first layer down to `final` after the last."""
-    way = [layer / max(n_layers - 1, 1) for layer in range(n_layers)]
-    return tuple(1 - (1 - final) * w if schedule == "linear" else final**w for w in way)
+    depths = [layer / max(n_layers - 1, 1) for layer in range(n_layers)]
+    if schedule == "linear":
+        return tuple(1 - (1 - final) * depth for depth in depths)
+    return tuple(final**depth for depth in depths)

@@ -18,8 +18,8 @@ from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
 
 FARTHEST = 4.6
-"""Where a learned α stops, 1.01 and 1.99: past it the sigmoid is flat and a head that got there
-could never come back, and β = 1 / (α − 1) grows without end.
+"""The `a` at which a learned α stops, 1.01 and 1.99: beyond it the sigmoid is so flat that a head
+could not return, and β = 1 / (α − 1) grows without bound.
 """
 
 
@@ -35,9 +35,9 @@ class Entmax(Weighting):
         self, n_attention_heads: int, *, alpha: float | Literal["learned"] = 1.5, start: float = 1.2
     ) -> None:
         super().__init__(n_attention_heads)
-        self.fixed = None if alpha == "learned" else _checked(alpha)
+        self.fixed = None if alpha == "learned" else _check_alpha(alpha)
         if self.fixed is None:
-            self.a = nn.Parameter(torch.full((n_attention_heads,), _inverse(start)))
+            self.a = nn.Parameter(torch.full((n_attention_heads,), _initial_a(start)))
 
     @property
     def alpha(self) -> Tensor:
@@ -57,7 +57,7 @@ class Entmax(Weighting):
         return weights.masked_fill(~live, 0.0)
 
 
-def _checked(alpha: float | str) -> float:
+def _check_alpha(alpha: float | str) -> float:
     if isinstance(alpha, str) or not 1 < alpha <= 2:
         raise UserError(
             f"The alpha of entmax is {alpha!r}. Give a number above 1 (near softmax) up to 2"
@@ -66,8 +66,8 @@ def _checked(alpha: float | str) -> float:
     return float(alpha)
 
 
-def _inverse(start: float) -> float:
-    """The `a` of an α."""
+def _initial_a(start: float) -> float:
+    """The `a` from which α = 1 + sigmoid(a) starts."""
     lowest, highest = (1 + 1 / (1 + math.exp(-a)) for a in (-FARTHEST, FARTHEST))
     if not lowest < start < highest:
         raise UserError(

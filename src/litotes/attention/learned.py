@@ -2,8 +2,8 @@
 them.
 
 Kim and Cho 2021 (Length-Adaptive Transformer), arXiv 2010.07003: a model trained with budgets drawn
-anew at every step holds for all of them, so that the best ones can be searched for afterwards
-(evaluation/frontier). The search ends in `shares`.
+afresh at every step works with all of them, so that the best ones can be searched for afterwards
+(prune/search.py). The result of the search is `shares`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from litotes.attention.cascade import check_shares, received
+from litotes.attention.cascade import check_shares, received_weight
 from litotes.attention.pruning import AttentionOutput, Plan, Pruning
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
@@ -55,11 +55,13 @@ class Learned(Pruning):
                 " received, value or scorer."
             )
         if not 0 <= explore <= 1:
-            raise UserError(f"explore = {explore} is no chance: choose a number from 0 to 1.")
-        self.shares = check_shares(
-            shares or [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)], n_layers
-        )
-        self.explore, self.by_value = explore, importance != "received"
+            raise UserError(
+                f"explore = {explore} is not a probability: choose a number from 0 to 1."
+            )
+        geometric = [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)]
+        self.shares = check_shares(shares or geometric, n_layers)
+        self.explore = explore
+        self.by_value = importance != "received"
         self.scorers = nn.Linear(width, n_layers, bias=False) if importance == "scorer" else None
         if self.scorers is not None:
             nn.init.zeros_(self.scorers.weight)
@@ -67,18 +69,18 @@ class Learned(Pruning):
     def plan(self) -> Plan:
         shares = self.shares
         if self.training and self.explore and torch.rand(()).item() < self.explore:
-            shares = drawn(shares)
+            shares = draw_shares(shares)
         return Plan(shares, (1.0,) * self.n_layers)
 
     def importance(
         self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
     ) -> Tensor:
-        total = survivors.importance + received(attention, by_value=self.by_value)
+        total = survivors.importance + received_weight(attention, by_value=self.by_value)
         return total if self.scorers is None else total * self._score(layer, hidden).exp()
 
-    def marked(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """The same values; but their gradient tells the scorer which pieces the loss would rather
-        have more of.
+    def with_importance_gradient(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """The same values, but their gradient tells the scorer which pieces the loss wants more
+        of.
         """
         if self.scorers is None or not self.training:
             return mixed
@@ -91,14 +93,14 @@ class Learned(Pruning):
         return LOG_RANGE * torch.tanh(score / LOG_RANGE)
 
 
-def drawn(lowest: Sequence[float]) -> tuple[float, ...]:
-    """Shares between the lowest ones and 1 that never rise: how far up is drawn once for all
-    layers, then a little for each.
+def draw_shares(lowest: Sequence[float]) -> tuple[float, ...]:
+    """Shares between the lowest ones and 1 that never rise: one height is drawn for all layers,
+    then a small deviation for each.
     """
-    up = torch.rand(()).item()
+    height = torch.rand(()).item()
     shares, before = [], 1.0
     for share in lowest:
-        own = min(max(up + 0.5 * (torch.rand(()).item() - 0.5), 0.0), 1.0)
+        own = min(max(height + 0.5 * (torch.rand(()).item() - 0.5), 0.0), 1.0)
         before = min(before, share + (1 - share) * own)
         shares.append(before)
     return tuple(shares)

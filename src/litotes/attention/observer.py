@@ -1,7 +1,7 @@
-"""What a walk shows to whoever looks on: the attention of one layer, and the same text by text.
+"""What an observer of a walk is shown: the attention of one layer, and the same text by text.
 
-`Encoder.walk(…, observer=…)` hands over a trace of each layer. Nothing is kept between layers: who looks on
-decides what to remember.
+`Encoder.walk(…, observer=…)` calls the observer with a `LayerTrace` after each layer. Nothing is
+kept between layers: the observer decides what to remember.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from litotes.attention.survivors import Survivors
 class TextAttention:
     """One text in one layer, live pieces alone.
 
-    heads: the attention heads shown, by the numbers they had before any left.
+    heads: the attention heads shown, by the numbers they had before any were removed.
     weights: (attention_head, query, key). value, mixed: (attention_head, piece, head_width), with
     mixed = weights · value.
-    origin: the place in the text of each piece that came in; -1 for one that stands for those gone.
-    (piece,)
-    stayed: the places of those that went on. (piece,)
+    origin: the place in the text of each piece that came in; -1 for a fused piece, which stands for
+    those removed. (piece,)
+    stayed: the places of the pieces that went on. (piece,)
     """
 
     layer: int
@@ -40,9 +40,9 @@ class TextAttention:
 class LayerTrace:
     """One layer's attention over a batch.
 
-    hidden: what came in, (piece, width). heads: the attention heads of this layer's block, by their
-    first numbers.
-    before, after: what was known about the pieces that came in, and about those that went on.
+    hidden: what came in, (piece, width).
+    heads: the attention heads of this layer's block, by their original numbers.
+    before, after: the state of the pieces that came in, and of those that went on.
     """
 
     layer: int
@@ -54,33 +54,43 @@ class LayerTrace:
 
     def by_text(self) -> Iterator[TextAttention]:
         """The texts of the batch, in order."""
-        came, went = self.before.layout, self.after.layout
-        parts = zip(
-            _rows_by_text(self.attention.weights, came.lengths),
-            self.attention.value.split(came.lengths),
-            self.attention.mixed.split(came.lengths),
-            self.before.origin.split(came.lengths),
-            self.after.origin.split(went.lengths),
-            strict=True,
+        lengths = self.before.layout.lengths
+        weights = _rows_by_text(self.attention.weights, lengths)
+        values = self.attention.value.split(lengths)
+        mixed = self.attention.mixed.split(lengths)
+        origins = self.before.origin.split(lengths)
+        stayed = self.after.origin.split(self.after.layout.lengths)
+        for text, parts in enumerate(zip(weights, values, mixed, origins, stayed, strict=True)):
+            yield self._of_text(text, *parts)
+
+    def _of_text(
+        self,
+        text: int,
+        weights: Tensor,
+        value: Tensor,
+        mixed: Tensor,
+        origin: Tensor,
+        stayed: Tensor,
+    ) -> TextAttention:
+        """value, mixed: (piece, attention_head, head_width), of all attention heads."""
+        heads = list(self.heads)
+        if self.before.heads is not None:
+            heads = self.before.heads[text].tolist()
+            # pruned heads have no weights to show
+            value, mixed = value[:, heads], mixed[:, heads]
+        return TextAttention(
+            layer=self.layer,
+            heads=tuple(heads),
+            weights=weights,
+            value=value.transpose(0, 1),
+            mixed=mixed.transpose(0, 1),
+            origin=origin,
+            stayed=stayed,
         )
-        for text, (weights, value, mixed, origin, stayed) in enumerate(parts):
-            heads = (
-                list(self.heads) if self.before.heads is None else self.before.heads[text].tolist()
-            )
-            if self.before.heads is not None:  # heads that are gone gather nothing
-                value, mixed = value[:, heads], mixed[:, heads]
-            yield TextAttention(
-                self.layer,
-                tuple(heads),
-                weights,
-                value.transpose(0, 1),
-                mixed.transpose(0, 1),
-                origin,
-                stayed,
-            )
 
 
 Observer = Callable[[LayerTrace], None]
+"""Called with each layer's trace, in order."""
 
 
 def _rows_by_text(blocks: Sequence[Tensor], lengths: Sequence[int]) -> Iterator[Tensor]:

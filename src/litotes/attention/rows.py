@@ -28,7 +28,7 @@ class Rows:
 
     @classmethod
     def of(cls, layout: Layout) -> Rows:
-        """The way that suits the layout's device."""
+        """The kind of rows that suits the layout's device."""
         return cls(layout, apart=layout.device.type == "cpu")
 
     @cached_property

@@ -3,9 +3,10 @@
     w_k = [(α − 1) a_k − τ]₊^β,   β = 1 / (α − 1),   τ such that Σ_k w_k = 1
 
 α → 1 is softmax, α = 2 is sparsemax (Peters, Niculae & Martins 2019, arXiv 1905.05702, §3). The
-same, told from the row's best key:
+same, measured from the row's best key:
 
-    w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,   gap_k = max a − a_k,   reach such that (reach / β) (Σ_k v_k^β)^{1/β} = 1
+    w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,   gap_k = max a − a_k,
+    reach such that (reach / β) (Σ_k v_k^β)^{1/β} = 1
 
 so `reach` is how far behind the best a key may lie and still get weight. That last norm is convex
 in the reach for every α in (1, 2] and nearly straight for small α: Newton's steps on it, from reach
@@ -32,8 +33,7 @@ more they leave the cache.
 """
 
 MOST_ROUNDS = 30
-"""Far more than ever needed: so many mean that the last digit of a very long row does not settle.
-"""
+"""Far more than needed: reached only when the last digit of a very long row does not settle."""
 
 
 def entmax(affinity: Tensor, alpha: float | Tensor = 1.5) -> Tensor:
@@ -89,8 +89,8 @@ class _Entmax(torch.autograd.Function):
 
 
 def _chunks(rows: Tensor) -> Iterator[slice]:
-    """Rows by the cacheful; all at once on an accelerator, where small pieces would only cost
-    launches.
+    """As many rows as fit the cache; all at once on an accelerator, where each chunk would cost
+    another launch.
     """
     n_rows, n_keys = rows.shape
     size = max(1, CHUNK // max(1, n_keys)) if rows.device.type == "cpu" else max(1, n_rows)
@@ -255,7 +255,7 @@ SHORTER: dict[float, Curve] = {1.5: Squares(), 2.0: Lines()}
 
 
 def _curve(alpha: float | Tensor, shape: torch.Size, *, like: Tensor) -> Curve:
-    """The one that suits α, for all rows of affinities of that shape."""
+    """The cheapest curve for this α, for all rows of affinities of that shape."""
     if isinstance(alpha, float) and alpha in SHORTER:
         return SHORTER[alpha]
     alpha = torch.as_tensor(alpha, dtype=like.dtype, device=like.device).detach()

@@ -28,10 +28,10 @@ class Softmax(Weighting):
         heads: Tensor | None = None,
         dropout: float = 0.0,
     ) -> Tensor:
-        """The same through torch's fused kernel, which never writes the weights to memory.
+        """The same by torch's fused kernel, which never writes the weights to memory.
 
-        On a CPU that kernel knows no dropout: torch takes it apart there, with more passes over the
-        weights than the definition needs.
+        On a CPU that kernel has no dropout: torch falls back to separate operations there, with
+        more passes over the weights than the definition needs.
         """
         if dropout and query.device.type == "cpu":
             return super().attend(
@@ -45,8 +45,8 @@ class Softmax(Weighting):
 
 
 def softmax_over(affinity: Tensor, chosen: Tensor | None) -> Tensor:
-    """Softmax over the chosen keys alone (None: all); a row of which nothing is chosen, padding,
-    gets no weight at all.
+    """Softmax over the chosen keys alone (None: all); a row without chosen keys (padding) gets no
+    weight at all.
     """
     if chosen is None:
         return affinity.softmax(-1)

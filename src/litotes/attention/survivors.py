@@ -1,6 +1,6 @@
 """Which pieces and attention heads are still there, and how pieces leave a packed tensor.
 
-Four pieces of two texts stay of seven; those that leave are gone from every tensor, the others
+Of seven pieces of two texts four stay; those that leave are gone from every tensor, the others
 close up in their order:
 
     text       0 0 0 0 | 1 1 1          0 0 | 1 1
@@ -23,17 +23,17 @@ from torch import Tensor
 from litotes.text.layout import Layout
 
 FUSED = -1
-"""The origin of a piece that stands for all that have left its text."""
+"""The origin of a piece that stands for all pieces removed from its text."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Pieces that stay and pieces that leave: their places in the packed tensor, in order, and the
-    layouts of both.
+    """Which pieces stay and which leave.
 
-    by_importance: places of all pieces, text after text, the most important one first. (piece,)
-    before, kept: the layouts of all and of those that stay. Who leaves is worked out only where
-    somebody asks.
+    by_importance: places of all pieces in the packed tensor, text after text, the most important
+    one first. (piece,)
+    before, kept: the layouts of all pieces and of those that stay. What leaves is computed only
+    when asked for.
     """
 
     by_importance: Tensor
@@ -41,38 +41,54 @@ class Choice:
     kept: Layout
 
     @cached_property
-    def stay(self) -> Tensor:
-        """(piece,)"""
-        return (
-            self.by_importance[self.before.starts[self.kept.texts] + self.kept.positions]
-            .sort()
-            .values
-        )
+    def kept_places(self) -> Tensor:
+        """The places of the pieces that stay, in order. (piece,)"""
+        ranks = self.before.starts[self.kept.texts] + self.kept.positions
+        return self.by_importance[ranks].sort().values
 
     @cached_property
-    def leave(self) -> Tensor:
-        """A text's fused piece, if it has one, is the last. (piece,)"""
-        text = self.gone.texts
-        return (
-            self.by_importance[
-                self.before.starts[text] + self.kept.counts[text] + self.gone.positions
-            ]
-            .sort()
-            .values
-        )
+    def removed(self) -> Layout:
+        """The layout of the pieces that leave."""
+        n_removed = [
+            n - n_kept for n, n_kept in zip(self.before.lengths, self.kept.lengths, strict=True)
+        ]
+        return Layout.of(n_removed, self.before.device)
 
     @cached_property
-    def gone(self) -> Layout:
-        return Layout.of(
-            [n - kept for n, kept in zip(self.before.lengths, self.kept.lengths, strict=True)],
-            self.before.device,
-        )
+    def removed_places(self) -> Tensor:
+        """The places of the pieces that leave, in order; a text's fused piece, if any, is last.
+        (piece,)
+        """
+        text = self.removed.texts
+        ranks = self.before.starts[text] + self.kept.counts[text] + self.removed.positions
+        return self.by_importance[ranks].sort().values
+
+    @cached_property
+    def n_fused(self) -> tuple[int, ...]:
+        """How many fused pieces, 0 or 1, each text needs."""
+        return tuple(min(n, 1) for n in self.removed.lengths)
+
+    @cached_property
+    def kept_and_fused(self) -> Layout:
+        """The layout of the pieces that stay and, after them, the fused piece of each text."""
+        lengths = [n + fused for n, fused in zip(self.kept.lengths, self.n_fused, strict=True)]
+        return Layout.of(lengths, self.before.device)
+
+    @cached_property
+    def fused_places(self) -> Tensor:
+        """Where the pieces of `kept_and_fused` lie when all that stay come first and then a fused
+        piece for each text. (piece,)
+        """
+        layout = self.kept_and_fused
+        is_fused = layout.positions == self.kept.counts[layout.texts]
+        kept_place = self.kept.starts[layout.texts] + layout.positions
+        return torch.where(is_fused, self.kept.n_pieces + layout.texts, kept_place)
 
 
 @dataclass(frozen=True)
-class Left:
+class RemovedPieces:
     """Pieces that left together: their last states (piece, width), and their places in the packed
-    tensor everything began with.
+    tensor everything began with. (piece,)
     """
 
     hidden: Tensor
@@ -83,13 +99,14 @@ class Left:
 class Survivors:
     """The state a pruning carries from layer to layer.
 
-    layout: of the pieces still there. whole: of all pieces, before any left.
-    origin: the place each piece had in its own text; FUSED for one that stands for those gone.
+    layout: of the pieces still there. whole: of all pieces, before any were removed.
+    origin: the place each piece had in its own text; FUSED for one that stands for removed pieces.
     (piece,)
-    importance: of each piece, as the pruning counts it. (piece,)
+    importance: of each piece, as the pruning measures it. (piece,)
     heads: the attention heads each text still uses, (text, attention_head); None: all.
     head_importance: (text, attention_head)
     n_fused: how many fused pieces, 0 or 1, each text ends in.
+    removed: what left so far, if the pruning remembers it to restore it.
     """
 
     layout: Layout
@@ -99,118 +116,93 @@ class Survivors:
     head_importance: Tensor
     n_fused: tuple[int, ...]
     heads: Tensor | None = None
-    left: tuple[Left, ...] = ()
+    removed: tuple[RemovedPieces, ...] = ()
 
     @classmethod
     def all_of(cls, layout: Layout, n_attention_heads: int) -> Survivors:
-        importance = torch.zeros(layout.n_pieces, device=layout.device)
-        head_importance = torch.zeros(layout.n_texts, n_attention_heads, device=layout.device)
         return cls(
             layout,
-            layout,
-            layout.positions,
-            importance,
-            head_importance,
+            whole=layout,
+            origin=layout.positions,
+            importance=torch.zeros(layout.n_pieces, device=layout.device),
+            head_importance=torch.zeros(layout.n_texts, n_attention_heads, device=layout.device),
             n_fused=(0,) * layout.n_texts,
         )
 
     @property
     def n_real(self) -> tuple[int, ...]:
-        """How many pieces each text has beside a fused one."""
+        """How many pieces each text has, not counting a fused one."""
         return tuple(n - fused for n, fused in zip(self.layout.lengths, self.n_fused, strict=True))
 
     def choose(self, counts: Sequence[int]) -> Choice:
         """The `counts` most important pieces of each text stay; its first always does.
 
-        Of two that are alike the earlier one stays.
+        Of two equally important ones the earlier stays.
         """
-        score = self.importance.masked_fill(self.origin == FUSED, -torch.inf).masked_fill(
-            self.layout.positions == 0, torch.inf
-        )
+        score = self.importance.masked_fill(self.origin == FUSED, -torch.inf)
+        score = score.masked_fill(self.layout.positions == 0, torch.inf)
         by_score = score.argsort(descending=True, stable=True)
         order = by_score[self.layout.texts[by_score].argsort(stable=True)]  # text after text
         return Choice(order, self.layout, Layout.of(counts, self.layout.device))
 
     def without(self, choice: Choice) -> Survivors:
         """The state of the pieces that stay."""
-        n_fused = (0,) * len(self.n_fused)
-        origin, importance = self.origin[choice.stay], self.importance[choice.stay]
         return replace(
-            self, layout=choice.kept, origin=origin, importance=importance, n_fused=n_fused
+            self,
+            layout=choice.kept,
+            origin=self.origin[choice.kept_places],
+            importance=self.importance[choice.kept_places],
+            n_fused=(0,) * len(self.n_fused),
         )
 
     def with_fused(self, choice: Choice) -> Survivors:
-        """The state of the pieces that stay, and of one in the place of those that leave, wherever
-        any do.
-        """
-        n_fused = tuple(min(n, 1) for n in choice.gone.lengths)
-        layout = Layout.of(
-            [n + fused for n, fused in zip(choice.kept.lengths, n_fused, strict=True)],
-            self.layout.device,
-        )
-        sums = torch.zeros(layout.n_texts, device=layout.device).index_add(
-            0, choice.gone.texts, self.importance[choice.leave]
-        )
-        origin = torch.cat([self.origin[choice.stay], torch.full_like(choice.kept.counts, FUSED)])
-        importance = torch.cat([self.importance[choice.stay], sums])
-        places = _places_with_fused(layout, choice)
+        """The state of the pieces that stay and, in texts that lose any, of one in their place."""
+        kept, removed = choice.kept_places, choice.removed_places
+        # the fused piece is as important as all it stands for together, (text,)
+        sums = torch.zeros(choice.kept.n_texts, device=self.layout.device)
+        sums = sums.index_add(0, choice.removed.texts, self.importance[removed])
+        importance = torch.cat([self.importance[kept], sums])
+        origin = torch.cat([self.origin[kept], torch.full_like(choice.kept.counts, FUSED)])
         return replace(
             self,
-            layout=layout,
-            origin=origin[places],
-            importance=importance[places],
-            n_fused=n_fused,
+            layout=choice.kept_and_fused,
+            origin=origin[choice.fused_places],
+            importance=importance[choice.fused_places],
+            n_fused=choice.n_fused,
         )
 
     def remember(self, hidden: Tensor, choice: Choice) -> Survivors:
-        """Keeps the states of those that leave, fused ones aside."""
-        real = Layout.of(
-            [n - fused for n, fused in zip(choice.gone.lengths, self.n_fused, strict=True)],
-            self.layout.device,
-        )
-        gone = choice.leave[choice.gone.starts[real.texts] + real.positions]
-        places = self.whole.starts[real.texts] + self.origin[gone]
-        return replace(self, left=(*self.left, Left(hidden[gone], places)))
+        """Keeps the states of the pieces that leave, except fused ones."""
+        n_real = [n - fused for n, fused in zip(choice.removed.lengths, self.n_fused, strict=True)]
+        real = Layout.of(n_real, self.layout.device)
+        leaving = choice.removed_places[choice.removed.starts[real.texts] + real.positions]
+        places = self.whole.starts[real.texts] + self.origin[leaving]
+        return replace(self, removed=(*self.removed, RemovedPieces(hidden[leaving], places)))
 
-    def restored(self, hidden: Tensor) -> Tensor:
-        """All pieces everything began with, those gone in the state they left in. (piece, width)"""
+    def restore(self, hidden: Tensor) -> Tensor:
+        """All pieces everything began with, removed ones in the state they left in.
+
+        (piece, width)
+        """
         real = Layout.of(self.n_real, self.layout.device)
-        there = self.layout.starts[real.texts] + real.positions
-        places = torch.cat(
-            [
-                self.whole.starts[real.texts] + self.origin[there],
-                *(left.places for left in self.left),
-            ]
-        )
-        states = torch.cat([hidden[there], *(left.hidden for left in self.left)])
-        return torch.zeros_like(states).index_copy(0, places, states)
+        survivors = self.layout.starts[real.texts] + real.positions
+        places = [self.whole.starts[real.texts] + self.origin[survivors]]
+        states = [hidden[survivors]]
+        for removed in self.removed:
+            places.append(removed.places)
+            states.append(removed.hidden)
+        joined = torch.cat(states)
+        return torch.zeros_like(joined).index_copy(0, torch.cat(places), joined)
 
 
 def fuse_removed(packed: Tensor, choice: Choice, importance: Tensor) -> Tensor:
     """The pieces that stay and, at the end of every text that loses any, the mean of those that
     leave weighted by importance.
     """
-    text = choice.gone.texts
-    weights = importance[choice.leave].clamp(min=torch.finfo(importance.dtype).tiny)
-    total = torch.zeros(choice.gone.n_texts, device=packed.device).index_add(0, text, weights)
-    share = (weights / total[text]).to(packed.dtype)
-    fused = packed.new_zeros(choice.gone.n_texts, packed.shape[-1]).index_add(
-        0, text, packed[choice.leave] * share[:, None]
-    )
-    lengths = [
-        n + min(lost, 1) for n, lost in zip(choice.kept.lengths, choice.gone.lengths, strict=True)
-    ]
-    places = _places_with_fused(Layout.of(lengths, packed.device), choice)
-    return torch.cat([packed[choice.stay], fused])[places]
-
-
-def _places_with_fused(layout: Layout, choice: Choice) -> Tensor:
-    """Where the pieces of `layout` lie when all that stay come first and then a fused piece for
-    each text. (piece,)
-    """
-    is_fused = layout.positions == choice.kept.counts[layout.texts]
-    return torch.where(
-        is_fused,
-        choice.kept.n_pieces + layout.texts,
-        choice.kept.starts[layout.texts] + layout.positions,
-    )
+    text, n_texts = choice.removed.texts, choice.removed.n_texts
+    weights = importance[choice.removed_places].clamp(min=torch.finfo(importance.dtype).tiny)
+    total = torch.zeros(n_texts, device=packed.device).index_add(0, text, weights)
+    share = (weights / total[text]).to(packed.dtype)  # (leaving piece,)
+    leaving = packed[choice.removed_places] * share[:, None]
+    fused = packed.new_zeros(n_texts, packed.shape[-1]).index_add(0, text, leaving)  # (text, width)
+    return torch.cat([packed[choice.kept_places], fused])[choice.fused_places]

@@ -47,20 +47,15 @@ class SelectiveSoftmax(Weighting):
         return self.sparsity * min(1.0, self.progress / self.ramp)
 
     def best(self, scores: Tensor, live: Tensor) -> Tensor:
-        """In each row the ⌈(1 − sparsity) × live⌉ highest scores of what is live, true or false; of
-        equals the earlier one.
+        """Whether a score is among the ⌈(1 − sparsity) × live⌉ highest live ones of its row; of
+        equals the earlier one is.
         """
+        n_live = live.sum(-1, keepdim=True, dtype=torch.float64)
         # A sparsity of 0.95 leaves one key of 20, not the two that 0.05 × 20 = 1.0000000000000009
         # would give.
-        # (…, row, 1)
-        n_kept = torch.ceil(
-            (1 - self.sparsity_now) * live.sum(-1, keepdim=True, dtype=torch.float64) - 1e-9
-        )
-        order = (
-            scores.detach()
-            .masked_fill(~live, -torch.inf)
-            .argsort(dim=-1, descending=True, stable=True)
-        )
+        n_kept = torch.ceil((1 - self.sparsity_now) * n_live - 1e-9)  # (…, row, 1)
+        ranked = scores.detach().masked_fill(~live, -torch.inf)
+        order = ranked.argsort(dim=-1, descending=True, stable=True)
         places = torch.arange(scores.shape[-1], device=scores.device)
         return torch.zeros_like(live).scatter(-1, order, places < n_kept)
 
@@ -73,9 +68,11 @@ class TopK(SelectiveSoftmax):
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
     ) -> Tensor:
-        everywhere = (
-            torch.ones_like(affinity, dtype=torch.bool)
-            if live is None
-            else live.expand_as(affinity)
-        )
-        return softmax_over(affinity, self.best(affinity, everywhere))
+        return softmax_over(affinity, self.best(affinity, expand_live(affinity, live)))
+
+
+def expand_live(affinity: Tensor, live: Tensor | None) -> Tensor:
+    """Which keys are live, in the shape of `affinity`."""
+    if live is None:
+        return torch.ones_like(affinity, dtype=torch.bool)
+    return live.expand_as(affinity)

@@ -21,8 +21,8 @@ class Weighting(nn.Module, ABC):
     `forward` is the definition and all that a new weighting has to give. `attend` may be overridden
     where a fused kernel computes the same thing.
 
-    progress: how much of the training is done, 0 to 1, for weightings that change their ways on the
-    way; 1 when nobody trains.
+    progress: how much of the training is done, 0 to 1, for weightings that change as training goes
+    on; 1 outside training.
     """
 
     def __init__(self, n_attention_heads: int) -> None:
@@ -32,8 +32,8 @@ class Weighting(nn.Module, ABC):
 
     @property
     def is_settled(self) -> bool:
-        """Whether training no longer changes what the weighting does: an epoch before that says
-        little about the model.
+        """Whether the weighting has stopped changing: scores of an epoch before that say little
+        about the model.
         """
         return True
 
@@ -70,12 +70,12 @@ class Weighting(nn.Module, ABC):
         """The weighted mean of the values, for rows of texts (text, attention_head, piece,
         head_width).
         """
-        mixed, _ = self.observe(
+        mixed, _ = self.attend_with_weights(
             query, key, value, live=live, bias=bias, heads=heads, dropout=dropout
         )
         return mixed
 
-    def observe(
+    def attend_with_weights(
         self,
         query: Tensor,
         key: Tensor,
@@ -86,8 +86,8 @@ class Weighting(nn.Module, ABC):
         heads: Tensor | None = None,
         dropout: float = 0.0,
     ) -> tuple[Tensor, Tensor]:
-        """The same as `attend`, and the weights themselves (text, attention_head, query, key),
-        before dropout.
+        """The result of `attend`, and the weights (text, attention_head, query, key) before
+        dropout.
         """
         affinity = affinities(query, key)
         if bias is not None:

@@ -210,7 +210,7 @@ class Attention(nn.Module):
             if not observed:
                 all_mixed.append(self.weighting.attend(q, k, v, **options))
                 continue
-            mixed, weights = self.weighting.observe(q, k, v, **options)
+            mixed, weights = self.weighting.attend_with_weights(q, k, v, **options)
             all_mixed.append(mixed)
             # padding asks too
             weights = (
@@ -380,8 +380,8 @@ class Encoder(nn.Module):
             if reads_firsts:
                 return _of_firsts(block(hidden, mixed)[rows.layout.starts], layout)
             hidden = block(hidden, mixed)
-        if self.pruning.restore and there.left:
-            return Encoding(there.restored(hidden), layout, layout.positions)
+        if self.pruning.restore and there.removed:
+            return Encoding(there.restore(hidden), layout, layout.positions)
         return Encoding(hidden, there.layout, there.origin)
 
     def set_progress(self, progress: float) -> None:
