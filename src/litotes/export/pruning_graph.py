@@ -87,7 +87,7 @@ class PruningGraph:
         hidden = self.products.apart(there.hidden, self.spec.width)  # (text, piece, width)
         n_now = texts.graph.add("Shape", hidden, start=1, end=2) if pruning.fuse else there.n_real
         there = replace(there, importance=self._importance(layer, there, seen, hidden, n_now))
-        if plan.weighs_heads(layer, pruning.n_attention_heads):
+        if plan.needs_head_importance(layer, pruning.n_attention_heads):
             there = self._with_fewer_heads(layer, there, seen, n_now)
         if plan.pieces[layer] == (plan.pieces[layer - 1] if layer else 1.0):
             return there, seen.mixed
