@@ -120,11 +120,14 @@ def test_a_missing_text_is_told_with_its_row(predictor: Predictor, kind: str) ->
         ({"text": ["tea", " "]}, "row 2, column 'text' is empty"),
         ({"text": ["tea", "\ud800"]}, "row 2, column 'text' holds a NUL or half a surrogate pair"),
         (pd.DataFrame([["tea", "tea"]], columns=["text", "text"]), "'text' 2 times"),
-        (pd.DataFrame({"text": pd.Series(["tea", pd.NA], dtype="string")}), "row 2, column 'text' is empty"),
+        (
+            pd.DataFrame({"text": pd.Series(["tea", pd.NA], dtype="string")}),
+            "row 2, column 'text' is empty",
+        ),
         (pa.table({"text": pa.array([1, 2])}), "row 1, column 'text' holds a int"),
         (["tea"], "this is a list.*there is `predict`"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_answered_is_told(predictor: Predictor, batch: Any, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         predictor.map_batches(batch)
@@ -136,24 +139,24 @@ def test_columns_of_different_lengths_are_told(predictor: Predictor) -> None:
 
 
 def test_a_number_has_no_probability() -> None:
-    from litotes.predict.frames import answered
+    from litotes.predict.frames import add_predictions
 
     tasks = {"grade": Task("grade", ())}
 
     def ask(texts: list[str], pairs: list[str] | None) -> list[Prediction]:
         return [Prediction(text, {"grade": Answer(2.5, None)}, False) for text in texts]
 
-    frame = answered(pd.DataFrame({"text": TEXTS}), ask, tasks, column="text", pair=None)
+    frame = add_predictions(pd.DataFrame({"text": TEXTS}), ask, tasks, column="text", pair=None)
     assert frame["grade"].dtype == frame["grade_probability"].dtype == np.float64
     assert frame["grade_probability"].isna().all()
     assert (
-        answered(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)[
+        add_predictions(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)[
             "grade_probability"
         ].null_count
         == 3
     )
     assert np.isnan(
-        answered({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)[
+        add_predictions({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)[
             "grade_probability"
         ]
     ).all()
@@ -198,13 +201,19 @@ def test_cores_are_asked_for(trained_folder: Path) -> None:
 
 
 def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
-    program = (
-        "import sys; from litotes.predict.frames import answered; from litotes.core.values import"
-        " *\nask = lambda texts, pairs: [Prediction(text, {'t': Answer('a', 0.5)}, False) for text"
-        " in texts]\nbatch = answered({'text': ['tea']}, ask, {'t': Task('t', ('a', 'b'))},"
-        " column='text', pair=None)\nassert batch['t'] == ['a'] and batch['truncated'] =="
-        " [False]\nassert not {'pandas', 'pyarrow', 'torch'} & set(sys.modules)"
-    )
+    program = """
+import sys
+from litotes.core.values import Answer, Prediction, Task
+from litotes.predict.frames import add_predictions
+
+def predict(texts, pairs):
+    return [Prediction(text, {"t": Answer("a", 0.5)}, False) for text in texts]
+
+tasks = {"t": Task("t", ("a", "b"))}
+batch = add_predictions({"text": ["tea"]}, predict, tasks, column="text", pair=None)
+assert batch["t"] == ["a"] and batch["truncated"] == [False]
+assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
+"""
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

@@ -17,8 +17,9 @@ import pytest
 from litotes.core.errors import Stopped, UserError
 from litotes.export.export import export_models
 from litotes.predict.predictor import Predictor
-from litotes.predict.tables import file as scoring
-from litotes.predict.tables.file import Table, score_table
+from litotes.predict.tables import to_file
+from litotes.predict.tables.input import InputTable
+from litotes.predict.tables.to_file import predict_to_file
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
@@ -36,12 +37,12 @@ def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Table:
+def table(tmp_path: Path) -> InputTable:
     with (tmp_path / "in.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["id", "text"])
         writer.writerows(enumerate([*TEXTS[:-1], 'two\nlines, with a "quote"']))
-    return Table(tmp_path / "in.csv")
+    return InputTable(tmp_path / "in.csv")
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -64,14 +65,14 @@ def assert_same(file: Path, expected: Path) -> None:
 
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "_ROWS_BETWEEN_STATES", 10)
+    monkeypatch.setattr(to_file, "_ROWS_BETWEEN_STATES", 10)
 
 
 def test_every_row_is_answered_in_order_as_alone(
-    predictor: Predictor, table: Table, tmp_path: Path
+    predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
-    n_rows = score_table(
+    n_rows = predict_to_file(
         predictor,
         table,
         tmp_path / "o" / "out.csv",
@@ -79,7 +80,7 @@ def test_every_row_is_answered_in_order_as_alone(
     )
     rows = rows_of(tmp_path / "o" / "out.csv")
     assert n_rows == len(rows) == len(TEXTS)
-    assert [row["text"] for row in rows] == [table.asked(row) for row in table.rows()]
+    assert [row["text"] for row in rows] == list(table.texts())
     for row in rows[::37]:
         (alone,) = predictor.predict([row["text"]])
         assert row["sentiment"] == alone.answers["sentiment"].label
@@ -102,9 +103,9 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
             "".join(json.dumps({"text": text}) + "\n" for text in TEXTS[:20])
         )
     last: list[tuple[int, int]] = []
-    score_table(
+    predict_to_file(
         predictor,
-        Table(tmp_path / name),
+        InputTable(tmp_path / name),
         tmp_path / "out.jsonl",
         format="jsonl",
         watch=lambda _, done, total, __: last.append((done, total)),
@@ -118,10 +119,10 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("stop_after", [0, 1, 9, 10, 57, 149])
 def test_a_stopped_run_goes_on(
-    predictor: Predictor, table: Table, tmp_path: Path, stop_after: int
+    predictor: Predictor, table: InputTable, tmp_path: Path, stop_after: int
 ) -> None:
     expected = tmp_path / "whole.csv"
-    score_table(predictor, table, expected)
+    predict_to_file(predictor, table, expected)
     out = tmp_path / "out.csv"
 
     def interrupt(_: str, done: int, __: int, ___: str) -> None:
@@ -129,7 +130,7 @@ def test_a_stopped_run_goes_on(
             raise KeyboardInterrupt
 
     with pytest.raises(Stopped, match="again to go on"):
-        score_table(predictor, table, out, watch=interrupt)
+        predict_to_file(predictor, table, out, watch=interrupt)
     assert not out.exists()
     with (tmp_path / "out.csv.part" / "rows").open("ab") as stream:
         stream.write(b"half a li")  # what a power cut leaves
@@ -141,14 +142,14 @@ def test_a_stopped_run_goes_on(
         return answer(texts, *pairs, **more)  # type: ignore[arg-type]
 
     predictor._predict = counting  # type: ignore[method-assign,assignment]
-    score_table(predictor, table, out)
+    predict_to_file(predictor, table, out)
     assert_same(out, expected)
     assert len(asked) == len(TEXTS) - (stop_after + 1) // 10 * 10
 
 
 @pytest.mark.usefixtures("small_steps")
 def test_answers_of_other_runs_are_not_joined(
-    predictor: Predictor, table: Table, tmp_path: Path
+    predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.csv"
 
@@ -157,26 +158,26 @@ def test_answers_of_other_runs_are_not_joined(
             raise KeyboardInterrupt
 
     with pytest.raises(Stopped):
-        score_table(predictor, table, out, watch=interrupt)
+        predict_to_file(predictor, table, out, watch=interrupt)
     with pytest.raises(UserError, match="another format"):
-        score_table(predictor, table, out, format="jsonl")
+        predict_to_file(predictor, table, out, format="jsonl")
     stat = table.file.stat()
     os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(UserError, match="another file"):
-        score_table(predictor, table, out)
+        predict_to_file(predictor, table, out)
     os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
     before = head.bias.data.clone()  # type: ignore[union-attr,operator]
     head.bias.data += 1  # type: ignore[union-attr,operator]
     with pytest.raises(UserError, match="another model"):
-        score_table(predictor, table, out)
+        predict_to_file(predictor, table, out)
     head.bias.data.copy_(before)  # type: ignore[union-attr,operator]
     (tmp_path / "out.csv.part" / "rows").write_bytes(b"text")
     with pytest.raises(UserError, match="shorter"):
-        score_table(predictor, table, out)
+        predict_to_file(predictor, table, out)
     (tmp_path / "out.csv.part" / "state.json").write_text("{")
     with pytest.raises(UserError, match="damaged"):
-        score_table(predictor, table, out)
+        predict_to_file(predictor, table, out)
 
 
 def test_a_bad_row_is_named_before_anything_is_answered(
@@ -187,31 +188,31 @@ def test_a_bad_row_is_named_before_anything_is_answered(
     )
     predictor.predict = predictor._predict = None  # type: ignore[method-assign,assignment]
     with pytest.raises(UserError, match=r"line 31.*is empty"):
-        score_table(predictor, Table(tmp_path / "in.jsonl"), tmp_path / "out.csv")
+        predict_to_file(predictor, InputTable(tmp_path / "in.jsonl"), tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == []
 
 
 def test_targets_that_would_do_harm_are_refused_first(
-    predictor: Predictor, table: Table, tmp_path: Path
+    predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     predictor._predict = None  # type: ignore[method-assign,assignment]
     with pytest.raises(UserError, match="the table itself"):
-        score_table(predictor, table, table.file)
+        predict_to_file(predictor, table, table.file)
     for folder in (tmp_path, Path("."), Path("")):
         with pytest.raises(UserError, match="is a folder"):
-            score_table(predictor, table, folder)
+            predict_to_file(predictor, table, folder)
     with pytest.raises(UserError, match="does not exist"):
-        score_table(predictor, Table(tmp_path / "none.csv"), tmp_path / "out.csv")
+        predict_to_file(predictor, InputTable(tmp_path / "none.csv"), tmp_path / "out.csv")
     (tmp_path / "out.csv.part").mkdir()
     (tmp_path / "out.csv.part" / "mine.txt").write_text("keep")
     with pytest.raises(UserError, match=r"holds mine\.txt"):
-        score_table(predictor, table, tmp_path / "out.csv")
+        predict_to_file(predictor, table, tmp_path / "out.csv")
     assert (tmp_path / "out.csv.part" / "mine.txt").read_text() == "keep"
 
 
 @pytest.mark.usefixtures("small_steps")
 def test_what_a_finished_run_left_speaks_for_nothing(
-    predictor: Predictor, table: Table, tmp_path: Path
+    predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     """Killed after the rename: a state without rows.
 
@@ -224,7 +225,7 @@ def test_what_a_finished_run_left_speaks_for_nothing(
         if done == 150:
             states.append((tmp_path / "out.csv.part" / "state.json").read_bytes())
 
-    score_table(predictor, table, out, watch=keep_state)
+    predict_to_file(predictor, table, out, watch=keep_state)
     whole = tmp_path / "whole.csv"
     whole.write_bytes(out.read_bytes())
     part = tmp_path / "out.csv.part"
@@ -236,19 +237,19 @@ def test_what_a_finished_run_left_speaks_for_nothing(
         raise KeyboardInterrupt
 
     with pytest.raises(Stopped):
-        score_table(predictor, Table(tmp_path / "other.csv"), out, watch=interrupt)
-    score_table(predictor, table, out)
+        predict_to_file(predictor, InputTable(tmp_path / "other.csv"), out, watch=interrupt)
+    predict_to_file(predictor, table, out)
     assert_same(out, whole)
 
 
 def test_two_commands_do_not_write_the_same_file(
-    predictor: Predictor, table: Table, tmp_path: Path
+    predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     def second(*_: object) -> None:
         with pytest.raises(UserError, match="another process"):
-            score_table(predictor, table, tmp_path / "out.csv")
+            predict_to_file(predictor, table, tmp_path / "out.csv")
 
-    assert score_table(predictor, table, tmp_path / "out.csv", watch=second) == len(TEXTS)
+    assert predict_to_file(predictor, table, tmp_path / "out.csv", watch=second) == len(TEXTS)
 
 
 @pytest.mark.slow

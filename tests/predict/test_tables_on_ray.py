@@ -31,20 +31,20 @@ BAD = 12_345  # the row without a text
 DRIVER = """
 import json, sys
 from pathlib import Path
-from litotes.batch_predictor import BatchPredictor
+from litotes.predict.batch_predictor import BatchPredictor
 from litotes.core.errors import Stopped
-from litotes.predict.tables.request import Request
-from litotes.predict.tables.folder import on_ray, score_tables
+from litotes.predict.tables.folder_request import FolderRequest
+from litotes.predict.tables.to_folder import predict_to_folder, ray_runner
 from litotes.scale.on_ray import cluster
 
 source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")
-request = Request(source, key="id", n_rows=int(sys.argv[4]))
+request = FolderRequest(source, key="id", n_rows=int(sys.argv[4]))
 with cluster("local"):  # one for all: it takes seconds to start
     try:
-        score_tables(request, asked, out, runner=on_ray(2, None))
+        predict_to_folder(request, asked, out, runner=ray_runner(2, None))
     except Stopped as error:
         print(json.dumps(str(error)), flush=True)
-    scored = score_tables(request, asked, out, runner=on_ray(None, None))
+    scored = predict_to_folder(request, asked, out, runner=ray_runner(None, None))
     print(json.dumps(scored.as_json()), flush=True)
 
     import ray.data
@@ -64,7 +64,7 @@ def model(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Batc
 
 
 def snippet(root: Path) -> str:
-    """What docs/how-to/scale.md shows for Ray Data: from comments.parquet by runs/mine to ray-answers."""
+    """The snippet for Ray Data in docs/how-to/scale.md: comments.parquet becomes ray-answers."""
     (found,) = re.findall(
         r"^```py\n(.*?import ray\n.*?)^```",
         (root / "docs" / "how-to" / "scale.md").read_text("utf-8"),
@@ -101,13 +101,14 @@ def workers_of(out: Path) -> dict[str, list[int]]:
     }
 
 
-def shoot_one(out: Path) -> tuple[str, int]:
-    """Kills a worker in the middle of a part that nobody has finished."""
-    while True:
+def shoot_one(out: Path, process: subprocess.Popen[str]) -> tuple[str, int]:
+    """Kills a worker in the middle of an unfinished part."""
+    while process.poll() is None:
         for name, pids in workers_of(out).items():
             if pids and not (out / name).exists():
                 os.kill(pids[-1], signal.SIGKILL)
                 return name, pids[-1]
+    raise AssertionError(process.communicate()[1])
 
 
 @pytest.mark.slow
@@ -140,7 +141,7 @@ def test_every_row_once_whoever_is_killed(
         assert wait_until(
             lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=120
         )
-        shot, pid = shoot_one(out)
+        shot, pid = shoot_one(out, process)
         n_before = len(list(out.glob("part-*")))
         # another has made it
         assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=60)

@@ -24,10 +24,11 @@ from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.export.export import export_models
 from litotes.predict.batch_predictor import BatchPredictor
-from litotes.predict.tables.folder import Scored, here, score_tables
-from litotes.predict.tables.part import PartJob, work
-from litotes.predict.tables.request import Request
-from litotes.predict.tables.writing import PART_FORMATS, Answers
+from litotes.predict.columns import answer_columns
+from litotes.predict.tables.folder_request import FolderRequest
+from litotes.predict.tables.formats import PART_FORMATS, Key, PredictionTable
+from litotes.predict.tables.part import PartJob, predict_part
+from litotes.predict.tables.to_folder import FolderResult, local_runner, predict_to_folder
 from litotes.scale.outcomes import Outcome, attempt
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
@@ -71,12 +72,12 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def request_of(source: Path, **changes: Any) -> Request:
-    return replace(Request(source, key="id", n_rows=40), **changes)
+def request_of(source: Path, **changes: Any) -> FolderRequest:
+    return replace(FolderRequest(source, key="id", n_rows=40), **changes)
 
 
-def scored(request: Request, asked: BatchPredictor, out: Path) -> Scored:
-    return score_tables(request, asked, out, runner=here(1))
+def scored(request: FolderRequest, asked: BatchPredictor, out: Path) -> FolderResult:
+    return predict_to_folder(request, asked, out, runner=local_runner(1))
 
 
 def rows_in(out: Path) -> list[dict[str, Any]]:
@@ -139,13 +140,13 @@ def test_every_row_once_in_order_as_alone(
 
 
 def test_a_single_file_and_its_columns(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
-    plain = Request(source / "a.parquet", n_rows=64)
+    plain = FolderRequest(source / "a.parquet", n_rows=64)
     scored(plain, asked, tmp_path / "text")
     table = pq.read_table(tmp_path / "text" / "part-00001.parquet")
     answers = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability", "truncated"]
     assert table.column_names == ["text", *answers]
     assert table["text"].to_pylist() == [text(n) for n in range(64, 100)]
-    scored(replace(plain, key="id", has_text=False), asked, tmp_path / "key")
+    scored(replace(plain, key="id", keep_text=False), asked, tmp_path / "key")
     table = pq.read_table(tmp_path / "key" / "part-00000.parquet")
     assert table.column_names == ["id", *answers]
     assert table.schema.field("id").type == pa.int64()  # as it was
@@ -157,9 +158,8 @@ def test_keys_of_every_kind(tmp_path: Path) -> None:
     predictions = [Prediction("tea", {"grade": Answer(1.5, None)}, False)] * 3
 
     def written(format: str, keys: list[object], key_type: str = "string") -> bytes:
-        return PART_FORMATS[format](
-            Answers(tasks, predictions, "key", key_type, keys, has_text=False)
-        )
+        key = Key("key", key_type, keys)
+        return PART_FORMATS[format](PredictionTable(answer_columns(tasks), predictions, key))
 
     lines = [
         json.loads(line) for line in written("jsonl", ["ä", 5, float("nan")]).decode().splitlines()
@@ -192,9 +192,9 @@ def test_names_that_clash_are_refused(asked: BatchPredictor, source: Path, tmp_p
         ):
             scored(request_of(source, key=key), asked, tmp_path / "out")
     with pytest.raises(UserError, match="nobody could tell which row is meant"):
-        Request(source, has_text=False)
+        FolderRequest(source, keep_text=False)
     with pytest.raises(UserError, match="There is no format 'xml'"):
-        Request(source, format="xml")
+        FolderRequest(source, format="xml")
     with pytest.raises(UserError, match="no column 'name'"):
         scored(request_of(source, key="name"), asked, tmp_path / "out")
 
@@ -204,7 +204,7 @@ def stopping_after(n_parts: int) -> Any:
         for place, (name, job) in enumerate(jobs.items()):
             if place == n_parts:
                 raise KeyboardInterrupt
-            yield attempt(name, lambda job=job: work(job, watch))  # type: ignore[misc]
+            yield attempt(name, lambda job=job: predict_part(job, watch))  # type: ignore[misc]
 
     return run
 
@@ -215,7 +215,7 @@ def test_a_stopped_run_goes_on(asked: BatchPredictor, source: Path, tmp_path: Pa
     with pytest.raises(
         Stopped, match=r"Stopped; 4 parts are left to do in .*out\. Start the same command again"
     ):
-        score_tables(request_of(source), asked, out, runner=stopping_after(3))
+        predict_to_folder(request_of(source), asked, out, runner=stopping_after(3))
     assert not (out / "manifest.json").exists()
     (out / ".staged-node-5-part-00004.parquet").write_bytes(b"half a pa")  # what a power cut leaves
     before = {path: path.stat().st_mtime_ns for path in out.glob("part-*")}
@@ -245,7 +245,7 @@ def test_another_request_is_not_joined(
     asked: BatchPredictor, source: Path, tmp_path: Path, changes: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(Stopped):
-        score_tables(request_of(source), asked, tmp_path / "out", runner=stopping_after(1))
+        predict_to_folder(request_of(source), asked, tmp_path / "out", runner=stopping_after(1))
     with pytest.raises(UserError, match=f"which had {sentence}. Delete it to begin anew"):
         scored(request_of(source, **changes), asked, tmp_path / "out")
 
@@ -255,7 +255,7 @@ def test_another_input_or_model_is_not_joined(
 ) -> None:
     out = tmp_path / "out"
     with pytest.raises(Stopped):
-        score_tables(request_of(source), asked, out, runner=stopping_after(1))
+        predict_to_folder(request_of(source), asked, out, runner=stopping_after(1))
     with pytest.raises(UserError, match="another model"):
         scored(request_of(source), replace(asked, runtime="torch"), out)
     stat = (source / "b.csv").stat()
@@ -297,9 +297,9 @@ def test_an_input_that_changes_meanwhile_is_told(
 ) -> None:
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
         (source / "b.csv").touch()
-        return here(1)(jobs, begun, watch)
+        return local_runner(1)(jobs, begun, watch)
 
-    result = score_tables(request_of(source), asked, tmp_path / "out", runner=run)
+    result = predict_to_folder(request_of(source), asked, tmp_path / "out", runner=run)
     assert list(result.failures) == ["part-00003.parquet", "part-00004.parquet"]
     assert "b.csv has been changed while it was read" in result.failures["part-00003.parquet"]
 
@@ -308,11 +308,11 @@ def test_another_model_on_a_worker_is_told(
     asked: BatchPredictor, source: Path, tmp_path: Path
 ) -> None:
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return here(1)(
+        return local_runner(1)(
             {name: replace(job, model=("another",)) for name, job in jobs.items()}, begun, watch
         )
 
-    result = score_tables(request_of(source), asked, tmp_path / "out", runner=run)
+    result = predict_to_folder(request_of(source), asked, tmp_path / "out", runner=run)
     assert len(result.failures) == 7
     assert "is another model" in result.failures["part-00000.parquet"]
 
@@ -373,9 +373,13 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
     ],
 )
 def test_what_the_command_refuses(
-    asked: BatchPredictor, tmp_path: Path, arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str],
+    asked: BatchPredictor,
+    tmp_path: Path,
+    arguments: list[str],
+    sentence: str,
+    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["predict", "--model", asked.folder, *arguments]) == 2
     assert sentence in capsys.readouterr().err
@@ -393,10 +397,20 @@ def test_a_killed_command_goes_on(asked: BatchPredictor, tmp_path: Path) -> None
         row_group_size=3000,
     )
     out = tmp_path / "out"
-    command = [
-        sys.executable, "-m", "litotes", "predict", "--model", asked.folder, "--file", str(tmp_path / "in.parquet"), "--on", "here",
-        "--workers", "2", "--rows-per-part", "500", "--key", "id", "--no-text", "--out", str(out), "--json",
-    ]  # fmt: skip
+    options = [
+        "--on",
+        "here",
+        "--workers",
+        "2",
+        "--rows-per-part",
+        "500",
+        "--key",
+        "id",
+        "--no-text",
+        "--json",
+    ]
+    command = [sys.executable, "-m", "litotes", "predict", *options, "--model", asked.folder]
+    command += ["--file", str(tmp_path / "in.parquet"), "--out", str(out)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while process.poll() is None and len(list(out.glob("part-*"))) < 3:
         time.sleep(0.01)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from litotes.predict.tables.file import as_json
 
 from litotes.cli.main import main
 from litotes.explain.attribution import METHODS
+from litotes.predict.columns import as_json, columns_of
 from litotes.predict.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
@@ -28,7 +28,8 @@ def test_one_text(app: FastAPI, predictor: Predictor, ask: Any) -> None:
     answer = ask(app, "/v1/predict", {"text": TEXTS[0]})
     assert answer.status_code == 200
     (expected,) = predictor.predict(TEXTS[:1])
-    assert answer.json() == {"model": "tiny", "predictions": [as_json(expected)]}
+    document = as_json(expected, columns_of(predictor.tasks))
+    assert answer.json() == {"model": "tiny", "predictions": [document]}
     assert answer.headers["content-type"] == "application/json"
 
 

@@ -10,7 +10,7 @@ from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
     from litotes.predict.batch_predictor import BatchPredictor
-    from litotes.predict.tables.folder import Runner, Scored
+    from litotes.predict.tables.to_folder import FolderResult, Runner
 
 _ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
 
@@ -59,16 +59,16 @@ def check_without(options: argparse.Namespace) -> None:
 def run_bulk(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
-    from litotes.predict.tables.folder import score_tables
-    from litotes.predict.tables.request import ROWS_PER_PART, Request
+    from litotes.predict.tables.folder_request import ROWS_PER_PART, FolderRequest
+    from litotes.predict.tables.to_folder import predict_to_folder
 
     _check(options)
-    request = Request(
+    request = FolderRequest(
         options.file,
         options.column,
         options.pair,
         key=options.key,
-        has_text=not options.no_text,
+        keep_text=not options.no_text,
         format=options.format or "parquet",
         n_rows=options.rows_per_part or ROWS_PER_PART,
     )
@@ -77,7 +77,7 @@ def run_bulk(options: argparse.Namespace) -> None:
     if options.verbose:
         say(asked.predictor().in_words())
     with progress() as watch:
-        scored = score_tables(
+        scored = predict_to_folder(
             request, asked, Path(options.out), runner=_runner(options), watch=watch
         )
     say(f"failed: {name}: {reason}" for name, reason in scored.failures.items())
@@ -124,18 +124,18 @@ def _asked(options: argparse.Namespace) -> BatchPredictor:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from litotes.predict.tables.folder import here, on_ray
+    from litotes.predict.tables.to_folder import local_runner, ray_runner
 
     if options.on == "here":
-        return here(options.workers or 1)
-    return on_ray(
+        return local_runner(options.workers or 1)
+    return ray_runner(
         options.workers,
         options.address,
         n_gpus=1 if (options.device or "").startswith("cuda") else 0,
     )
 
 
-def _in_words(scored: Scored) -> str:
+def _in_words(scored: FolderResult) -> str:
     found = f" {scored.n_found} parts were there before." if scored.n_found else ""
     return (
         f"{scored.n_answered} of {scored.plan.n_rows} rows answered in {scored.seconds:.0f} s:"

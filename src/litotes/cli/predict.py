@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -15,9 +15,9 @@ from litotes.cli.lean_torch import lean_torch
 from litotes.cli.runtimes import add_model, add_runtime, load_predictor
 
 if TYPE_CHECKING:
-    from litotes.core.values import Prediction
+    from litotes.core.values import Prediction, Task
     from litotes.predict.predictor import Predictor
-    from litotes.predict.tables.file import Table
+    from litotes.predict.tables.input import InputTable
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -67,31 +67,31 @@ def run(options: argparse.Namespace) -> None:
         return
     predictions = predictor.stream(_texts(options))
     if options.out is None:
-        _print(predictions, sys.stdout, options)
+        _print(predictions, predictor.tasks, sys.stdout, options)
         return
     from litotes.core.storage import write_text
 
     written = StringIO()
-    _print(predictions, written, options)
+    _print(predictions, predictor.tasks, written, options)
     write_text(Path(options.out), written.getvalue())  # whole or not at all
 
 
 def _score(predictor: Predictor, options: argparse.Namespace) -> None:
     """A file to a file: of any length, and a stopped one goes on."""
     from litotes.cli.display import progress, say
-    from litotes.predict.tables.file import score_table
+    from litotes.predict.tables.to_file import predict_to_file
 
     with progress() as watch:
-        n_rows = score_table(
+        n_rows = predict_to_file(
             predictor, _table(options), Path(options.out), format=options.format, watch=watch
         )
     say([f"{n_rows} texts answered: {options.out}"])
 
 
-def _table(options: argparse.Namespace) -> Table:
-    from litotes.predict.tables.file import Table
+def _table(options: argparse.Namespace) -> InputTable:
+    from litotes.predict.tables.input import InputTable
 
-    return Table(options.file, options.column, options.pair)
+    return InputTable(options.file, options.column, options.pair)
 
 
 def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
@@ -100,8 +100,7 @@ def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
     if options.texts:
         yield from options.texts
     elif options.file is not None:
-        table = _table(options)
-        yield from map(table.asked, table.rows())
+        yield from _table(options).texts()
     elif sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     else:
@@ -122,12 +121,19 @@ def _lines(stream: TextIO) -> Iterator[str]:
         raise UserError("There is nothing to label: stdin is empty.")
 
 
-def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.Namespace) -> None:
-    from litotes.predict.tables.file import FORMATS, as_json
+def _print(
+    predictions: Iterable[Prediction],
+    tasks: Mapping[str, Task],
+    target: TextIO,
+    options: argparse.Namespace,
+) -> None:
+    from litotes.predict.columns import as_json, columns_of
+    from litotes.predict.tables.formats import LINE_FORMATS, PredictionTable
 
+    columns = columns_of(tasks)
     if options.json:
         json.dump(
-            [as_json(prediction) for prediction in predictions],
+            [as_json(prediction, columns) for prediction in predictions],
             target,
             ensure_ascii=False,
             indent=2,
@@ -136,11 +142,12 @@ def _print(predictions: Iterable[Prediction], target: TextIO, options: argparse.
     elif options.format == "table":
         _print_table(predictions, target)
     else:
-        kind = FORMATS[options.format]
+        line_format = LINE_FORMATS[options.format]
         for number, prediction in enumerate(predictions):
+            row = PredictionTable(columns, [prediction])
             if not number:
-                target.write(kind.header(list(prediction.answers)))
-            target.write(kind.line(prediction))
+                target.write(line_format.header(row))
+            target.write(line_format.rows(row))
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:

@@ -17,10 +17,9 @@ from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick, unknown
 from litotes.core.values import Answer, Prediction, Task
 from litotes.model.answering import answers_of
-from litotes.model.builtin import located
 from litotes.model.calibration import Calibration
-from litotes.model.folder import folders_of, hashes_of
-from litotes.predict.frames import answered
+from litotes.model.folder import ModelFolder, hash_files, open_model
+from litotes.predict.frames import add_predictions
 from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, is_installed
 from litotes.runtime.runtime import Runtime
 
@@ -61,34 +60,33 @@ class Predictor:
     @classmethod
     def load(
         cls,
-        *folders: str | Path,
+        *models: str | Path | ModelFolder,
         device: str | None = None,
         runtime: str | None = None,
         n_cores: int | None = None,
     ) -> Predictor:
-        """folders: of models, or the name of a built-in one.
+        """models: folders, or names of built-in models.
 
         runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch.
 
         n_cores: how many it may keep busy, None: all. By torch this holds for everything that the
         process computes.
         """
-        parts = [part for folder in folders for part in folders_of(located(folder))]
-        chosen, notes = chosen_runtime(parts, device, runtime)
+        folders: list[ModelFolder] = []
+        for model in models:
+            folders += open_model(model).models
+        chosen, notes = chosen_runtime(folders, device, runtime)
         if chosen == "onnx":
-            return cls(*(OnnxRuntime(part, n_workers=n_cores) for part in parts), notes=notes)
-        with ThreadPoolExecutor(1) as beside:
-            hashing = beside.submit(hashes_of, parts)
+            return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
+        with ThreadPoolExecutor(1) as pool:
+            hashing = pool.submit(hash_files, folders)  # while torch is imported
             import torch
 
             from litotes.model.checkpoint import load_model
         if n_cores is not None:
             torch.set_num_threads(n_cores)
-        return cls(
-            *(load_model(part, hashes=hashing.result()) for part in parts),
-            device=device,
-            notes=notes,
-        )
+        loaded = [load_model(folder, hashes=hashing.result()) for folder in folders]
+        return cls(*loaded, device=device, notes=notes)
 
     def predict(
         self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None
@@ -170,9 +168,9 @@ class Predictor:
         lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can
         be sent to their workers is a `BatchPredictor`.
         """
-        return answered(batch, self._answers, self.tasks, column=column, pair=pair)
+        return add_predictions(batch, self._predict_all, self.tasks, column=column, pair=pair)
 
-    def _answers(self, texts: list[str], pairs: list[str] | None) -> list[Prediction]:
+    def _predict_all(self, texts: list[str], pairs: list[str] | None) -> list[Prediction]:
         return list(self.stream(texts if pairs is None else zip(texts, pairs, strict=True)))
 
     def explain(
@@ -222,7 +220,7 @@ class Predictor:
 
 
 def chosen_runtime(
-    folders: Sequence[Path], device: str | None, runtime: str | None
+    folders: Sequence[ModelFolder], device: str | None, runtime: str | None
 ) -> tuple[str, list[str]]:
     """One runtime for all of these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:

@@ -1,4 +1,4 @@
-"""What is asked of bulk scoring, and what the answers look like."""
+"""What predictions in parts are made of: the tables to read, their columns, the format to write."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.predict.frames import names_of
-from litotes.predict.tables.writing import PART_FORMATS
+from litotes.predict.columns import TEXT, Column, answer_columns
+from litotes.predict.tables.formats import PART_FORMATS
 
 ROWS_PER_PART = 5000
 """What is lost when a worker dies, at most: half a minute on one core.
@@ -21,18 +21,18 @@ Smaller parts only make more files.
 
 
 @dataclass(frozen=True)
-class Request:
-    """A table or a folder of tables, its columns, and how answers are written.
+class FolderRequest:
+    """A table or a folder of tables, its columns, and how predictions are written.
 
-    key: a column that is kept beside the answers. has_text: whether the text is; without it only
-    the key says which row is meant.
+    key: a column that is copied to the output. keep_text: whether the text is copied; without it
+    only the key says which row is meant. n_rows: in one part.
     """
 
     source: Path
     column: str = "text"
     pair: str | None = None
     key: str | None = None
-    has_text: bool = True
+    keep_text: bool = True
     format: str = "parquet"
     n_rows: int = ROWS_PER_PART
 
@@ -47,7 +47,7 @@ class Request:
             raise UserError(
                 f"A part of {self.n_rows} rows holds nothing; use --rows-per-part 1 or more."
             )
-        if not self.has_text and self.key is None:
+        if not self.keep_text and self.key is None:
             raise UserError(
                 "Without its text and without a key nobody could tell which row is meant: give"
                 " --key COLUMN with --no-text."
@@ -55,15 +55,19 @@ class Request:
 
     def needs(self) -> list[str]:
         """The columns to read."""
-        return list(
-            dict.fromkeys(name for name in (self.column, self.pair, self.key) if name is not None)
-        )
+        columns = (self.column, self.pair, self.key)
+        return list(dict.fromkeys(name for name in columns if name is not None))
+
+    def columns(self, tasks: Mapping[str, Task]) -> list[Column]:
+        """The columns to write behind the key."""
+        answers = answer_columns(tasks)
+        return [TEXT, *answers] if self.keep_text else answers
 
     def check_names(self, tasks: Mapping[str, Task]) -> None:
-        """Refuses a key that would stand in a column of the answers."""
-        taken = [*(["text"] if self.has_text else []), *names_of(tasks)]
-        if self.key in taken:
+        """Refuses a key whose name is that of another column to write."""
+        names = [column.name for column in self.columns(tasks)]
+        if self.key in names:
             raise UserError(
                 f"The key {self.key!r} would stand in a column that the answers take"
-                f" ({', '.join(taken)}): rename it first."
+                f" ({', '.join(names)}): rename it first."
             )

@@ -1,13 +1,12 @@
-"""Bulk scoring: a table or a folder of tables becomes a folder of answers, in the order of the
-rows.
+"""A table or a folder of tables becomes a folder of predictions in parts, in the order of the rows.
 
     OUT/plan.json             which rows become which part, and what they are made from
-    OUT/part-00000.parquet …  the answers; a part is there when it is whole
-    OUT/begun/                who has begun which part on Ray, while it runs
+    OUT/part-00000.parquet …  the predictions; a part is there when it is whole
+    OUT/begun/                which worker has begun which part on Ray, while it runs
     OUT/manifest.json         written last: the folder is complete
 
-Whatever is killed, the same command goes on: parts that are there are not made again, and a part is
-never there in halves.
+Whatever is killed, the same command resumes: parts that are there are not made again, and no part
+is ever there in halves.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import shutil
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +24,9 @@ from litotes.core.progress import Watch, unwatched
 from litotes.core.storage import LOCK, MANIFEST, clear_staged, is_staged, locked, write_json
 from litotes.core.version import __version__
 from litotes.predict.batch_predictor import BatchPredictor
-from litotes.predict.tables.part import PartJob, work
-from litotes.predict.tables.plan import PLAN, Plan, begun_or_new
-from litotes.predict.tables.request import Request
+from litotes.predict.tables.folder_plan import PLAN, FolderPlan, resume_or_plan
+from litotes.predict.tables.folder_request import FolderRequest
+from litotes.predict.tables.part import PartJob, predict_part
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray_data import map_on_ray
 from litotes.scale.outcomes import Outcome
@@ -37,17 +35,18 @@ BEGUN = "begun"
 _PART = re.compile(r"part-\d{5,}\.(parquet|jsonl|csv)")
 
 Runner = Callable[[dict[str, PartJob], Path, Watch], Iterator[Outcome]]
-"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its traces."""
+"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its own notes."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What became of it. n_found: parts that were there before; failures: why a part is not there,
-    by its name.
+class FolderResult:
+    """What a run achieved.
+
+    n_found: parts that were there before; failures: why a part is missing, by its name.
     """
 
     out: Path
-    plan: Plan
+    plan: FolderPlan
     n_found: int
     n_answered: int
     seconds: float
@@ -67,77 +66,93 @@ class Scored:
         }
 
 
-def here(n_workers: int) -> Runner:
-    """In this process, or in several of this machine."""
+def local_runner(n_workers: int) -> Runner:
+    """In this process, or in several on this machine."""
 
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        return run_jobs(jobs, work, n_workers=n_workers, watch=watch, what="parts")
+        return run_jobs(jobs, predict_part, n_workers=n_workers, watch=watch, what="parts")
 
     return run
 
 
-def on_ray(n_workers: int | None, address: str | None, *, n_gpus: float = 0) -> Runner:
-    """On a cluster, or on one of this machine's cores; None: as many workers as there are places."""
+def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0) -> Runner:
+    """On a cluster, or on one of this machine's cores; None: as many workers as it has room for."""
 
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
-        begin = partial(
-            map_on_ray, n_workers=n_workers, address=address, n_gpus=n_gpus, what="parts"
+        return map_on_ray(
+            jobs,
+            predict_part,
+            begun=begun,
+            n_workers=n_workers,
+            address=address,
+            watch=watch,
+            n_gpus=n_gpus,
+            what="parts",
         )
-        return begin(jobs, work, begun=begun, watch=watch)
 
     return run
 
 
-def score_tables(
-    request: Request, asked: BatchPredictor, out: Path, *, runner: Runner, watch: Watch = unwatched
-) -> Scored:
-    """Answers every row that has no answer yet.
+def predict_to_folder(
+    request: FolderRequest,
+    batch_predictor: BatchPredictor,
+    out: Path,
+    *,
+    runner: Runner,
+    watch: Watch = unwatched,
+) -> FolderResult:
+    """Predicts every row that has no prediction yet.
 
-    Bad parts are collected in `failures`; the others are done all the same.
+    Parts that fail are collected in `failures`; the others are done all the same.
     """
-    # other processes may stand elsewhere
+    # other processes may have another working directory
     out, request = out.resolve(), replace(request, source=request.source.resolve())
     _check_target(request.source, out)
-    predictor = asked.predictor()
+    predictor = batch_predictor.predictor()
     request.check_names(predictor.tasks)
     model = tuple(runtime.identity() for runtime in predictor.runtimes)
     with locked(out):
         _check_folder(out)
         clear_staged(out)
-        plan = begun_or_new(request, model, out, watch)
-        spans = dict(zip(plan.names(), plan.spans, strict=True))
-        todo = {
-            name: PartJob(
-                request, asked, model, plan.key_type, span, plan.stamps[span.file], out / name
-            )
-            for name, span in spans.items()
-            if not (out / name).is_file()
-        }
-        started = time.monotonic()
-        outcomes = _done(todo, out, runner, watch)
-        seconds = time.monotonic() - started
-        failures = {
-            outcome.name: outcome.error for outcome in outcomes if outcome.error is not None
-        }
-        n_answered = sum(
-            spans[outcome.name].n_rows for outcome in outcomes if outcome.error is None
-        )
-        if not failures:
+        plan = resume_or_plan(request, model, out, watch)
+        jobs = {}
+        for name, span in plan.parts().items():
+            if not (out / name).is_file():
+                stamp = plan.stamps[span.file]
+                jobs[name] = PartJob(
+                    request, batch_predictor, model, plan.key_type, span, stamp, out / name
+                )
+        result = _run(jobs, plan, out, runner, watch)
+        if not result.failures:
             write_json(out / MANIFEST, _manifest(plan))
-    return Scored(out, plan, len(spans) - len(todo), n_answered, seconds, failures)
+    return result
 
 
-def _done(todo: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> list[Outcome]:
+def _run(
+    jobs: dict[str, PartJob], plan: FolderPlan, out: Path, runner: Runner, watch: Watch
+) -> FolderResult:
+    started = time.monotonic()
+    n_answered, failures = 0, {}
+    for outcome in _outcomes(jobs, out, runner, watch):
+        if outcome.error is None:
+            n_answered += jobs[outcome.name].span.n_rows
+        else:
+            failures[outcome.name] = outcome.error
+    seconds = time.monotonic() - started
+    return FolderResult(out, plan, len(plan.spans) - len(jobs), n_answered, seconds, failures)
+
+
+def _outcomes(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> list[Outcome]:
     begun = out / BEGUN
     shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
-    if not todo:
+    if not jobs:
         return []
-    (out / MANIFEST).unlink(missing_ok=True)  # it must not speak for parts that are not there
+    (out / MANIFEST).unlink(missing_ok=True)  # it must not vouch for parts that are missing
     begun.mkdir()
     try:
-        return list(runner(todo, begun, watch))
+        return list(runner(jobs, begun, watch))
     except (KeyboardInterrupt, Stopped) as error:
-        n_left = sum(not job.file.is_file() for job in todo.values())
+        n_left = sum(not job.file.is_file() for job in jobs.values())
         raise Stopped(
             f"Stopped; {n_left} parts are left to do in {out}. Start the same command again to"
             " go on."
@@ -146,8 +161,8 @@ def _done(todo: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> 
         shutil.rmtree(begun, ignore_errors=True)
 
 
-def _manifest(plan: Plan) -> dict[str, Any]:
-    sizes = {name: span.n_rows for name, span in zip(plan.names(), plan.spans, strict=True)}
+def _manifest(plan: FolderPlan) -> dict[str, Any]:
+    sizes = {name: span.n_rows for name, span in plan.parts().items()}
     return {
         "litotes": __version__,
         "rows": plan.n_rows,
@@ -167,13 +182,10 @@ def _check_target(source: Path, out: Path) -> None:
 
 
 def _check_folder(out: Path) -> None:
-    """Nothing is written among somebody else's files."""
+    """Refuses a folder that holds other files than ours."""
     for path in out.iterdir():
-        if (
-            path.name not in (PLAN, MANIFEST, BEGUN, LOCK)
-            and not _PART.fullmatch(path.name)
-            and not is_staged(path)
-        ):
+        is_ours = path.name in (PLAN, MANIFEST, BEGUN, LOCK) or _PART.fullmatch(path.name)
+        if not is_ours and not is_staged(path):
             raise UserError(
                 f"{out} holds {path.name}, which is no part of answers: choose a new folder for"
                 " --out."
