@@ -316,7 +316,7 @@ def test_a_damaged_archive_is_noticed(
 ROW = ("reddit", "en-AU", "fine", "0", "1")
 
 
-def test_a_model_that_was_told_source_and_variety_is_told_again(
+def test_a_model_trained_with_a_prefix_is_asked_with_it(
     tiny_folder: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [
@@ -334,12 +334,13 @@ def test_a_model_that_was_told_source_and_variety_is_told_again(
     monkeypatch.setattr(
         Predictor, "predict", lambda self, texts: seen.extend(texts) or predict(self, texts)
     )
-    for told, expected in (("yes", f"reddit australian: {TEXTS[0]}"), ("no", TEXTS[0])):
+    prefixed = f"reddit australian: {TEXTS[0]}"
+    for prefix, expected in (("variety", prefixed), ("none", TEXTS[0])):
         run = train(
-            recipe.changed(data__source=f"besstie:{tmp_path / 'train.csv'}?told={told}"),
-            tmp_path / told,
+            recipe.changed(data__source=f"besstie:{tmp_path / 'train.csv'}?prefix={prefix}"),
+            tmp_path / prefix,
         )
-        assert any("told=yes" in note for note in run.notes) == (told == "yes")
+        assert any("prefix=variety" in note for note in run.notes) == (prefix == "variety")
         seen.clear()
         made = answer(data, [Predictor(*run.models, device="cpu")])
         assert seen[0] == expected

@@ -19,8 +19,8 @@ from litotes.core.progress import Watch, unwatched
 from litotes.core.storage import write_bytes
 from litotes.core.values import Prediction
 from litotes.data.rows import Row
-from litotes.data.sources import options_of
-from litotes.data.sources.besstie import told
+from litotes.data.sources import has_prefix
+from litotes.data.sources.besstie import with_prefix
 from litotes.evaluation.shared_task import COLUMNS, PLACES, TASKS, VARIETIES, read_wide
 from litotes.predict.predictor import Predictor
 
@@ -125,10 +125,10 @@ def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
     recipes = [
         runtime.facts["recipe"] for runtime in predictor.runtimes if "recipe" in runtime.facts
     ]
-    if not any(options_of(recipe["data"]["source"]).get("told") == "yes" for recipe in recipes):
+    if not any(has_prefix(recipe["data"]["source"]) for recipe in recipes):
         return texts
     return [
-        told(text, variety=row.values["variety"], source=row.values["source"])
+        with_prefix(text, variety=row.values["variety"], source=row.values["source"])
         for text, row in zip(texts, rows, strict=True)
     ]
 

@@ -9,7 +9,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Label
 from litotes.data.avoiding import without_texts_of
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load, options_of
+from litotes.data.sources import has_prefix, load
 from litotes.training.recipe import Recipe
 
 
@@ -64,10 +64,10 @@ def _divided(recipe: Recipe, corpus: Corpus) -> TrainingData:
     whole, leak_notes = _without_leaks(whole, recipe)
     whole, avoided = _without_avoided(whole, recipe)
     notes += leak_notes + avoided
-    if options_of(recipe.data.source).get("told") == "yes":
+    if has_prefix(recipe.data.source):
         notes.append(
-            "Trained on texts that begin with their source and variety (told=yes): it must be asked"
-            " with such texts."
+            "Trained on texts that begin with their source and variety (prefix=variety): it must be"
+            " asked with such texts."
         )
     where = recipe.data.where
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)

@@ -161,6 +161,13 @@ def options_of(spec: str) -> dict[str, str]:
     }
 
 
+def has_prefix(spec: str) -> bool:
+    """Whether texts of this source begin with their source and variety (`prefix=variety`)."""
+    options = options_of(spec)
+    # how the recipes of models that were trained with earlier versions spell it
+    return options.get("prefix") == "variety" or options.get("told") == "yes"
+
+
 def _options(query: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for part in query.split("&") if query else ():

@@ -25,7 +25,7 @@ from litotes.data.tasks import SARCASM, SENTIMENT
 
 OPTIONS = {
     "split": "train, valid or test: the split of a single file whose name does not say it",
-    "told": "yes puts source and variety before every text, as words the model reads (no)",
+    "prefix": "variety puts source and variety before every text, as words the model reads (none)",
 }
 
 _TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
@@ -50,23 +50,24 @@ class _Labelled:
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """A folder with train, valid and test files, or one such file."""
-    tells = choice(options, "told", ("no", "yes")) == "yes"
+    prefix = choice(options, "prefix", ("none", "variety"))
     examples: list[Example] = []
     for split, file in _files(given(path), options).items():
         examples += _examples(file, split)
-    if tells:
+    if prefix == "variety":
         examples = [
-            replace(one, text=told(one.text, variety=str(one.variety), source=str(one.source)))
+            replace(one, text=with_prefix(one.text, variety=str(one.variety), source=str(one.source)))
             for one in examples
         ]
     return Corpus("besstie", tuple(examples), _TASKS)
 
 
-def told(text: str, *, variety: str, source: str) -> str:
-    """The text after its source and variety: in BESSTIE both are given, and how often a text is
-    sarcastic depends on them.
+def with_prefix(text: str, *, variety: str, source: str) -> str:
+    """The text with its source and variety before it.
 
-    >>> told("Cheers for nothing", variety="en-UK", source="Reddit")
+    BESSTIE gives both, and how often a text is sarcastic depends on them.
+
+    >>> with_prefix("Cheers for nothing", variety="en-UK", source="Reddit")
     'reddit british: Cheers for nothing'
     """
     return f"{source.casefold()} {_SPOKEN.get(variety.casefold(), variety)}: {text}"
