@@ -17,7 +17,7 @@ from pathlib import Path
 
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate
-from litotes.model.builtin import BUILTIN, located
+from litotes.model.builtin import BUILTIN, resolve_model
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.predict.predictor import Predictor
 
@@ -39,7 +39,7 @@ HEAD = (
 
 
 def main(run: Path, data: Path) -> None:
-    model, folder = load_model(run), located(BUILTIN)
+    model, folder = load_model(run), resolve_model(BUILTIN)
     save_model(model, folder, card="", compact=True)
     predictor = Predictor(load_model(folder), device="cpu")  # what is tested is what is shipped
     rows = {}

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from litotes.core.values import Example, Label, Task
-from litotes.data.auditing import CHECKS, audit
+from litotes.data.audit.audit import CHECKS, audit
+from litotes.data.audit.finding import Finding
 from litotes.data.corpus import Cell, Corpus
-from litotes.data.finding import Finding
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 WORDS = [

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.data.auditing import audit
+from litotes.data.audit.audit import audit
 from litotes.data.corpus import text_key
 from litotes.data.sources import load
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from litotes.cli.main import main
-from litotes.model.builtin import BUILTIN, located
+from litotes.model.builtin import BUILTIN, resolve_model
 from litotes.predict.predictor import Predictor
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "builtin.json"
@@ -21,7 +21,7 @@ def predictor() -> Predictor:
 
 
 def test_it_is_small() -> None:
-    assert (located(BUILTIN) / "model.safetensors").stat().st_size <= 10_000_000
+    assert (resolve_model(BUILTIN) / "model.safetensors").stat().st_size <= 10_000_000
 
 
 def test_it_answers_both_tasks_as_a_person_would(predictor: Predictor) -> None:
@@ -48,7 +48,7 @@ def test_it_is_pruned_and_says_what_it_learned_from(predictor: Predictor) -> Non
 
 
 def test_the_card_has_the_measured_figures() -> None:
-    card = (located(BUILTIN) / "README.md").read_text("utf-8")
+    card = (resolve_model(BUILTIN) / "README.md").read_text("utf-8")
     for rows in json.loads(RESULTS.read_text("utf-8")).values():
         for row in rows:
             assert (
@@ -137,7 +137,7 @@ def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert (
         main(["export", "--model", BUILTIN, "--texts", "20", "--out", str(tmp_path / "mine")]) == 0
     )
-    assert not (located(BUILTIN) / "model.onnx").exists()
+    assert not (resolve_model(BUILTIN) / "model.onnx").exists()
     text = "Oh great, another delayed train."
     ours = Predictor.load(tmp_path / "mine", runtime="onnx").predict([text])[0]
     theirs = Predictor.load(BUILTIN, runtime="torch").predict([text])[0]

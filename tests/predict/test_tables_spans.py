@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.data.files import Start
-from litotes.data.rows import Row, read_rows
-from litotes.data.spans import Span, spans_of, tables_in
+from litotes.data.tables.files import Start
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
+from litotes.data.tables.spans import Span, spans_of, tables_in
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -19,7 +19,7 @@ from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
 from litotes.explain.explanation import Explanation
 from litotes.export.export import ExportResult, export_models, working_copy
-from litotes.model.builtin import BUILTIN, located
+from litotes.model.builtin import BUILTIN
 from litotes.predict.predictor import Predictor
 from litotes.prune import Pruned, PruneSettings
 from litotes.prune import prune as prune_folder
@@ -157,7 +157,7 @@ def export(
     of labels that may change; None: none, or 1 % with int8. A result for each model of the folder.
     """
     precision = "int8" if int8 else "float32"
-    with working_copy(located(model), None if out is None else str(out)) as folder:
+    with working_copy(model, None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
 
 

@@ -10,7 +10,6 @@ from litotes.cli.numbers import count
 from litotes.cli.runtimes import add_model
 from litotes.cli.selection import add_where, chosen_texts, parse_where
 from litotes.encoders.bundled import BUNDLED
-from litotes.model.builtin import located
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +63,7 @@ def run(options: argparse.Namespace) -> None:
     analyses = _chosen(options.only)
     chosen_options = _options(options.changes)
     where = parse_where(options.where)
-    model = load_model(located(options.model))
+    model = load_model(options.model)
     # a model folder must not send us to other folders or to the network: only a bundled encoder is
     # taken at its word
     tuned_from = options.tuned_from or (model.base if model.base in BUNDLED else None)

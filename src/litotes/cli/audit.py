@@ -15,7 +15,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_table, progress
     from litotes.core.storage import write_json
-    from litotes.data.auditing import audit
+    from litotes.data.audit.audit import audit
     from litotes.data.sources import load
 
     corpus = load(options.data)

@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 
 from litotes.core.counts import Floats, classes_of, macro_f1
 from litotes.core.errors import UserError
-from litotes.data.rows import Row, read_records, require_columns, tabulated
+from litotes.data.tables.delimited import read_records, rows_from
+from litotes.data.tables.row import Row, require_columns
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
 
@@ -155,7 +156,7 @@ def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
                 " Rename all but one."
             )
     n_rows = 0
-    for row in tabulated(path, header, records):
+    for row in rows_from(path, header, records):
         n_rows += 1
         yield row
     if not n_rows:

@@ -18,9 +18,9 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.core.storage import write_bytes
 from litotes.core.values import Prediction
-from litotes.data.rows import Row
 from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix
+from litotes.data.tables.row import Row
 from litotes.evaluation.shared_task import COLUMNS, PLACES, TASKS, VARIETIES, read_wide
 from litotes.predict.predictor import Predictor
 

@@ -31,7 +31,7 @@ from litotes.export.writing import write_export, written
 from litotes.model.answering import logits_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.folder import DESCRIPTION, HASHED, folders_of, hashes_in
+from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.runtime.onnx.file_check import checked
 from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.session import OnnxSession
@@ -81,7 +81,7 @@ class ExportResult:
 
 
 def export_models(
-    folder: Path,
+    folder: str | Path | ModelFolder,
     *,
     precision: str = "float32",
     source: str | None = None,
@@ -96,8 +96,8 @@ def export_models(
     labels that may change; None: that of ALLOWED.
     """
     made = [
-        _made(part, precision, source, allowed, n_texts, prefixed(watch, part.name))
-        for part in folders_of(folder)
+        _made(part, precision, source, allowed, n_texts, prefixed(watch, part.path.name))
+        for part in open_model(folder).models
     ]
     for exported, content in made:  # all of them are good
         note = {
@@ -109,35 +109,37 @@ def export_models(
 
 
 @contextmanager
-def working_copy(folder: Path, out: str | None) -> Iterator[Path]:
+def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[ModelFolder]:
     """The folder itself, or a copy of it without its export, for a model that must stay as it is;
     what fails leaves no copy behind.
     """
+    folder = open_model(model)
     if out is None:
         yield folder
         return
     _copy(folder, Path(out))
     try:
-        yield Path(out)
+        yield open_model(Path(out))
     except BaseException:
         rmtree(out)
         raise
 
 
-def _copy(folder: Path, out: Path) -> None:
+def _copy(folder: ModelFolder, out: Path) -> None:
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise UserError(f"{out} is not empty. Choose a new folder for --out.")
-    for part in folders_of(folder):
-        for name in (*HASHED, "README.md", "config.json"):
-            if (part / name).is_file():
-                write_bytes(out / part.relative_to(folder) / name, (part / name).read_bytes())
-        write_bytes(out / part.relative_to(folder) / DESCRIPTION, (part / DESCRIPTION).read_bytes())
+    for part in folder.models:
+        copy = out / part.path.relative_to(folder.path)
+        for name in (*HASHED, "README.md", "config.json", DESCRIPTION):
+            file = part.path / name
+            if file.is_file():
+                write_bytes(copy / name, file.read_bytes())
     # last: a folder that has it is whole
-    write_bytes(out / DESCRIPTION, (folder / DESCRIPTION).read_bytes())
+    write_bytes(out / DESCRIPTION, (folder.path / DESCRIPTION).read_bytes())
 
 
 def _made(
-    folder: Path,
+    folder: ModelFolder,
     precision: str,
     source: str | None,
     allowed: float | None,
@@ -152,11 +154,11 @@ def _made(
     looked_at = model.tokenizer.encode(
         [example.text for example in seen], [example.pair for example in seen]
     )
-    content = written(model, precision=precision, texts=looked_at, made_from=hashes_in(folder))
-    session = OnnxSession.of(checked(folder / FILE, content))
+    content = written(model, precision=precision, texts=looked_at, made_from=folder.stated_hashes)
+    session = OnnxSession.of(checked(folder.path / FILE, content))
     losses = _losses(model, session, measured[:n_texts], watch)
     _check(losses, precision, ALLOWED[precision] if allowed is None else allowed)
-    return ExportResult(folder / FILE, precision, len(content), name, tuple(losses)), content
+    return ExportResult(folder.path / FILE, precision, len(content), name, tuple(losses)), content
 
 
 def _check(losses: Sequence[ExportLoss], precision: str, limit: float) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction, Task
-from litotes.data.rows import Row, require_columns
+from litotes.data.tables.row import Row, require_columns
 from litotes.predict.columns import BOOL, FLOAT, STRING, Column, answer_columns
 
 Predict = Callable[[list[str], list[str] | None], list[Prediction]]

@@ -29,8 +29,8 @@ from litotes.study.plan import (
 from litotes.study.report import Report, make_report
 from litotes.study.results import read_results
 from litotes.study.timing import Timing, time_steps
-from litotes.training.training_data import learnable_tasks
 from litotes.training.recipe import Recipe
+from litotes.training.training_data import learnable_tasks
 
 
 @dataclass(frozen=True)
@@ -86,12 +86,7 @@ def plan_matrix(
     rows, notes = [], []
     for name, where in parts.items():
         learned = _learned_with_every_seed(recipe, where, seeds)
-        for task in tasks:
-            if task not in learned:
-                notes.append(
-                    f"Nothing to learn about {task} from {name}: its training texts have fewer"
-                    f" than two {task} labels. That row is left out."
-                )
+        notes += [_left_out(name, task) for task in tasks if task not in learned]
         if learned:
             rows.append(_setting(recipe, name, where, learned, seeds[0]))
     study = _study(recipe, chosen.name, axis, rows, seeds=seeds, tasks=tuple(tasks))
@@ -152,14 +147,18 @@ def describe_matrix(matrix: CrossMatrix) -> str:
         f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"
         " smaller than that may be chance."
     )
-    useless = []
-    for cell in matrix.cells:
-        if cell.interval[0] <= cell.majority:
-            useless.append(f"{cell.trained_on} → {cell.tested_on}")
+    useless = [cell for cell in matrix.cells if cell.interval[0] <= cell.majority]
     if useless:
-        pairs = ", ".join(useless)
+        pairs = ", ".join(f"{cell.trained_on} → {cell.tested_on}" for cell in useless)
         words += f" Not clearly better than always answering the commonest label: {pairs}."
     return words
+
+
+def _left_out(name: str, task: str) -> str:
+    return (
+        f"Nothing to learn about {task} from {name}: its training texts have fewer than two {task}"
+        " labels. That row is left out."
+    )
 
 
 def folder_name(name: str) -> str:

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.values import Label
-from litotes.data.avoiding import without_texts_of
+from litotes.data.decontamination import without_texts_of
 from litotes.data.corpus import Corpus
 from litotes.data.sources import has_prefix, load
 from litotes.training.recipe import Recipe

@@ -17,10 +17,11 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import SPLITS, Corpus
-from litotes.data.files import files_in, require_file
-from litotes.data.rows import Row, read_rows, require_columns
 from litotes.data.sources.options import choice, given
 from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tables.files import files_in, require_file
+from litotes.data.tables.row import Row, require_columns
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT
 
 OPTIONS = {
@@ -56,7 +57,9 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         examples += _examples(file, split)
     if prefix == "variety":
         examples = [
-            replace(one, text=with_prefix(one.text, variety=str(one.variety), source=str(one.source)))
+            replace(
+                one, text=with_prefix(one.text, variety=str(one.variety), source=str(one.source))
+            )
             for one in examples
         ]
     return Corpus("besstie", tuple(examples), _TASKS)
@@ -110,27 +113,21 @@ def _examples(path: Path, split: str) -> Iterator[Example]:
 
 
 def _long(row: Row, split: str) -> _Labelled:
-    task = row.translated("task", {name: name for name in _TASKS}, "task")
+    task = row.translate("task", {name: name for name in _TASKS}, "task")
     unlabelled = split == "test" and row.word("label") is None
-    return _labelled(row, {} if unlabelled else {task: row.translated("label", _LABELS[task])})
+    return _labelled(row, {} if unlabelled else {task: row.translate("label", _LABELS[task])})
 
 
 def _wide(row: Row) -> _Labelled:
     return _labelled(
         row,
-        {
-            task: row.translated(task, _LABELS[task])
-            for task in _TASKS
-            if row.word(task) is not None
-        },
+        {task: row.translate(task, _LABELS[task]) for task in _TASKS if row.word(task) is not None},
     )
 
 
 def _labelled(row: Row, labels: Mapping[str, str]) -> _Labelled:
-    variety = row.translated("variety", _VARIETIES, "variety")
-    return _Labelled(
-        row.text("text"), variety, row.translated("source", _SOURCES, "source"), labels
-    )
+    variety = row.translate("variety", _VARIETIES, "variety")
+    return _Labelled(row.text("text"), variety, row.translate("source", _SOURCES, "source"), labels)
 
 
 def _merged(items: Iterable[_Labelled]) -> Iterable[_Labelled]:

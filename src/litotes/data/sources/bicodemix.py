@@ -13,10 +13,11 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
-from litotes.data.files import file_or_only
-from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import choice, given
 from litotes.data.splitting import hashed_split
+from litotes.data.tables.files import file_or_only
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
 
 OPTIONS = {
@@ -41,7 +42,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     examples = tuple(
         _example(row, sentiment.labels)
         for row in rows
-        if language in ("all", row.translated(_LANGUAGE, _LANGUAGES, "language"))
+        if language in ("all", row.translate(_LANGUAGE, _LANGUAGES, "language"))
         and kind in ("all", _kind(row))
     )
     if not examples:
@@ -56,9 +57,9 @@ def _kind(row: Row) -> str:
 
 
 def _example(row: Row, words: tuple[str, ...]) -> Example:
-    labels = {SARCASM.name: row.translated(_SARCASM, SPELLINGS[SARCASM.name])}
+    labels = {SARCASM.name: row.translate(_SARCASM, SPELLINGS[SARCASM.name])}
     if row.word(_SENTIMENT) is not None:
-        word = row.translated(_SENTIMENT, SPELLINGS[SENTIMENT.name])
+        word = row.translate(_SENTIMENT, SPELLINGS[SENTIMENT.name])
         labels |= {SENTIMENT.name: word} if word in words else {}
     text = row.text(_TEXT)
     return Example(

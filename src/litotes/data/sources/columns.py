@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
-from litotes.data.rows import Row
 from litotes.data.sources.options import choice
 from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tables.row import Row
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
 
 COLUMN_OPTIONS = {
@@ -89,7 +89,7 @@ def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> C
 def _example(row: Row, split: str, columns: Columns) -> Example:
     places = columns.places
     if "split" in places:
-        split = row.translated(places["split"], SPLIT_WORDS, "split")
+        split = row.translate(places["split"], SPLIT_WORDS, "split")
     labels = {
         task: _label(row, task, columns)
         for task, column in columns.labels.items()
@@ -97,15 +97,15 @@ def _example(row: Row, split: str, columns: Columns) -> Example:
     }
     # test sets come without labels, the others are of no use without
     if columns.labels and not labels and split != "test":
-        row.required(next(iter(columns.labels.values())))
+        row.require_word(next(iter(columns.labels.values())))
     return Example(
         row.text(columns.text),
         labels,
         pair=row.text(places["pair"]) if "pair" in places else None,
-        variety=row.required(places["variety"]) if "variety" in places else None,
-        source=row.required(places["source"]) if "source" in places else None,
+        variety=row.require_word(places["variety"]) if "variety" in places else None,
+        source=row.require_word(places["source"]) if "source" in places else None,
         split=split,
-        group=row.required(places["group"]) if "group" in places else None,
+        group=row.require_word(places["group"]) if "group" in places else None,
     )
 
 
@@ -113,7 +113,7 @@ def _label(row: Row, task: str, columns: Columns) -> Label:
     column = columns.labels[task]
     if columns.are_numbers:
         return row.as_number(column)
-    return row.translated(column, SPELLINGS[task]) if task in SPELLINGS else row.required(column)
+    return row.translate(column, SPELLINGS[task]) if task in SPELLINGS else row.require_word(column)
 
 
 def _task(name: str, examples: Iterable[Example], is_number: bool) -> Task:

@@ -11,9 +11,10 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
-from litotes.data.files import files_in
-from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import given
+from litotes.data.tables.files import files_in
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SENTIMENT
 
 _FILES = {"train": "train.tsv", "valid": "dev.tsv"}  # the official test files are unlabelled
@@ -92,7 +93,7 @@ def _example(row: Row, glue: GlueTask, split: str) -> Example:
     label = (
         _score(row, glue.label)
         if glue.task.is_regression
-        else row.translated(glue.label, glue.words)
+        else row.translate(glue.label, glue.words)
     )
     pair = None if glue.pair is None else row.text(glue.pair)
     return Example(row.text(glue.text), {glue.task.name: label}, pair=pair, split=split)

@@ -11,10 +11,10 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown
 from litotes.data.corpus import Corpus
-from litotes.data.rows import Row, as_text, require_columns
 from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
 from litotes.data.sources.options import given
 from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tables.row import Row, as_text, require_columns
 
 OPTIONS = {
     **COLUMN_OPTIONS,

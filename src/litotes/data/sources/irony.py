@@ -13,9 +13,10 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.files import files_in
-from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import given
+from litotes.data.tables.files import files_in
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SPELLINGS
 
 _FILES = {"train": "train.csv", "valid": "val.csv", "test": "test.csv"}
@@ -38,5 +39,5 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
 
 
 def _example(row: Row, split: str) -> Example:
-    labels = {SARCASM.name: row.translated("label", SPELLINGS[SARCASM.name])}
+    labels = {SARCASM.name: row.translate("label", SPELLINGS[SARCASM.name])}
     return Example(row.text("text"), labels, source="irony tweets", split=split)

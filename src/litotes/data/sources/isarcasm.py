@@ -12,9 +12,10 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.files import files_in
-from litotes.data.rows import Row, read_rows
 from litotes.data.sources.options import choice, given
+from litotes.data.tables.files import files_in
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SPELLINGS
 
 OPTIONS = {
@@ -49,7 +50,7 @@ def _examples(split: str, file: Path, *, is_rephrased: bool) -> Iterator[Example
     for row in read_rows(file, needs=[_TEXTS[split], _LABEL, *([_MEANT] if with_meant else [])]):
         if row.word(_TEXTS[split]) is None:
             continue  # one tweet of the official training file is empty
-        label = row.translated(_LABEL, SPELLINGS[SARCASM.name])
+        label = row.translate(_LABEL, SPELLINGS[SARCASM.name])
         yield _example(row, _TEXTS[split], label, split)
         if with_meant and label == "sarcastic" and row.word(_MEANT) is not None:
             yield _example(row, _MEANT, "literal", split)

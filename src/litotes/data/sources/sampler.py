@@ -10,8 +10,9 @@ from pathlib import Path
 
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
-from litotes.data.rows import Row, read_rows
 from litotes.data.splitting import hashed_split
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
@@ -33,8 +34,8 @@ def _rows(variety: str) -> Iterator[Row]:
 def _example(row: Row, variety: str) -> Example:
     text = row.text("text")
     labels = {
-        name: row.translated(name, {word: word for word in task.labels})
+        name: row.translate(name, {word: word for word in task.labels})
         for name, task in _TASKS.items()
     }
     split = hashed_split(text_key(text), test_share=0.3)
-    return Example(text, labels, variety=variety, source=row.required("source"), split=split)
+    return Example(text, labels, variety=variety, source=row.require_word("source"), split=split)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.data.corpus import Corpus
-from litotes.data.rows import read_rows
 from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
 from litotes.data.sources.options import choice, given
+from litotes.data.tables.rows import read_rows
 
 OPTIONS = {**COLUMN_OPTIONS, "quotes": "no when a CSV or TSV file is written without quoting (yes)"}
 

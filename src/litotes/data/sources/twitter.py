@@ -11,10 +11,11 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
-from litotes.data.files import file_or_only
-from litotes.data.rows import Row, read_records, require_columns, tabulated
 from litotes.data.sources.options import given, whole_number
 from litotes.data.splitting import components, hashed_split
+from litotes.data.tables.delimited import read_records, rows_from
+from litotes.data.tables.files import file_or_only
+from litotes.data.tables.row import Row, require_columns
 from litotes.data.tasks import SENTIMENT
 
 OPTIONS = {"min_words": "leave shorter texts out (40)"}
@@ -28,7 +29,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The positive and negative texts of a file, or of twitter_training.csv in a folder."""
     min_words = whole_number(options, "min_words", 40)
     file = file_or_only(given(path), "twitter_training.csv")
-    labelled = ((row, row.translated("sentiment", _LABELS)) for row in _rows(file))
+    labelled = ((row, row.translate("sentiment", _LABELS)) for row in _rows(file))
     kept = [
         (row, label)
         for row, label in labelled
@@ -41,7 +42,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         )
     # Paraphrases share an id, and a few texts occur under two ids: neither may be torn apart.
     roots = components(
-        (("id", row.required("id")), ("text", text_key(row.values["text"]))) for row, _ in kept
+        (("id", row.require_word("id")), ("text", text_key(row.values["text"]))) for row, _ in kept
     )
     examples = tuple(
         Example(
@@ -62,6 +63,6 @@ def _rows(path: Path) -> Iterator[Row]:
     header = [field.strip().casefold() for field in first[1]]
     # the original file begins with its first tweet
     if "sentiment" not in header and "text" not in header:
-        return tabulated(path, _COLUMNS, chain([first], records))
+        return rows_from(path, _COLUMNS, chain([first], records))
     require_columns(f"{path}, line {first[0]}", header, _COLUMNS)
-    return tabulated(path, header, records)
+    return rows_from(path, header, records)

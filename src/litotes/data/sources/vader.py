@@ -13,10 +13,11 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus, text_key
-from litotes.data.files import files_in
-from litotes.data.rows import Row, read_records, tabulated
 from litotes.data.sources.options import given, number
 from litotes.data.splitting import components, hashed_split
+from litotes.data.tables.delimited import read_records, rows_from
+from litotes.data.tables.files import files_in
+from litotes.data.tables.row import Row
 from litotes.data.tasks import SENTIMENT
 
 OPTIONS = {
@@ -81,9 +82,9 @@ def _is_clear(rating: float, least: float) -> bool:
 
 def _rows(file: Path) -> Iterator[Row]:
     """The files have no header and no quoting."""
-    return tabulated(file, _COLUMNS, read_records(file, delimiter="\t", quotes=False))
+    return rows_from(file, _COLUMNS, read_records(file, delimiter="\t", quotes=False))
 
 
 def _document(domain: str, row: Row) -> str:
     """What a sentence is of: the number before the underscore, or its own."""
-    return f"{domain} {row.required('id').partition('_')[0]}"
+    return f"{domain} {row.require_word('id').partition('_')[0]}"

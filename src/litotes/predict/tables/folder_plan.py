@@ -9,9 +9,10 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.data.files import Start
-from litotes.data.rows import kind_of, opened_parquet
-from litotes.data.spans import Span, spans_of, tables_in
+from litotes.data.tables.files import Start
+from litotes.data.tables.parquet import open_parquet
+from litotes.data.tables.rows import kind_of
+from litotes.data.tables.spans import Span, spans_of, tables_in
 from litotes.predict.tables.folder_request import FolderRequest
 from litotes.predict.tables.formats import KEY_TYPES, TEXT_KEY
 from litotes.predict.tables.resume import read_record, write_record
@@ -98,7 +99,7 @@ def _key_type(request: FolderRequest, files: Sequence[Path]) -> str:
     for file in files:
         if request.key is None or kind_of(file) != ".parquet":
             return TEXT_KEY
-        with opened_parquet(file) as parquet:
+        with open_parquet(file) as parquet:
             schema = parquet.schema_arrow
             has_key = request.key in schema.names
             types.add(str(schema.field(request.key).type) if has_key else TEXT_KEY)

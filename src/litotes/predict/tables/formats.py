@@ -10,7 +10,7 @@ from io import BytesIO, StringIO
 from typing import Any
 
 from litotes.core.values import Prediction
-from litotes.data.rows import as_text
+from litotes.data.tables.row import as_text
 from litotes.predict.columns import Column, as_json
 from litotes.predict.frames import arrow_array
 

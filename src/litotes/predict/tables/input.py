@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from litotes.data.rows import Row, read_rows
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import read_rows
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
 from litotes.core.storage import write_bytes
-from litotes.data.spans import Span
+from litotes.data.tables.spans import Span
 from litotes.predict.batch_predictor import BatchPredictor
 from litotes.predict.predictor import Predictor
 from litotes.predict.tables.folder_request import FolderRequest

@@ -23,7 +23,7 @@ from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick
 from litotes.core.storage import LOCK, is_staged, locked
 from litotes.core.values import Prediction
-from litotes.data.files import require_file
+from litotes.data.tables.files import require_file
 from litotes.predict.columns import Column, columns_of
 from litotes.predict.predictor import Predictor
 from litotes.predict.tables.formats import LINE_FORMATS, LineFormat, PredictionTable

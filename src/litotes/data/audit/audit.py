@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from litotes.core.progress import Watch
-from litotes.data.balance import Length, empty_cells, imbalance, lengths, long_texts
-from litotes.data.corpus import Corpus, Count
-from litotes.data.finding import Finding, Keyed, keyed
-from litotes.data.repetition import (
+from litotes.data.audit.balance import Length, empty_cells, imbalance, lengths, long_texts
+from litotes.data.audit.finding import Finding, Keyed, keyed
+from litotes.data.audit.repeats import (
     exact_duplicates,
     group_leaks,
     label_conflicts,
     leaks,
     near_duplicate_pairs,
 )
+from litotes.data.corpus import Corpus, Count
 
 CHECKS: tuple[Callable[[Keyed], Iterable[Finding]], ...] = (
     leaks,

@@ -5,8 +5,8 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data import near_duplicates
-from litotes.data.avoiding import without_texts_of
 from litotes.data.corpus import Corpus
+from litotes.data.decontamination import without_texts_of
 
 LONG = (
     "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of"

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 from litotes.core.values import Label
-from litotes.data.finding import Finding, Keyed
+from litotes.data.audit.finding import Finding, Keyed
 from litotes.data.near_duplicates import THRESHOLD, near_duplicates
 
 _MEND = "Train on what corpus.without_leaks() keeps"

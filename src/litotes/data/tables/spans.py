@@ -16,8 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.files import Start, raw_lines, read_lines, require_file
-from litotes.data.rows import DELIMITERS, Row, kind_of, opened_parquet, read_records, read_rows
+from litotes.data.tables.delimited import DELIMITERS, read_records
+from litotes.data.tables.files import Start, raw_lines, read_lines, require_file
+from litotes.data.tables.parquet import open_parquet
+from litotes.data.tables.row import Row
+from litotes.data.tables.rows import kind_of, read_rows
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def spans_of(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
     """
     kind = kind_of(path)
     if kind == ".parquet":
-        with opened_parquet(path) as file:
+        with open_parquet(path) as file:
             n_total = file.metadata.num_rows
         starts = [Start(row=row) for row in range(0, n_total, n_rows)]
     else:

@@ -10,8 +10,8 @@ from math import ceil
 from statistics import median
 
 from litotes.core.values import Example
+from litotes.data.audit.finding import Finding, Keyed, Severity, shown
 from litotes.data.corpus import Cell, Corpus, Count, cell_of
-from litotes.data.finding import Finding, Keyed, Severity, shown
 
 RARE = 0.05
 SMALL = 50

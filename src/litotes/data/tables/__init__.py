@@ -1,0 +1,1 @@
+"""Tables of texts, read row by row: CSV, TSV, JSON lines and Parquet."""

@@ -1,0 +1,46 @@
+"""Any table as rows; the end of its name tells how it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from litotes.core.errors import UserError
+from litotes.data.tables.delimited import DELIMITERS, read_delimited
+from litotes.data.tables.files import BEGINNING, Start, require_file
+from litotes.data.tables.json_lines import JSON_LINES, read_json_lines
+from litotes.data.tables.parquet import read_parquet
+from litotes.data.tables.row import Row
+
+
+def kind_of(path: Path) -> str:
+    """How a file is read: as .csv, .tsv, .jsonl or .parquet."""
+    kind = Path(path.name.lower().removesuffix(".gz")).suffix
+    if kind in DELIMITERS:
+        return kind
+    if kind in JSON_LINES:
+        return ".jsonl"
+    if path.suffix.lower() == ".parquet":
+        return ".parquet"
+    raise UserError(
+        f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with"
+        " .gz), or as .parquet."
+    )
+
+
+def read_rows(
+    path: Path, *, needs: Collection[str], quotes: bool = True, start: Start = BEGINNING
+) -> Iterator[Row]:
+    """The rows of a table, of which there must be at least one, with the columns in `needs`."""
+    require_file(path)
+    kind = kind_of(path)
+    if kind in DELIMITERS:
+        rows = read_delimited(path, DELIMITERS[kind], needs, quotes=quotes, start=start)
+    elif kind == ".jsonl":
+        rows = read_json_lines(path, needs, start)
+    else:
+        rows = read_parquet(path, needs, start)
+    if (first := next(rows, None)) is None:
+        raise UserError(f"{path} has no rows: give a file with at least one text in it.")
+    yield first
+    yield from rows
