@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
-from litotes.data.corpus import Cell, Corpus, Count, text_key
+from litotes.data.cells import Cell
+from litotes.data.corpus import Corpus, Count
+from litotes.data.keys import text_key
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 TASKS = {
@@ -321,17 +323,17 @@ def test_labels_can_be_renamed_merged_and_taken_away() -> None:
     three = Task("mood", ("bad", "so-so", "good"))
     examples = tuple(Example(f"text {word}", {"mood": word}) for word in three.labels)
     corpus = Corpus("made", examples, {"mood": three})
-    merged = corpus.mapped({"mood": {"so-so": "bad"}})
+    merged = corpus.map_labels({"mood": {"so-so": "bad"}})
     assert merged.tasks["mood"].labels == ("bad", "good")
     assert [example.labels for example in merged] == [
         {"mood": "bad"},
         {"mood": "bad"},
         {"mood": "good"},
     ]
-    without = corpus.mapped({"mood": {"so-so": ""}})
+    without = corpus.map_labels({"mood": {"so-so": ""}})
     assert [example.labels for example in without] == [{"mood": "bad"}, {}, {"mood": "good"}]
     with pytest.raises(UserError, match="no task 'moood'"):
-        corpus.mapped({"moood": {}})
+        corpus.map_labels({"moood": {}})
 
 
 def test_joining_labels_gives_training_texts_what_other_splits_know() -> None:
@@ -341,7 +343,7 @@ def test_joining_labels_gives_training_texts_what_other_splits_know() -> None:
         Example("both  SPLITS", {"ironic": "no", "glad": "no"}, split="valid"),
         Example("Train alone", {"glad": "no"}, split="train"),
     )
-    joined, n = Corpus("made", examples, tasks).with_joined_labels()
+    joined, n = Corpus("made", examples, tasks).join_labels()
     assert n == 1
     assert [example.labels for example in joined] == [
         {"glad": "yes", "ironic": "no"},

@@ -10,7 +10,8 @@ import pytest
 from litotes.core.values import Example, Label, Task
 from litotes.data.audit.audit import CHECKS, audit
 from litotes.data.audit.finding import Finding
-from litotes.data.corpus import Cell, Corpus
+from litotes.data.cells import Cell
+from litotes.data.corpus import Corpus
 
 MakeCorpus = Callable[[Iterable[Example]], Corpus]
 WORDS = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from litotes.data.audit.audit import audit
-from litotes.data.corpus import text_key
+from litotes.data.keys import text_key
 from litotes.data.sources import load
 
 

@@ -133,7 +133,7 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
 
 
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
-    from litotes.data.corpus import example_key
+    from litotes.data.keys import example_key
     from litotes.prune.prune import _unlabelled
     from litotes.training.recipe import recipe_of
     from litotes.training.training_data import prepare
@@ -219,7 +219,7 @@ def test_wrong_numbers_are_told(wrong: tuple[str, str], capsys: pytest.CaptureFi
 def test_reserved_texts_are_seen_by_nobody_and_judge(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.data.corpus import example_key
+    from litotes.data.keys import example_key
     from litotes.training.training_data import prepare
 
     module = import_module("litotes.prune.prune")

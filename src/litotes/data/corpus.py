@@ -1,45 +1,28 @@
-"""A corpus: examples, the tasks they are labelled for, and the ways to select and to divide them."""
+"""A corpus: examples, the tasks they are labelled for, and ways to select and to divide them."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Literal
-from unicodedata import normalize
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick, unknown
 from litotes.core.values import Example, Label, Task
-from litotes.data.splitting import Block, choose, components, fraction
+from litotes.data.cells import Cell, cell_of, cell_order
+from litotes.data.keys import digest, example_key
+from litotes.data.splitting import blocks_of, choose, fraction
 
 SPLITS = ("train", "valid", "test")
-
-Axis = Literal["variety", "source", "cell"]
-"""What examples are grouped by."""
 
 Words = str | Collection[str] | None
 """A selection: everything, one word, or several."""
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A variety as one source writes it."""
-
-    variety: str | None
-    source: str | None
-
-    def __str__(self) -> str:
-        return " ".join(part for part in (self.variety, self.source) if part is not None) or "all"
-
-
-@dataclass(frozen=True)
 class Count:
-    """How many examples of a cell and split carry a label; the label is None where the task is
-    answered with a number.
-    """
+    """How many examples of a cell and split have a label; None for a task answered by a number."""
 
     cell: Cell
     split: str
@@ -70,37 +53,32 @@ class Corpus:
         task: Words = None,
         split: Words = None,
     ) -> Corpus:
-        """The examples that fit every selection; a selection of tasks also takes the other tasks'
-        labels away.
+        """The examples that fit every selection.
+
+        A selection of tasks also removes the labels of other tasks, and the examples that are left
+        without a label.
         """
-        varieties = self._selection("variety", variety, {example.variety for example in self})
-        sources = self._selection("source", source, {example.source for example in self})
-        splits = self._selection("split", split, {example.split for example in self})
-        tasks = self._selection("task", task, set(self.tasks))
-        fitting = (
-            (
-                example
-                if task is None
-                else replace(
-                    example,
-                    labels={name: label for name, label in example.labels.items() if name in tasks},
-                )
-            )
-            for example in self
-            if example.variety in varieties
-            and example.source in sources
-            and example.split in splits
-        )
-        kept = tuple(example for example in fitting if task is None or example.labels)
+        wanted = {}
+        for field, words in (("variety", variety), ("source", source), ("split", split)):
+            present = {getattr(example, field) for example in self}
+            wanted[field] = self._selection(field, words, present)
+        names = self._selection("task", task, set(self.tasks))
+        tasks = {name: entry for name, entry in self.tasks.items() if name in names}
+        kept = []
+        for example in self:
+            if any(getattr(example, field) not in words for field, words in wanted.items()):
+                continue
+            if task is not None:
+                example = _with_tasks(example, names)
+            if task is None or example.labels:
+                kept.append(example)
         if not kept:
-            raise UserError(self._nothing(variety, source, task, split))
-        return Corpus(
-            self.name, kept, {name: entry for name, entry in self.tasks.items() if name in tasks}
-        )
+            raise UserError(self._nothing_fits(variety, source, task, split))
+        return Corpus(self.name, tuple(kept), tasks)
 
     def cells(self) -> tuple[Cell, ...]:
         """The cells that occur, in alphabetical order."""
-        return tuple(sorted({cell_of(example) for example in self}, key=_in_order))
+        return tuple(sorted({cell_of(example) for example in self}, key=cell_order))
 
     def splits(self) -> tuple[str, ...]:
         """The splits that occur, in the order of `SPLITS`."""
@@ -118,47 +96,47 @@ class Corpus:
         )
 
     def hold_out(self, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
-        """The rest and about `share` of the examples: no text and no group on both sides, cells and
-        labels spread evenly.
+        """The rest, and about `share` of the examples.
 
-        The same seed divides the same examples in the same way, in whatever order they come.
+        No text and no group is on both sides, and cells and labels are spread evenly. The same seed
+        divides the same examples in the same way, in whatever order they come.
         """
         if not 0 < share < 1:
             raise UserError(
                 f"The share to hold out is {share}: give a number between 0 and 1, such as 0.1."
             )
-        blocks = self._blocks(seed)
+        blocks = blocks_of(self.examples, seed=seed)
         if len(blocks) < 2:
             raise UserError(
                 f"{self.name} cannot be divided: its {len(self)} examples share one text or one"
                 " group. Give it more texts, or fewer groups."
             )
-        held = {
-            place
-            for block in choose(blocks, share=share, start=fraction(f"start {seed}"))
-            for place in block.members
-        }
+        held: set[int] = set()
+        for block in choose(blocks, share=share, start=fraction(f"start {seed}")):
+            held.update(block.members)
         return self._take(set(range(len(self))) - held), self._take(held)
 
     def without_leaks(self) -> tuple[Corpus, int]:
-        """The corpus less the training examples whose text or group also sits in another split, and
-        how many those were.
+        """The corpus without training examples that leak, and how many those were.
+
+        An example leaks when its text or its group is also in another split.
         """
-        texts = {example_key(example) for example in self if example.split != "train"}
-        groups = {example.group for example in self if example.split != "train"} - {None}
-        kept = tuple(
-            example
-            for example in self
-            if example.split != "train"
-            or (example_key(example) not in texts and example.group not in groups)
-        )
-        return replace(self, examples=kept), len(self) - len(kept)
+        held_out = [example for example in self if example.split != "train"]
+        texts = set(map(example_key, held_out))
+        groups = {example.group for example in held_out} - {None}
+        kept = []
+        for example in self:
+            if example.split == "train" and (
+                example_key(example) in texts or example.group in groups
+            ):
+                continue
+            kept.append(example)
+        return replace(self, examples=tuple(kept)), len(self) - len(kept)
 
-    def mapped(self, words: Mapping[str, Mapping[str, str]]) -> Corpus:
-        """The corpus with label words replaced, {task: {word: other word}}; a word mapped to "" is
-        taken away.
+    def map_labels(self, words: Mapping[str, Mapping[str, str]]) -> Corpus:
+        """The corpus with label words replaced, {task: {word: other word}}; "" removes a label.
 
-        >>> corpus.mapped({"sentiment": {"neutral": ""}})  # doctest: +SKIP
+        >>> corpus.map_labels({"sentiment": {"neutral": ""}})  # doctest: +SKIP
         """
         tasks = dict(self.tasks)
         for name, mapping in words.items():
@@ -168,20 +146,18 @@ class Corpus:
                     raise UserError(
                         f"{self.name}, labels of {name}: {unknown(word, task.labels, 'label')}"
                     )
-            kept = tuple(
-                dict.fromkeys(new for label in task.labels if (new := mapping.get(label, label)))
-            )
-            if task.labels and not kept:
+            labels = dict.fromkeys(mapping.get(label, label) for label in task.labels)
+            labels.pop("", None)
+            if task.labels and not labels:
                 raise UserError(
                     f"{self.name}: no label of {name} is left. Map at least two of them to a word,"
                     " or leave the task out."
                 )
-            tasks[name] = Task(name, kept)
-        return Corpus(self.name, tuple(_relabelled(example, words) for example in self), tasks)
+            tasks[name] = Task(name, tuple(labels))
+        return Corpus(self.name, tuple(_relabel(example, words) for example in self), tasks)
 
-    def with_joined_labels(self) -> tuple[Corpus, int]:
-        """Training examples with the labels that other splits give the same text as well, and how
-        many gained one.
+    def join_labels(self) -> tuple[Corpus, int]:
+        """Training examples gain the labels that other splits give the same text, and how many did.
 
         This is what happens when a file for several tasks is made by joining files that were split
         task by task. It leaks answers.
@@ -190,46 +166,27 @@ class Corpus:
         for example in self:
             if example.split != "train":
                 elsewhere[example_key(example)].update(example.labels)
-        gains = {
-            place
-            for place, one in enumerate(self)
-            if one.split == "train" and elsewhere[example_key(one)].keys() - one.labels.keys()
-        }
-        examples = tuple(
-            (
-                replace(one, labels={**elsewhere[example_key(one)], **one.labels})
-                if place in gains
-                else one
-            )
-            for place, one in enumerate(self)
-        )
-        return replace(self, examples=examples), len(gains)
+        examples, n_gains = [], 0
+        for example in self:
+            labels = {**elsewhere[example_key(example)], **example.labels}
+            if example.split == "train" and len(labels) > len(example.labels):
+                example = replace(example, labels=labels)
+                n_gains += 1
+            examples.append(example)
+        return replace(self, examples=tuple(examples)), n_gains
 
     def counts(self) -> tuple[Count, ...]:
         """How often each label occurs, by cell, split and task."""
-        found = Counter(
-            (cell_of(example), example.split, task, label if isinstance(label, str) else None)
-            for example in self
-            for task, label in example.labels.items()
-        )
-        rows = [
-            Count(cell, split, task, label, n) for (cell, split, task, label), n in found.items()
-        ]
-        return tuple(
-            sorted(
-                rows,
-                key=lambda row: (
-                    _in_order(row.cell),
-                    SPLITS.index(row.split),
-                    row.task,
-                    row.label or "",
-                ),
-            )
-        )
+        found: Counter[tuple[Cell, str, str, str | None]] = Counter()
+        for example in self:
+            for task, label in example.labels.items():
+                word = label if isinstance(label, str) else None
+                found[cell_of(example), example.split, task, word] += 1
+        return tuple(sorted((Count(*place, n) for place, n in found.items()), key=_count_order))
 
     def fingerprint(self) -> str:
         """The SHA-256 of the examples, the same in whatever order they come."""
-        return sha256(b"".join(sorted(_digest(example) for example in self))).hexdigest()
+        return sha256(b"".join(sorted(map(digest, self)))).hexdigest()
 
     def _selection(self, kind: str, words: Words, present: Set[str | None]) -> Set[str | None]:
         if words is None:
@@ -245,131 +202,59 @@ class Corpus:
             )
         return wanted
 
-    def _nothing(self, variety: Words, source: Words, task: Words, split: Words) -> str:
-        asked = {"variety": variety, "source": source, "task": task, "split": split}
-        words = (
-            f"{kind}={word if isinstance(word, str) else ','.join(word)}"
-            for kind, word in asked.items()
-            if word is not None
-        )
-        there = "; ".join(f"{cell} ({', '.join(splits)})" for cell, splits in self._cell_splits())
-        return (
-            f"No example of {self.name} fits {' '.join(words)}. There are:"
-            f" {there or 'no examples at all'}."
-        )
-
-    def _cell_splits(self) -> Iterator[tuple[Cell, tuple[str, ...]]]:
+    def _nothing_fits(self, variety: Words, source: Words, task: Words, split: Words) -> str:
+        asked = []
+        selections = {"variety": variety, "source": source, "task": task, "split": split}
+        for kind, words in selections.items():
+            if words is not None:
+                asked.append(f"{kind}={words if isinstance(words, str) else ','.join(words)}")
         present = {(cell_of(example), example.split) for example in self}
+        cells = []
         for cell in self.cells():
-            yield cell, tuple(split for split in SPLITS if (cell, split) in present)
+            splits = [split for split in SPLITS if (cell, split) in present]
+            cells.append(f"{cell} ({', '.join(splits)})")
+        return (
+            f"No example of {self.name} fits {' '.join(asked)}. There are:"
+            f" {'; '.join(cells) or 'no examples at all'}."
+        )
 
     def _take(self, places: set[int]) -> Corpus:
-        return replace(
-            self, examples=tuple(example for place, example in enumerate(self) if place in places)
-        )
-
-    def _blocks(self, seed: int) -> list[Block]:
-        # stricter than `example_key`: of a pair, even the first text alone stays on one side
-        members = defaultdict(list)
-        for place, root in enumerate(components(_ties(example) for example in self)):
-            members[root].append(place)
-        return [self._block(tuple(places), seed) for places in members.values()]
-
-    def _block(self, places: tuple[int, ...], seed: int) -> Block:
-        examples = [self.examples[place] for place in places]
-        strata = Counter(_stratum(example) for example in examples)
-        name = min(_digest(example) for example in examples).hex()
-        return Block(
-            min(strata, key=lambda stratum: (-strata[stratum], stratum)),
-            fraction(f"{seed} {name}"),
-            places,
-        )
+        examples = [example for place, example in enumerate(self) if place in places]
+        return replace(self, examples=tuple(examples))
 
 
-def joined(corpora: Sequence[Corpus]) -> Corpus:
-    """All their examples as one corpus; a task that several have must be answered in the same
-    words.
-    """
+def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
+    """All their examples as one corpus; a task that several have must have the same labels."""
     if len(corpora) == 1:
         return corpora[0]
     tasks: dict[str, Task] = {}
+    examples: list[Example] = []
     for corpus in corpora:
         for name, task in corpus.tasks.items():
-            if tasks.setdefault(name, task) != task:
-                words = " and ".join(
-                    ", ".join(one.labels) or "a number" for one in (tasks[name], task)
-                )
+            earlier = tasks.setdefault(name, task)
+            if earlier != task:
+                words = [", ".join(one.labels) or "a number" for one in (earlier, task)]
                 raise UserError(
                     f"{corpus.name} cannot be joined to the sources before it: {name} is answered"
-                    f" with {words}."
+                    f" with {' and '.join(words)}."
                 )
-    return Corpus(
-        " + ".join(corpus.name for corpus in corpora),
-        tuple(example for corpus in corpora for example in corpus),
-        tasks,
-    )
+        examples += corpus
+    return Corpus(" + ".join(corpus.name for corpus in corpora), tuple(examples), tasks)
 
 
-def text_key(text: str) -> str:
-    """What makes two texts the same: compatibility forms, case and white space do not count."""
-    folded = normalize("NFKC", text).casefold()
-    return " ".join(normalize("NFKC", folded).split())  # folding case can undo the normal form
+def _with_tasks(example: Example, names: Set[str | None]) -> Example:
+    labels = {name: label for name, label in example.labels.items() if name in names}
+    return replace(example, labels=labels)
 
 
-def example_key(example: Example) -> str:
-    """The key of everything an example is judged by: its text, and the second text of a pair."""
-    key = text_key(example.text)
-    return key if example.pair is None else f"{key}\n{text_key(example.pair)}"
+def _relabel(example: Example, words: Mapping[str, Mapping[str, str]]) -> Example:
+    labels: dict[str, Label] = {}
+    for task, label in example.labels.items():
+        new = words.get(task, {}).get(str(label), label)
+        if new != "":
+            labels[task] = new
+    return replace(example, labels=labels)
 
 
-def cell_of(example: Example) -> Cell:
-    """The cell an example belongs to."""
-    return Cell(example.variety, example.source)
-
-
-def name_along(example: Example, axis: Axis) -> str:
-    """The group an example falls into; "all" where it says nothing about it."""
-    cell = cell_of(example)
-    return str(cell) if axis == "cell" else getattr(cell, axis) or "all"
-
-
-def _relabelled(example: Example, words: Mapping[str, Mapping[str, str]]) -> Example:
-    labels = {
-        task: words.get(task, {}).get(str(label), label) for task, label in example.labels.items()
-    }
-    return replace(example, labels={task: label for task, label in labels.items() if label != ""})
-
-
-def _in_order(cell: Cell) -> tuple[str, str]:
-    return cell.variety or "", cell.source or ""
-
-
-def _ties(example: Example) -> Iterator[tuple[str, str]]:
-    yield "text", text_key(example.text)
-    if example.group is not None:
-        yield "group", example.group
-
-
-def _stratum(example: Example) -> str:
-    return (
-        f"{cell_of(example)}"
-        f" {sorted((task, _coarse(label)) for task, label in example.labels.items())}"
-    )
-
-
-def _coarse(label: Label) -> str:
-    # numbers are spread by their whole part
-    return label if isinstance(label, str) else str(round(label))
-
-
-def _digest(example: Example) -> bytes:
-    fields = (
-        example.text,
-        sorted(example.labels.items()),
-        example.pair,
-        example.variety,
-        example.source,
-        example.split,
-        example.group,
-    )
-    return sha256(json.dumps(fields).encode()).digest()
+def _count_order(count: Count) -> tuple[tuple[str, str], int, str, str]:
+    return cell_order(count.cell), SPLITS.index(count.split), count.task, count.label or ""

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+
+from litotes.core.values import Example, Label
+from litotes.data.cells import cell_of
+from litotes.data.keys import digest, text_key
 
 SPLIT_WORDS = {
     "train": "train",
@@ -20,8 +25,10 @@ SPLIT_WORDS = {
 
 @dataclass(frozen=True)
 class Block:
-    """Examples that must stay together: their places in the corpus, their stratum and their place
-    in the shuffle.
+    """Examples that must stay together.
+
+    stratum: what blocks are spread evenly over; order: the place in the shuffle; members: the
+    places of the examples in the corpus.
     """
 
     stratum: str
@@ -39,9 +46,45 @@ def hashed_split(key: str, *, test_share: float) -> str:
     return "test" if fraction(key) < test_share else "train"
 
 
+def blocks_of(examples: Sequence[Example], *, seed: int) -> list[Block]:
+    """The examples in blocks that must stay together: no text and no group is in two of them."""
+    members: dict[int, list[int]] = defaultdict(list)
+    for place, root in enumerate(components(map(_ties, examples))):
+        members[root].append(place)
+    blocks = []
+    for places in members.values():
+        own = [examples[place] for place in places]
+        order = fraction(f"{seed} {min(map(digest, own)).hex()}")
+        blocks.append(Block(_most_common_stratum(own), order, tuple(places)))
+    return blocks
+
+
+def _ties(example: Example) -> Iterator[tuple[str, str]]:
+    # stricter than `example_key`: of a pair, even the first text alone stays on one side
+    yield "text", text_key(example.text)
+    if example.group is not None:
+        yield "group", example.group
+
+
+def _most_common_stratum(examples: Sequence[Example]) -> str:
+    strata = Counter(map(_stratum, examples))
+    return min(strata, key=lambda stratum: (-strata[stratum], stratum))
+
+
+def _stratum(example: Example) -> str:
+    labels = sorted((task, _coarse(label)) for task, label in example.labels.items())
+    return f"{cell_of(example)} {labels}"
+
+
+def _coarse(label: Label) -> str:
+    # numbers are spread by their whole part
+    return label if isinstance(label, str) else str(round(label))
+
+
 def components(keys: Iterable[Iterable[Hashable]]) -> list[int]:
-    """For each item the place of the first item it hangs together with; items that share a key do,
-    directly or through others.
+    """For each item the place of the first item it is connected to.
+
+    Items that share a key are connected, directly or through others.
     """
     parent: list[int] = []
     first: dict[Hashable, int] = {}
@@ -65,16 +108,15 @@ def _root(parent: list[int], place: int) -> int:
 
 
 def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block]:
-    """About `share` of the examples in whole blocks: never none of the blocks, never all
-    (systematic sampling over the strata).
+    """About `share` of the examples in whole blocks (systematic sampling over the strata).
 
-    `start` in [0, 1) is where the counting begins, so that small strata take turns over different
-    starts.
+    At least one block is chosen and at least one is not. `start` in [0, 1) is where the counting
+    begins, so that small strata take turns over different starts.
     """
     owed, chosen = start - 0.5, []
-    # equal sizes stand side by side: otherwise small blocks would always pay what is owed and large
-    # ones never be chosen
-    for block in sorted(blocks, key=lambda block: (block.stratum, len(block.members), block.order)):
+    # blocks of equal size follow each other: otherwise small blocks would always pay what is owed
+    # and large ones never be chosen
+    for block in sorted(blocks, key=_block_order):
         owed += share * len(block.members)
         if owed >= len(block.members) / 2:
             owed -= len(block.members)
@@ -82,8 +124,10 @@ def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block
     smallest = min(blocks, key=lambda block: (len(block.members), block.order))
     if not chosen:
         return [smallest]
-    return (
-        chosen
-        if len(chosen) < len(blocks)
-        else [block for block in chosen if block is not smallest]
-    )
+    if len(chosen) == len(blocks):
+        chosen.remove(smallest)
+    return chosen
+
+
+def _block_order(block: Block) -> tuple[str, int, float]:
+    return block.stratum, len(block.members), block.order

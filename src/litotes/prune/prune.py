@@ -27,11 +27,11 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.core.storage import LOCK, is_staged, locked, remove_folder, write_json
 from litotes.core.values import Example
-from litotes.data.corpus import example_key
+from litotes.data.keys import example_key
 from litotes.evaluation.evaluate import evaluate
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.model.classifier import Classifier
-from litotes.model.folder import DESCRIPTION
+from litotes.model.folder import is_model_folder
 from litotes.predict.predictor import Predictor
 from litotes.prune.cost import flops
 from litotes.prune.frontier import Loss, Point, measure_loss, speed_ratios
@@ -94,7 +94,7 @@ def _dense_model(run: Path) -> Model:
 
 
 def _check_folder(out: Path) -> None:
-    if (out / DESCRIPTION).is_file():
+    if is_model_folder(out):
         raise UserError(f"{out} already holds a model. Choose another --out.")
     ours = {
         "phases",

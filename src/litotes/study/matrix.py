@@ -14,7 +14,8 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
-from litotes.data.corpus import Axis, Corpus, cell_of
+from litotes.data.cells import Axis, cell_of
+from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.cross_matrix import CrossMatrix, collapses
 from litotes.study.execute import execute
@@ -170,7 +171,7 @@ def folder_name(name: str) -> str:
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    corpus = load(recipe.data.source).mapped(recipe.data.labels)
+    corpus = load(recipe.data.source).map_labels(recipe.data.labels)
     return corpus.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
 
 

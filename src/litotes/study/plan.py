@@ -1,22 +1,24 @@
-"""The study file: what is trained, what it is tested on, what is set side by side.
+"""The study file: what is trained, what it is tested on, what is compared.
 
-    name = "Two heads"                                # a study
+    name = "Two heads"                           # a study
     seeds = 3
-    [sources]                                         # names for corpora, so that a path is written once
+    published = "paper.json"                     # published scores to compare with (published.py)
+    [sources]                                    # names for corpora: a path is written once
     besstie = "besstie:data/besstie"
-    [recipe.data]                                     # what all runs share: a recipe
+    [recipe.data]                                # what all runs share: a recipe
     source = "besstie"
-    [[experiment]]                                    # a table or several: what differs
+    [[experiment]]                               # one table or several: what differs
     name = "Reddit sentiment"
+    figure = "3"                                 # of the published file
     set = { "data.tasks" = ["sentiment"] }
     grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }
-    rows = "data.where.variety"                       # one table per head, a row per variety
-    compare = "model.head"                            # every head against the first one, text by text
-    test = [{ by = "variety" }]                       # the columns
+    rows = "data.where.variety"                  # one table per head, one row per variety
+    compare = "model.head"                       # every head with the first one, text by text
+    test = [{ by = "variety" }]                  # the columns
 
-Every combination of the grid is a run per seed. A run is known by the hash of its resolved recipe
-and of the texts it reads, so the same run in two experiments is made once, and a changed line of
-the file reruns only what it changes.
+Every combination of the grid is one run per seed. A run is identified by the hash of its resolved
+recipe and of the texts it reads. So a run that two experiments need is made once, and a changed
+line of the file reruns only what it changes.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ import itertools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +36,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown
-from litotes.data.corpus import Axis
+from litotes.data.cells import Axis
+from litotes.study.published import Published, read_published
 from litotes.training.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
 
 
@@ -49,9 +52,8 @@ class TestedOn(BaseModel):
     name: str = Field("", description="shown in titles; none: the selected source")
 
     def label(self) -> str:
-        return self.name or ", ".join(
-            words for words in (self.where.source, self.where.variety) if isinstance(words, str)
-        )
+        selected = (self.where.source, self.where.variety)
+        return self.name or ", ".join(words for words in selected if isinstance(words, str))
 
 
 class CoverageSettings(BaseModel):
@@ -71,7 +73,7 @@ class ExperimentSettings(BaseModel):
 
     name: str
     about: str = Field("", description="a sentence for the report")
-    figure: str | None = Field(None, description="of the paper, set beside ours")
+    figure: str | None = Field(None, description="of the published file, to compare with")
     set: dict[str, Any] = {}
     grid: dict[str, list[Any]] = {}
     rows: str = Field("data.where.variety", description="the path of the grid that makes the rows")
@@ -98,6 +100,9 @@ class StudySettings(BaseModel):
     keep_models: bool = Field(
         False, description="keep the trained models, 90 MB each, after they were tested"
     )
+    published: str | None = Field(
+        None, description="a JSON file of published numbers; relative to the study file"
+    )
     sources: dict[str, str] = {}
     recipe: dict[str, Any] = {}
     coverage: list[CoverageSettings] = []
@@ -106,17 +111,23 @@ class StudySettings(BaseModel):
 
 @dataclass(frozen=True)
 class Setting:
-    """One combination of an experiment's grid: its values by path, and the recipe it makes (for the
-    first seed).
+    """One combination of an experiment's grid: its values by path, and the recipe they make.
+
+    The recipe is that of the first seed. row: the name of its row. shared: the values that all
+    models of its table have in common. model_name: its models are kept as OUT/models/NAME-SEED;
+    None: in the folders of their runs.
     """
 
     values: Mapping[str, Any]
     recipe: Recipe
+    row: str
+    shared: Mapping[str, Any] = field(default_factory=dict)
+    model_name: str | None = None
 
     @property
     def name(self) -> str:
         """Its values in words."""
-        return ", ".join(named(path, value) for path, value in self.values.items())
+        return label_values(self.values)
 
     @property
     def kind(self) -> str:
@@ -126,19 +137,28 @@ class Setting:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment with its grid written out, and its tests with their sources resolved."""
+    """An experiment with its grid written out, and its tests with their sources resolved.
+
+    tasks: those its tables are about; None: all that its models learn.
+    """
 
     settings: ExperimentSettings
     grid: tuple[Setting, ...]
     tests: tuple[TestedOn, ...]
+    tasks: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study file, checked and resolved. Seeds are counted from each recipe's own."""
+    """A study file, checked and resolved. Seeds are counted from each recipe's own.
+
+    bootstrap_seed: of the resampling behind every cell's interval.
+    """
 
     settings: StudySettings
     experiments: tuple[Experiment, ...]
+    published: Published | None = None
+    bootstrap_seed: int = 0
 
     @property
     def seeds(self) -> range:
@@ -146,9 +166,7 @@ class Study:
 
 
 def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
-    """Reads a study file, applies `a.b=c` changes, and checks every recipe in it before anything
-    starts.
-    """
+    """Reads a study file, applies `a.b=c` changes, and checks every recipe in it."""
     if not file.is_file():
         raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
     try:
@@ -162,20 +180,50 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
         raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
     if not settings.experiment and not settings.coverage:
         raise UserError(f"{file}: nothing to do; add an [[experiment]].")
-    experiments = tuple(
-        _experiment(one, settings, where=f"{file}, experiment {one.name!r}")
-        for one in settings.experiment
-    )
+    experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
     _check_names(experiments, file)
-    return Study(settings, experiments)
+    return Study(settings, experiments, _published(settings, file))
 
 
-def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) -> Experiment:
+def _published(settings: StudySettings, file: Path) -> Published | None:
+    if settings.published is not None:
+        return read_published(file.parent / settings.published)
+    entries: list[ExperimentSettings | CoverageSettings]
+    entries = [*settings.experiment, *settings.coverage]
+    for entry in entries:
+        if entry.figure is not None:
+            raise UserError(
+                f"{file}: {entry.name!r} names figure {entry.figure}, but the study has no"
+                ' published numbers. Add published = "FILE.json", or leave the figure out.'
+            )
+    return None
+
+
+def _experiment(one: ExperimentSettings, study: StudySettings, file: Path) -> Experiment:
+    where = f"{file}, experiment {one.name!r}"
+    _check_grid(one, where)
+    settings = []
+    for values in _combinations(one.grid):
+        content = deepcopy(study.recipe)  # every setting changes its own
+        for path, value in {**one.set, **values}.items():
+            put(content, path.split("."), value, where=where)
+        recipe = recipe_of(content, where)
+        source = study.sources.get(recipe.data.source, recipe.data.source)
+        shared = {path: value for path, value in values.items() if path != one.rows}
+        row = format_value(values[one.rows])
+        settings.append(Setting(values, recipe.changed(data__source=source), row, shared))
+    tests = []
+    for test in one.test:
+        data = study.sources.get(test.data or "", test.data)
+        tests.append(test.model_copy(update={"data": data}))
+    return Experiment(one, tuple(settings), tuple(tests))
+
+
+def _check_grid(one: ExperimentSettings, where: str) -> None:
     for path in filter(None, (one.rows, one.compare)):
         if path not in one.grid:
-            raise UserError(
-                f"{where}: {path!r} is not in its grid ({', '.join(one.grid) or 'which is empty'})."
-            )
+            known = ", ".join(one.grid) or "which is empty"
+            raise UserError(f"{where}: {path!r} is not in its grid ({known}).")
     for path, choices in one.grid.items():
         if not choices:
             raise UserError(f"{where}: the grid gives no value for {path!r}; name at least one.")
@@ -185,19 +233,6 @@ def _experiment(one: ExperimentSettings, study: StudySettings, *, where: str) ->
             f"{where}: two of its tests would be called {max(labels, key=labels.count)!r}; give"
             " each a name."
         )
-    settings = []
-    for values in _combinations(one.grid):
-        content = deepcopy(study.recipe)  # every setting changes its own
-        for path, value in {**one.set, **values}.items():
-            put(content, path.split("."), value, where=where)
-        recipe = recipe_of(content, where)
-        source = study.sources.get(recipe.data.source, recipe.data.source)
-        settings.append(Setting(values, recipe.changed(data__source=source)))
-    tests = tuple(
-        test.model_copy(update={"data": study.sources.get(test.data or "", test.data)})
-        for test in one.test
-    )
-    return Experiment(one, tuple(settings), tests)
 
 
 def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -221,22 +256,26 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
                 )
 
 
-def hashed(*parts: str) -> str:
+def short_hash(*parts: str) -> str:
     """A short name for what the parts say together."""
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
-def shown(value: Any) -> str:
-    """A grid's value as a person reads it."""
+def format_value(value: Any) -> str:
+    """A grid's value for people."""
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def named(path: str, value: Any) -> str:
-    """A grid's value where it stands without its path: a word says enough, a number or a yes does
-    not.
-    """
+def label_value(path: str, value: Any) -> str:
+    """A grid's value without its path: a word says enough, a number or a yes needs its key."""
     if path == "data.leaks":
-        return {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}.get(
-            value, str(value)
-        )
-    return shown(value) if isinstance(value, str | list) else f"{path.rpartition('.')[2]} {value}"
+        leaks = {"drop": "leaks dropped", "keep": "leaks kept", "join": "leaks joined"}
+        return leaks.get(value, str(value))
+    if isinstance(value, str | list):
+        return format_value(value)
+    return f"{path.rpartition('.')[2]} {value}"
+
+
+def label_values(values: Mapping[str, Any]) -> str:
+    """Several values of a grid, in words."""
+    return ", ".join(label_value(path, value) for path, value in values.items())

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.values import MISSING, Example, Task
-from litotes.data.corpus import Axis, name_along
+from litotes.data.cells import Axis, name_along
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
 from litotes.text.tokenizer import Pieces, PieceTokenizer

@@ -7,8 +7,8 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.values import Label
-from litotes.data.decontamination import without_texts_of
 from litotes.data.corpus import Corpus
+from litotes.data.decontamination import without_texts_of
 from litotes.data.sources import has_prefix, load
 from litotes.training.recipe import Recipe
 
@@ -102,7 +102,7 @@ def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
         labels = corpus.tasks[name].labels if name in corpus.tasks else ()
         arrows = ", ".join(f"{word} → {words.get(word, word) or '(no label)'}" for word in labels)
         notes.append(f"Labels of {name} in {corpus.name}: {arrows}.")
-    return corpus.mapped(recipe.data.labels), notes
+    return corpus.map_labels(recipe.data.labels), notes
 
 
 def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
@@ -121,7 +121,7 @@ def _without_leaks(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
             " scores on it will be too high."
         )
         return corpus, [note]
-    joined, n_joined = corpus.with_joined_labels()
+    joined, n_joined = corpus.join_labels()
     return joined, [
         f"WARNING: {n_leaks} training texts also sit in another split and were kept, as told;"
         f" {n_joined} of them were given labels from there: scores on it are worthless but to show"

@@ -11,7 +11,8 @@ from statistics import median
 
 from litotes.core.values import Example
 from litotes.data.audit.finding import Finding, Keyed, Severity, shown
-from litotes.data.corpus import Cell, Corpus, Count, cell_of
+from litotes.data.cells import Cell, cell_of
+from litotes.data.corpus import Corpus, Count
 
 RARE = 0.05
 SMALL = 50

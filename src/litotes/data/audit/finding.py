@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Literal
 
 from litotes.core.values import Example, Label
-from litotes.data.corpus import Corpus, example_key
+from litotes.data.corpus import Corpus
+from litotes.data.keys import example_key
 
 Severity = Literal["error", "warning", "note"]
 

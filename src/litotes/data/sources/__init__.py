@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick, unknown
-from litotes.data.corpus import Corpus, joined
+from litotes.data.corpus import Corpus, join_corpora
 from litotes.data.sources import (
     besstie,
     bicodemix,
@@ -123,7 +123,7 @@ def load(spec: str) -> Corpus:
     """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader +
     isarcasm:data/isarcasm + sampler`.
     """
-    return joined([_load(part) for part in _parts(spec)])
+    return join_corpora([_load(part) for part in _parts(spec)])
 
 
 def _parts(spec: str) -> list[str]:

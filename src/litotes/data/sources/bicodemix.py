@@ -12,7 +12,8 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus, text_key
+from litotes.data.corpus import Corpus
+from litotes.data.keys import text_key
 from litotes.data.sources.options import choice, given
 from litotes.data.splitting import hashed_split
 from litotes.data.tables.files import file_or_only

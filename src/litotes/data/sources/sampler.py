@@ -9,7 +9,8 @@ from importlib.resources import as_file, files
 from pathlib import Path
 
 from litotes.core.values import Example
-from litotes.data.corpus import Corpus, text_key
+from litotes.data.corpus import Corpus
+from litotes.data.keys import text_key
 from litotes.data.splitting import hashed_split
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
