@@ -1,16 +1,15 @@
-"""Texts of many requests, computed together: while one batch is computed, the next ones gather.
+"""Computes the texts of many requests together: while one batch is computed, the next one gathers.
 
-Nobody waits for company.
+A text never waits for a batch to fill up.
 
     request of n texts → takes n of one budget → batches of one model's texts, the oldest first →
     answers, back in each request's order
 
-One request fills at most half a batch while others wait, so that a request of many texts does not
-hold up those behind it, and is not
-held up by them either: nothing overtakes more than that.
+While others wait, one request fills at most half a batch: a request of many texts does not hold up
+those behind it, and they do not hold it up either.
 
-The queue is full when its texts would wait longer than `queue_seconds` at the speed at which texts
-have lately been computed.
+The queue is full when its texts would wait longer than `queue_seconds` at the speed of the last
+batches.
 """
 
 from __future__ import annotations
@@ -31,17 +30,17 @@ from litotes.service.worker import Worker
 _INITIAL_SPEED = 100.0
 """Texts a second, until a batch has been measured."""
 _SPEED_WINDOW = 64
-"""Texts whose speed counts: enough to even out, few enough to follow a change within a second or
-two.
+"""Texts over which the speed is averaged: enough to even out, few enough to follow a change within
+a second or two.
 """
-_BATCH_SECONDS, _FEWEST = 0.2, 4
-"""A batch of a slow model is made small, so that who comes next does not wait long for its end; a
-few texts are always worth it.
+_BATCH_SECONDS, _MIN_BATCH_TEXTS = 0.2, 4
+"""Batches of a slow model are small, so that the next request does not wait long for the end of
+one; but a batch always takes a few texts.
 """
 
 
 class QueueFull(Exception):
-    """There is no room for these texts now. seconds: until there may be."""
+    """The queue has no room for these texts now. seconds: until it may have."""
 
     def __init__(self, seconds: int) -> None:
         super().__init__()
@@ -49,8 +48,9 @@ class QueueFull(Exception):
 
 
 class Job:
-    """The texts of one request on their way. deadline: in `time.monotonic()`; whoever cancels the
-    future is not computed.
+    """The texts of one request.
+
+    deadline: on the clock of `time.monotonic()`. A job whose future is cancelled is not computed.
     """
 
     def __init__(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> None:
@@ -65,14 +65,15 @@ class Job:
 
     @property
     def is_abandoned(self) -> bool:
-        """Nobody waits for it any more."""
+        """Whether no client waits for it any more."""
         return self.future.done() or time.monotonic() > self.deadline
 
     def answer(self, place: int, prediction: Prediction) -> None:
         self._answers[place] = prediction
         if len(self._answers) == len(self.texts):
-            with suppress(InvalidStateError):  # cancelled this moment
-                self.future.set_result([self._answers[number] for number in range(len(self.texts))])
+            with suppress(InvalidStateError):  # cancelled at this very moment
+                in_order = [self._answers[place] for place in range(len(self.texts))]
+                self.future.set_result(in_order)
 
     def fail(self, error: Exception) -> None:
         with suppress(InvalidStateError):
@@ -84,7 +85,7 @@ Batch = list[tuple[Job, int]]
 
 
 class Batcher(Worker[Batch]):
-    """One thread that computes what requests, from any thread, hand in."""
+    """One thread that computes the texts submitted from any thread."""
 
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
         super().__init__("litotes-batches")
@@ -97,23 +98,22 @@ class Batcher(Worker[Batch]):
     @property
     def is_full(self) -> bool:
         settings = self._settings
-        most = min(self.speed * settings.queue_seconds, settings.queue_texts)
-        return self.n_waiting >= max(most, 1) or self._n_characters >= settings.queue_characters
+        n_in_time = self.speed * settings.queue_seconds
+        max_waiting = max(min(n_in_time, settings.queue_texts), 1)
+        has_too_many_characters = self._n_characters >= settings.queue_characters
+        return self.n_waiting >= max_waiting or has_too_many_characters
 
     @property
     def retry_after(self) -> int:
-        """Until what waits now has been computed: whole seconds, from 1."""
+        """Whole seconds, from 1, until the texts that wait now have been computed."""
         return max(1, min(60, math.ceil(self.n_waiting / self.speed)))
 
     def submit(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> Job:
-        """The job whose future will hold an answer per text; no room: `QueueFull`."""
+        """The job whose future will hold a prediction for each text; may raise `QueueFull`."""
         job = Job(predictor, texts, deadline)
         with self._changed:
-            if (
-                self._is_closed
-                or self.is_full
-                or self.n_waiting + len(texts) > self._settings.queue_texts
-            ):
+            has_room = self.n_waiting + len(texts) <= self._settings.queue_texts
+            if self._is_closed or self.is_full or not has_room:
                 raise QueueFull(self.retry_after)
             self._jobs.append(job)
             self.n_waiting += len(texts)
@@ -122,7 +122,7 @@ class Batcher(Worker[Batch]):
         return job
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
-        """What still waits is told so."""
+        """Ends every job that still waits with this error."""
         with self._changed:
             for job in self._jobs:
                 job.fail(error())
@@ -133,53 +133,68 @@ class Batcher(Worker[Batch]):
         self._measure(len(batch), time.perf_counter() - began)
 
     def _next_task(self) -> Batch | None:
-        """Texts of the oldest job's model: at first half a batch of each job, then whatever has
-        room.
+        """A batch of texts for the oldest job's model.
+
+        At first it takes at most half a batch from each job, then whatever has room.
         """
         self._drop_abandoned()
+        if not self._jobs:
+            return None
+        predictor, max_texts = self._jobs[0].predictor, self._max_batch_texts
         batch: Batch = []
-        most = min(self._settings.batch_texts, max(round(self.speed * _BATCH_SECONDS), _FEWEST))
-        for share in (max(most // 2, 1), most):
+        for max_share in (max(max_texts // 2, 1), max_texts):
             for job in self._jobs:
-                if job.predictor is self._jobs[0].predictor:
-                    n = min(job.n_remaining, share, most - len(batch))
-                    batch += [
-                        (job, place) for place in range(job.n_dispatched, job.n_dispatched + n)
-                    ]
-                    self._take(job, n)
-                if len(batch) == most:
+                n_free = max_texts - len(batch)
+                if not n_free:
                     break
-        self._jobs = deque(job for job in self._jobs if job.n_remaining)
-        return batch or None
+                if job.predictor is predictor:
+                    batch += self._dispatch(job, min(job.n_remaining, max_share, n_free))
+        self._drop_dispatched()
+        return batch
+
+    @property
+    def _max_batch_texts(self) -> int:
+        n_in_time = max(round(self.speed * _BATCH_SECONDS), _MIN_BATCH_TEXTS)
+        return min(self._settings.batch_texts, n_in_time)
+
+    def _dispatch(self, job: Job, n: int) -> Batch:
+        """Takes the next n texts of the job out of the queue."""
+        places = range(job.n_dispatched, job.n_dispatched + n)
+        self._n_characters -= sum(len(job.texts[place]) for place in places)
+        self.n_waiting -= n
+        job.n_dispatched += n
+        return [(job, place) for place in places]
 
     def _drop_abandoned(self) -> None:
         for job in self._jobs:
             if job.is_abandoned:
-                self._take(job, job.n_remaining)
-        self._jobs = deque(job for job in self._jobs if job.n_remaining)
+                self._dispatch(job, job.n_remaining)
+        self._drop_dispatched()
 
-    def _take(self, job: Job, n: int) -> None:
-        """Out of the budget."""
-        self._n_characters -= sum(map(len, job.texts[job.n_dispatched : job.n_dispatched + n]))
-        self.n_waiting -= n
-        job.n_dispatched += n
+    def _drop_dispatched(self) -> None:
+        self._jobs = deque(job for job in self._jobs if job.n_remaining)
 
     def _compute(self, batch: Batch) -> None:
         predictor = batch[0][0].predictor
+        texts = [job.texts[place] for job, place in batch]
         try:
-            predictions = predictor.predict([job.texts[place] for job, place in batch])
-        except Exception as error:  # one text's fault must not be another's
-            if len(batch) == 1:
-                batch[0][0].fail(error)
-            else:
-                for one in batch:
-                    if not one[0].is_abandoned:
-                        self._compute([one])
+            predictions = predictor.predict(texts)
+        except Exception as error:
+            self._compute_one_by_one(batch, error)
             return
         for (job, place), prediction in zip(batch, predictions, strict=True):
             job.answer(place, prediction)
         self._metrics.texts.inc(len(batch))
         self._metrics.truncated.inc(sum(prediction.truncated for prediction in predictions))
+
+    def _compute_one_by_one(self, batch: Batch, error: Exception) -> None:
+        """After an error: the text that causes it fails its own job and no other."""
+        if len(batch) == 1:
+            batch[0][0].fail(error)
+            return
+        for job, place in batch:
+            if not job.is_abandoned:
+                self._compute([(job, place)])
 
     def _measure(self, n: int, seconds: float) -> None:
         weight = n / (n + _SPEED_WINDOW)

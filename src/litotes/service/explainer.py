@@ -1,5 +1,6 @@
-"""Explanations, one after the other in a thread of their own: each takes as long as many answers,
-and answers must not wait for it.
+"""Makes explanations, one at a time, in a thread of their own.
+
+One takes as long as many predictions, which must not wait for it.
 """
 
 from __future__ import annotations
@@ -9,95 +10,103 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from litotes.core.progress import Watch
 from litotes.service.batcher import QueueFull
 from litotes.service.worker import Worker
 
 _SECONDS_EACH = 2
-"""For `Retry-After`: what an explanation takes, roughly."""
+"""What an explanation takes, roughly: for `Retry-After`."""
 
 Work = Callable[[Watch], bytes]
-ExplainTask = tuple[Work, float, "Future[bytes]"]
 
 
 class _Abandoned(Exception):
-    """Nobody waits any more for what is being computed."""
+    """No client waits any more for what is being computed."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExplainTask:
+    """One explanation to make. deadline: on the clock of `time.monotonic()`."""
+
+    work: Work
+    deadline: float
+    future: Future[bytes] = field(default_factory=Future)
+
+    def run(self) -> None:
+        try:
+            self._check_wanted()
+            self._finish(self.work(self._check_wanted))
+        except _Abandoned:
+            pass  # the client has been answered, or has gone
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        with suppress(InvalidStateError):  # cancelled, or failed before
+            self.future.set_exception(error)
+
+    def _finish(self, content: bytes) -> None:
+        with suppress(InvalidStateError):
+            self.future.set_result(content)
+
+    def _check_wanted(self, *_: object) -> None:
+        """The `Watch` of the computation: ends it once no client waits for it."""
+        if self.future.done() or time.monotonic() > self.deadline:
+            raise _Abandoned
 
 
 class Explainer(Worker[ExplainTask]):
-    """Does errands in the order they came. At most n_waiting wait.
+    """Does tasks in the order they came; at most max_waiting wait.
 
-    One whose time is over, or which was cancelled, is not begun, or ended where it next tells how
-    far it is: a long text must not keep everybody from theirs.
+    A task that is cancelled or past its deadline is not begun, and one under way ends at its next
+    report of progress: a long text must not keep all others waiting.
     """
 
-    def __init__(self, n_waiting: int) -> None:
+    def __init__(self, max_waiting: int) -> None:
         super().__init__("litotes-explanations")
-        self._most_waiting = n_waiting
+        self._max_waiting = max_waiting
         self._tasks: deque[ExplainTask] = deque()
-        self._current: Future[bytes] | None = None
+        self._current: ExplainTask | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is computed this moment, though perhaps nobody waits for it any more."""
+        """Whether something is being computed, even if no client waits for it any more."""
         return self._current is not None
 
     @property
     def n_waiting(self) -> int:
-        return sum(not future.done() for _, _, future in tuple(self._tasks))
+        return sum(not task.future.done() for task in tuple(self._tasks))
 
     @property
     def is_full(self) -> bool:
-        return self.n_waiting >= self._most_waiting
+        return self.n_waiting >= self._max_waiting
 
     @property
     def retry_after(self) -> int:
         return _SECONDS_EACH * max(self.n_waiting, 1)
 
     def submit(self, work: Work, deadline: float) -> Future[bytes]:
-        future: Future[bytes] = Future()
+        task = ExplainTask(work, deadline)
         with self._changed:
             if self._is_closed or self.is_full:
                 raise QueueFull(self.retry_after)
-            self._tasks.append((work, deadline, future))
+            self._tasks.append(task)
             self._wake()
-        return future
+        return task.future
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
+        """Ends the task under way and all that wait with this error."""
         with self._changed:
-            waiting = [future for _, _, future in self._tasks]
-            for future in waiting if self._current is None else [self._current, *waiting]:
-                _give(future, error())
+            if self._current is not None:
+                self._current.fail(error())
+            for task in self._tasks:
+                task.fail(error())
 
     def _next_task(self) -> ExplainTask | None:
-        errand = self._tasks.popleft() if self._tasks else None
-        self._current = None if errand is None else errand[2]
-        return errand
+        self._current = self._tasks.popleft() if self._tasks else None
+        return self._current
 
-    def _run_task(self, errand: ExplainTask) -> None:
-        work, deadline, future = errand
-        watch = _ending(future, deadline)
-        try:
-            watch("explaining", 0, 1, "")
-            _give(future, work(watch))
-        except _Abandoned:
-            pass  # whoever asked knows what time it is
-        except Exception as error:
-            _give(future, error)
-
-
-def _ending(future: Future[bytes], deadline: float) -> Watch:
-    def watch(what: str, done: int, total: int, note: str) -> None:
-        if future.done() or time.monotonic() > deadline:
-            raise _Abandoned
-
-    return watch
-
-
-def _give(future: Future[bytes], outcome: bytes | Exception) -> None:
-    with suppress(InvalidStateError):  # nobody waits for it any more
-        if isinstance(outcome, Exception):
-            future.set_exception(outcome)
-        else:
-            future.set_result(outcome)
+    def _run_task(self, task: ExplainTask) -> None:
+        task.run()

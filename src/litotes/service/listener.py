@@ -1,6 +1,4 @@
-"""The listener: opening it with a sentence when it cannot be, and closing it without losing who is just
-coming in.
-"""
+"""The listening socket: bound with a clear error message, closed without losing a connection."""
 
 from __future__ import annotations
 
@@ -14,10 +12,18 @@ from contextlib import suppress
 from litotes.core.errors import UserError
 
 _SO_ATTACH_FILTER = 26
+_DROP_SYN = (
+    struct.pack("HBBI", 0x30, 0, 0, 13),  # load the byte of the TCP header that has the flags
+    struct.pack("HBBI", 0x54, 0, 0, 0x12),  # keep SYN and ACK
+    struct.pack("HBBI", 0x15, 0, 1, 0x02),  # if it is SYN alone, a connection attempt:
+    struct.pack("HBBI", 0x06, 0, 0, 0),  # drop it
+    struct.pack("HBBI", 0x06, 0, 0, 0xFFFFFFFF),  # otherwise let it pass
+)
+"""A classic BPF program; each instruction is (code, jump if true, jump if false, operand)."""
 
 
 def bind_socket(host: str, port: int) -> socket.socket:
-    """Bound but not listening yet: nobody is let in before somebody can answer."""
+    """Binds, but does not listen yet: no client connects before the server can answer."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -29,7 +35,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
         ) from error
     listener = socket.socket(family, kind, protocol)
     try:
-        if sys.platform != "win32":  # there it would let two servers share a port
+        if sys.platform != "win32":  # on Windows it would let two servers share a port
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
     except OSError as error:
@@ -63,26 +69,16 @@ def listener_url(listener: socket.socket) -> str:
 
 
 def drop_new_connections(listener: socket.socket) -> None:
-    """Linux: from now on the kernel drops every attempt to connect, while those under way are
-    completed and can be accepted.
+    """Makes the kernel drop new connection attempts; those under way can still be accepted. Linux
+    only.
 
-    Whoever has been let in by the kernel but not yet by us would be cut off if the listener were simply
-    closed. A client whose attempt is dropped tries again after a second, finds the listener closed and
-    goes elsewhere. Other systems have no such thing.
+    If the socket were simply closed, connections that the kernel has accepted but we have not would
+    be reset. A client whose attempt (SYN) is dropped tries again after a second, finds the socket
+    closed and goes elsewhere. Other systems have no such filter.
     """
     if sys.platform != "linux":
         return
-    program = [
-        (0x30, 0, 0, 13),  # load the byte of a TCP header that has its flags
-        (0x54, 0, 0, 0x12),  # of them SYN and ACK
-        (0x15, 0, 1, 0x02),  # SYN alone: an attempt to connect
-        (0x06, 0, 0, 0),  # drop
-        (0x06, 0, 0, 0xFFFFFFFF),  # let pass
-    ]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
+    code = ctypes.create_string_buffer(b"".join(_DROP_SYN))
+    filter_program = struct.pack("HP", len(_DROP_SYN), ctypes.addressof(code))
     with suppress(OSError):  # a sandbox may not allow it
-        listener.setsockopt(
-            socket.SOL_SOCKET,
-            _SO_ATTACH_FILTER,
-            struct.pack("HP", len(program), ctypes.addressof(code)),
-        )
+        listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, filter_program)

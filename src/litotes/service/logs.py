@@ -1,9 +1,9 @@
 """Structured logs: one JSON object a line on stderr.
 
-Never a text, never a token, never a path as it was sent.
+They never hold a text, a token or a path as it was sent.
 
-Lines are written by a thread of their own: a terminal or a pipe that nobody reads must not hold up
-the answers.
+A thread of its own writes the lines: a terminal or a pipe that is not read must not hold up the
+answers.
 """
 
 from __future__ import annotations
@@ -15,29 +15,30 @@ import threading
 import time
 import traceback
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO, Any
 
 _MAX_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
-_LAST_SECONDS = 0.2
+_FLUSH_SECONDS = 0.2
 
 
 class Log:
-    """Collects lines and writes them soon.
+    """Collects lines and writes them a moment later.
 
-    When the reader of `stream` has stopped, the oldest lines are lost and counted.
+    When `stream` is not read any more, the oldest lines are dropped and counted.
     """
 
     def __init__(self, stream: IO[str] | None = None) -> None:
         self._stream = stream
         self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MAX_LINES)
         self._n_lost = 0
-        self._is_over = threading.Event()
+        self._is_closed = threading.Event()
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
         self.is_stuck = False
-        """The last flush waited in vain: nobody reads, and a thread is held in the middle of a
+        """The last flush timed out: the stream is not read, and a thread hangs in the middle of a
         line.
         """
 
@@ -49,57 +50,51 @@ class Log:
             self._thread = threading.Thread(target=self._run, name="litotes-log", daemon=True)
             self._thread.start()
 
-    def trace(self, event: str, error: BaseException, **content: Any) -> None:
-        """Where an error came from. Its message is left out: it may quote a text."""
-        frames = [
-            f"{frame.filename}:{frame.lineno} {frame.name}"
-            for frame in traceback.extract_tb(error.__traceback__)
-        ]
-        self.write(event, error=type(error).__name__, trace=frames, **content)
+    def write_error(self, event: str, error: BaseException, **content: Any) -> None:
+        """Where an error came from, without its message, which may quote a text."""
+        frames = traceback.extract_tb(error.__traceback__)
+        trace = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        self.write(event, error=type(error).__name__, trace=trace, **content)
 
     def flush(self) -> None:
-        """Waits until the lines are out, but not for a reader that has stopped: the service must be
-        able to end.
+        """Writes the lines now, but does not wait long for a stream that is not read: the service
+        must be able to end.
         """
-        last = threading.Thread(target=self._write_out, name="litotes-last-lines", daemon=True)
-        last.start()
-        last.join(_LAST_SECONDS)
-        self.is_stuck = last.is_alive()
-
-    def _write_out(self) -> None:
-        with self._writing:
-            lines = [_line(*self._lines.popleft()) for _ in range(len(self._lines))]
-            if self._n_lost:
-                lines.append(_line(time.time(), "lines_lost", {"n": self._n_lost}))
-                self._n_lost = 0
-            if lines:
-                stream = self._stream or sys.stderr
-                try:
-                    stream.write("\n".join(lines) + "\n")
-                    stream.flush()
-                except (
-                    OSError,
-                    ValueError,
-                ):  # nobody reads any more; answers matter more than lines
-                    return
+        writer = threading.Thread(target=self._write_lines, name="litotes-last-lines", daemon=True)
+        writer.start()
+        writer.join(_FLUSH_SECONDS)
+        self.is_stuck = writer.is_alive()
 
     def close(self) -> None:
-        """What is written after this waits for a `flush`."""
-        self._is_over.set()
+        """Lines that are written after this wait for a `flush`."""
+        self._is_closed.set()
         self.flush()
 
     def _run(self) -> None:
-        while not self._is_over.wait(_SECONDS_BETWEEN_WRITES):
-            self._write_out()
+        while not self._is_closed.wait(_SECONDS_BETWEEN_WRITES):
+            self._write_lines()
+
+    def _write_lines(self) -> None:
+        with self._writing:
+            lines = [_format_line(*self._lines.popleft()) for _ in range(len(self._lines))]
+            if self._n_lost:
+                lines.append(_format_line(time.time(), "lines_lost", {"n": self._n_lost}))
+                self._n_lost = 0
+            if not lines:
+                return
+            stream = self._stream or sys.stderr
+            with suppress(OSError, ValueError):  # closed: answers matter more than lines
+                stream.write("\n".join(lines) + "\n")
+                stream.flush()
 
 
-def _line(when: float, event: str, content: dict[str, Any]) -> str:
-    shown = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": shown, "event": event, **content}, ensure_ascii=False)
+def _format_line(when: float, event: str, content: dict[str, Any]) -> str:
+    utc = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
+    return json.dumps({"time": utc, "event": event, **content}, ensure_ascii=False)
 
 
 class ServiceLogHandler(logging.Handler):
-    """What uvicorn has to say, in the same form; an exception without its message."""
+    """Writes uvicorn's warnings to the same log; an exception without its message."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
@@ -107,7 +102,7 @@ class ServiceLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and record.exc_info[1] is not None:
-            self._log.trace("server", record.exc_info[1], level=record.levelname)
+            self._log.write_error("server", record.exc_info[1], level=record.levelname)
         else:
-            # without its arguments
+            # not formatted: the arguments may hold what was sent
             self._log.write("server", level=record.levelname, message=record.msg)

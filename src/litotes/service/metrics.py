@@ -1,4 +1,4 @@
-"""What /metrics tells, in a registry of its own.
+"""The metrics of one service, in a registry of their own.
 
 Labels come from fixed tables, never from a request.
 """
@@ -17,10 +17,22 @@ _TEXTS = (1, 2, 4, 8, 16, 32, 64)
 
 
 class Metrics:
-    """Counters of one service."""
+    """/metrics lists them in the order in which they are made here."""
 
     def __init__(self) -> None:
-        self.registry = registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
+        self._add_requests()
+        self._add_texts()
+        self._add_queues()
+        self._model = Info(
+            "litotes_model", "A model that is served.", ["name", "runtime"], registry=self.registry
+        )
+        # cached: finding the child of a label takes longer than counting
+        self._problem_counter = cache(self._problems.labels)
+        self._request_metrics = cache(self._find_request_metrics)
+
+    def _add_requests(self) -> None:
+        registry = self.registry
         self._requests = Counter(
             "litotes_requests", "Requests answered.", ["route", "status"], registry=registry
         )
@@ -31,7 +43,7 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._refused = Counter(
+        self._problems = Counter(
             "litotes_refused",
             "Requests answered with a problem, by its name.",
             ["problem"],
@@ -40,6 +52,9 @@ class Metrics:
         self.in_flight = Gauge(
             "litotes_requests_in_flight", "Requests being answered.", registry=registry
         )
+
+    def _add_texts(self) -> None:
+        registry = self.registry
         self.texts = Counter("litotes_texts", "Texts answered.", registry=registry)
         self.truncated = Counter(
             "litotes_truncated_texts", "Texts longer than the model reads.", registry=registry
@@ -50,6 +65,9 @@ class Metrics:
         self.batch_seconds = Histogram(
             "litotes_batch_seconds", "To compute a batch.", buckets=_SECONDS, registry=registry
         )
+
+    def _add_queues(self) -> None:
+        registry = self.registry
         self._queue = Gauge("litotes_queue_texts", "Texts that wait.", registry=registry)
         self._speed = Gauge(
             "litotes_texts_per_second", "Texts a second while computing, lately.", registry=registry
@@ -57,39 +75,33 @@ class Metrics:
         self._explanations = Gauge(
             "litotes_queue_explanations", "Explanations that wait.", registry=registry
         )
-        self._by_name = cache(self._refused.labels)  # to look a label up takes longer than to count
-        self._of = cache(
-            lambda route, status: (
-                self._requests.labels(route, str(status)),
-                self._seconds.labels(route),
-            )
-        )
-        self._model = Info(
-            "litotes_model", "A model that is served.", ["name", "runtime"], registry=registry
-        )
 
-    def watch(
+    def read_queues_from(
         self,
         *,
         queue: Callable[[], float],
         speed: Callable[[], float],
         explanations: Callable[[], float],
     ) -> None:
-        """Asked when /metrics is, not kept up to date."""
+        """These gauges are read when /metrics is requested, not kept up to date."""
         self._queue.set_function(queue)
         self._speed.set_function(speed)
         self._explanations.set_function(explanations)
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
-        counter, histogram = self._of(route, status)
+    def count_request(self, route: str, status: int, seconds: float) -> None:
+        counter, histogram = self._request_metrics(route, status)
         counter.inc()
         histogram.observe(seconds)
 
-    def refused(self, problem: str) -> None:
-        self._by_name(problem).inc()
+    def count_problem(self, name: str) -> None:
+        self._problem_counter(name).inc()
 
-    def model(self, name: str, runtime: str, tasks: str) -> None:
+    def add_model(self, name: str, runtime: str, tasks: str) -> None:
         self._model.labels(name, runtime).info({"tasks": tasks})
 
-    def page(self) -> bytes:
+    def render(self) -> bytes:
+        """The text of /metrics."""
         return generate_latest(self.registry)
+
+    def _find_request_metrics(self, route: str, status: int) -> tuple[Counter, Histogram]:
+        return self._requests.labels(route, str(status)), self._seconds.labels(route)

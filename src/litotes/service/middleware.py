@@ -1,11 +1,10 @@
-"""The thin layer around the app: who may ask, how much may be sent, and what is refused before it
-costs anything.
+"""The middleware around the app: who may ask, how much may be sent, and what is refused at once.
 
     Host, Origin → token → content type, length → room in the queue → the body, within its limits →
     the app
 
-When the queue is full, a request is refused before its body is read: the server's parser drops what
-still comes.
+When the queue is full, a request is refused before its body is read; the server's parser drops the
+rest of it.
 """
 
 from __future__ import annotations
@@ -18,34 +17,32 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from litotes.service.problems import ProblemError, bug_error
+from litotes.service.problems import ProblemError, bug_error, queue_full_error
 from litotes.service.request_body import BodyReader, replay_body
 from litotes.service.request_context import ClientDisconnected, RequestContext
 from litotes.service.state import Service
 
 Headers = Mapping[bytes, bytes]
 
-_ONCE = frozenset((b"host", b"origin", b"authorization", b"content-type", b"content-length"))
-"""Headers that mean something here.
+_SINGLE_HEADERS = frozenset(
+    (b"host", b"origin", b"authorization", b"content-type", b"content-length")
+)
+"""The headers that this service reads.
 
-Whoever sends one twice may mean another one than we would read.
+If one comes twice, a proxy in front may have acted on the other one.
 """
-
 
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
 
 
 class GuardMiddleware:
-    """ASGI around ASGI.
-
-    It also turns every exception into an answer and writes every request down.
-    """
+    """Checks requests, turns every exception into an answer and logs every request."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app, self._service, self._settings = app, service, service.settings
         self._body_reader = BodyReader(service.settings)
-        # most requests ask for the same one
-        self._allows = lru_cache(maxsize=256)(self._allows_host)
+        # cached: most requests name the same host
+        self._is_allowed_host = lru_cache(maxsize=256)(self._check_hostname)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -56,59 +53,62 @@ class GuardMiddleware:
             await self._answer(scope, receive, context)
         except ClientDisconnected:
             pass
-        except ProblemError as refusal:
-            await context.refuse(refusal)
+        except ProblemError as problem:
+            await context.send_problem(problem)
         except Exception as error:
-            self._service.log.trace("bug", error, id=context.id, route=context.route)
-            if context.status:  # half an answer is out: the server closes the connection
+            self._service.log.write_error("bug", error, id=context.id, route=context.route)
+            if context.status:  # half an answer has been sent: the server closes the connection
                 raise
-            await context.refuse(bug_error(context.id))
+            await context.send_problem(bug_error(context.id))
         finally:
-            context.end()
+            context.finish()
 
     async def _answer(self, scope: Scope, receive: Receive, context: RequestContext) -> None:
-        headers = _headers(scope)
+        headers = _read_headers(scope)
         self._check_host(headers)
+        self._check_origin(headers)
         self._check_token(scope["path"], headers)
         if scope["method"] == "POST" and context.route in ("/v1/predict", "/v1/explain"):
             _check_content_type(headers)
             self._body_reader.check_length(headers.get(b"content-length"))
-            self._check_room(context.route, headers)
+            self._check_queue(context.route, headers)
             receive = replay_body(await self._body_reader.read(receive), receive)
         scope.setdefault("state", {})["context"] = context
         await self._app(scope, receive, context.send)
 
     def _check_host(self, headers: Headers) -> None:
-        """Against DNS rebinding, and against pages of other sites that ask with their visitor's
-        rights.
-        """
-        host = headers.get(b"host", b"")
-        if not self._allows(host):
+        """Against DNS rebinding: a name of another site that now points at this machine."""
+        if not self._is_allowed_host(headers.get(b"host", b"")):
             raise ProblemError(
                 "host-not-allowed",
                 "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.",
             )
-        origin = headers.get(b"origin")
-        if origin is not None and not self._is_own(
-            origin.decode("latin-1"), host.decode("latin-1")
-        ):
+
+    def _check_origin(self, headers: Headers) -> None:
+        """Against pages of other sites that send requests with their visitor's rights."""
+        if b"origin" not in headers:
+            return
+        origin = headers[b"origin"].decode("latin-1")
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._is_allowed_origin(origin, host):
             raise ProblemError(
                 "origin-not-allowed",
                 "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others"
                 " ask.",
             )
 
-    def _allows_host(self, host: bytes) -> bool:
+    def _check_hostname(self, host: bytes) -> bool:
         return self._settings.allows_host(_hostname(host))
 
-    def _is_own(self, origin: str, host: str) -> bool:
-        """Of this very host, whatever the scheme (a proxy may speak TLS for us), or named at the
-        start.
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
+        """Whether the origin is the requested host itself or one that the settings name.
+
+        The scheme may differ: a proxy may speak TLS for us.
         """
-        scheme, _, place = origin.partition("://")
-        return origin in self._settings.allowed_origins or (
-            scheme in ("http", "https") and place.lower() == host.lower()
-        )
+        if origin in self._settings.allowed_origins:
+            return True
+        scheme, _, authority = origin.partition("://")
+        return scheme in ("http", "https") and authority.lower() == host.lower()
 
     def _check_token(self, path: str, headers: Headers) -> None:
         token = self._settings.token
@@ -122,27 +122,18 @@ class GuardMiddleware:
             )
             raise ProblemError("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
 
-    def _check_room(self, route: str, headers: Headers) -> None:
+    def _check_queue(self, route: str, headers: Headers) -> None:
         self._service.check_loaded()
         queue = self._service.batcher if route == "/v1/predict" else self._service.explainer
         if queue.is_full:
-            raise queue_full_error(queue.retry_after, closes=b"content-length" not in headers)
+            has_length = b"content-length" in headers
+            raise queue_full_error(queue.retry_after, close_connection=not has_length)
 
 
-def queue_full_error(seconds: int, *, closes: bool = False) -> ProblemError:
-    """closes: the connection, where it is not known how much would still come on it."""
-    sentence = f"Ask again in {seconds} second{'' if seconds == 1 else 's'}."
-    return ProblemError(
-        "busy",
-        sentence,
-        {"Retry-After": str(seconds)} | ({"Connection": "close"} if closes else {}),
-    )
-
-
-def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
+def _read_headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
     found: dict[bytes, bytes] = {}
     for name, value in scope["headers"]:
-        if name in found and name in _ONCE:
+        if name in found and name in _SINGLE_HEADERS:
             raise ProblemError(
                 "bad-http",
                 f"The header {name.decode()} was sent twice. Send it once.",
@@ -153,9 +144,12 @@ def _headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
 
 
 def _hostname(host: bytes) -> str:
-    """Without its port; of [::1]:8000 ::1. Whatever is no host has no name."""
-    found = _HOST.fullmatch(host)
-    return (found[1] or found[2].rstrip(b".")).decode().lower() if found else ""
+    """The name without its port, ::1 for [::1]:8000; empty if the header is not a host."""
+    match = _HOST.fullmatch(host)
+    if match is None:
+        return ""
+    address, name = match.groups()
+    return (address or name.rstrip(b".")).decode().lower()
 
 
 def _check_content_type(headers: Headers) -> None:

@@ -1,4 +1,4 @@
-"""The models that are served: loaded, tried once, and described for clients."""
+"""The models that are served: loaded, warmed up, and described for clients."""
 
 from __future__ import annotations
 
@@ -21,28 +21,26 @@ _WARM_UP_TEXTS = (
 )
 
 
-def check_model_name(name: str) -> str:
+def check_model_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise UserError(
-            f"{name!r} is no name for a model: up to 64 letters, digits, dots, dashes and"
+            f"{name!r} is not a name for a model: use up to 64 letters, digits, dots, dashes and"
             " underscores, with a letter or digit first. Give it one: --model NAME=FOLDER."
         )
-    return name
 
 
 def load_models(
     folders: Mapping[str, Path], *, device: str | None, runtime: str | None
 ) -> dict[str, Predictor]:
-    """A predictor for each name, ready: whatever is made at the first question has been made."""
-    models = {
-        name: Predictor.load(folder, device=device, runtime=runtime)
-        for name, folder in folders.items()
-    }
+    """A predictor for each name, warmed up: what the first request would build has been built."""
+    models = {}
+    for name, folder in folders.items():
+        models[name] = Predictor.load(folder, device=device, runtime=runtime)
     for predictor in models.values():
         predictor.predict(_WARM_UP_TEXTS)
         predictor.explain(_WARM_UP_TEXTS[0], methods=[], faithfulness=False)
     gc.collect()
-    gc.freeze()  # what has been loaded stays: the collector need not look at it again
+    gc.freeze()  # the models stay until the end: the collector need not look at them again
     return models
 
 
@@ -52,11 +50,11 @@ class ServedModels:
     def __init__(self, models: Mapping[str, Predictor]) -> None:
         if not models:
             raise UserError("There is no model to serve: name one.")
-        self._models = {check_model_name(name): predictor for name, predictor in models.items()}
-        self.default = next(iter(self._models))
-        self.descriptions = [
-            self._description(name, predictor) for name, predictor in self._models.items()
-        ]
+        for name in models:
+            check_model_name(name)
+        self._models = dict(models)
+        self.default = next(iter(models))
+        self.descriptions = [self._describe(name, predictor) for name, predictor in models.items()]
 
     def pick(self, name: str | None) -> tuple[str, Predictor]:
         chosen = self.default if name is None else name
@@ -67,22 +65,19 @@ class ServedModels:
             )
         return chosen, self._models[chosen]
 
-    def _description(self, name: str, predictor: Predictor) -> dict[str, Any]:
+    def _describe(self, name: str, predictor: Predictor) -> dict[str, Any]:
+        """The model as GET /v1/models shows it."""
         runtimes = predictor.runtimes
+        is_torch = all(isinstance(runtime, TorchRuntime) for runtime in runtimes)
+        layers = [runtime.model().classifier.encoder.spec.n_layers for runtime in runtimes]
         return {
             "name": name,
             "is_default": name == self.default,
             "tasks": {task.name: list(task.labels) for task in predictor.tasks.values()},
-            "runtime": (
-                "torch"
-                if all(isinstance(runtime, TorchRuntime) for runtime in runtimes)
-                else "onnx"
-            ),
+            "runtime": "torch" if is_torch else "onnx",
             "about": predictor.in_words(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
-            "n_layers": max(
-                runtime.model().classifier.encoder.spec.n_layers for runtime in runtimes
-            ),
+            "n_layers": max(layers),
         }
 
 

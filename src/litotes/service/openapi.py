@@ -1,6 +1,4 @@
-"""The description in /openapi.json: every status a route may answer, with its headers and what it
-holds.
-"""
+"""The schema in /openapi.json: each status a route may answer with, its headers, its content."""
 
 from __future__ import annotations
 
@@ -14,14 +12,14 @@ from litotes.service.problems import MEDIA_TYPE, PROBLEM_KINDS
 from litotes.service.response_models import Problem
 from litotes.service.settings import ServiceSettings
 
-_PROBLEM = {"$ref": "#/components/schemas/Problem"}
-_HEADERS = {
+_PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
+_HEADERS_BY_STATUS = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"type": "string", "const": "Bearer"}}},
     405: {"Allow": {"required": True, "schema": {"type": "string"}}},
     429: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
     503: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
 }
-_ID = {
+_ID_HEADER = {
     "X-Request-Id": {
         "required": True,
         "schema": {"type": "string"},
@@ -33,29 +31,32 @@ _ID = {
 def response_docs(
     answer: type[BaseModel] | None, *statuses: int, media_type: str = "application/json"
 ) -> dict[str, Any]:
-    """For a route's decorator: its answers, good (200) and bad. answer None: no JSON."""
-    good: dict[str, Any] = {"description": "The answer.", "headers": _ID}
+    """Keyword arguments for a route's decorator: its success (200) and its problems.
+
+    answer: the model of the JSON it answers with; None where that is not JSON.
+    """
+    success: dict[str, Any] = {"description": "The answer.", "headers": _ID_HEADER}
     if answer is None:
-        good["content"] = {media_type: {"schema": {"type": "string"}}}
+        success["content"] = {media_type: {"schema": {"type": "string"}}}
     else:
-        good["model"] = answer
-    return {
-        "response_model": None,
-        "responses": {200: good, **{status: _problem(status) for status in statuses}},
-    }
+        success["model"] = answer
+    responses = {200: success}
+    for status in statuses:
+        responses[status] = _problem_docs(status)
+    return {"response_model": None, "responses": responses}
 
 
-def _problem(status: int) -> dict[str, Any]:
+def _problem_docs(status: int) -> dict[str, Any]:
     titles = [kind.title for kind in PROBLEM_KINDS.values() if kind.status == status]
     return {
         "description": "; ".join(titles) + ".",
-        "headers": _ID | _HEADERS.get(status, {}),
-        "content": {MEDIA_TYPE: {"schema": _PROBLEM}},
+        "headers": _ID_HEADER | _HEADERS_BY_STATUS.get(status, {}),
+        "content": {MEDIA_TYPE: {"schema": _PROBLEM_SCHEMA}},
     }
 
 
-def description(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
-    """FastAPI's, with the limits of this service and with the token where there is one."""
+def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
+    """FastAPI's schema with the limits of this service, and with its token if it has one."""
     content = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
@@ -63,17 +64,23 @@ def description(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
     for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which are never sent
         schemas.pop(name, None)
     schemas["Problem"] = Problem.model_json_schema()
+    _set_limits(schemas, settings)
+    if settings.token is not None:
+        _require_token(content)
+    return content
+
+
+def _set_limits(schemas: dict[str, Any], settings: ServiceSettings) -> None:
     schemas["OneText"]["properties"]["text"]["maxLength"] = settings.max_characters
     many = schemas["ManyTexts"]["properties"]["texts"]
-    many["maxItems"], many["items"]["maxLength"] = (
-        settings.max_texts_per_request,
-        settings.max_characters,
-    )
+    many["maxItems"] = settings.max_texts_per_request
+    many["items"]["maxLength"] = settings.max_characters
     schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.max_explained_characters
-    if settings.token is not None:
-        content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-        for path, operations in content["paths"].items():
-            if path.startswith("/v1/") or path == "/metrics":
-                for operation in operations.values():
-                    operation["security"] = [{"token": []}]
-    return content
+
+
+def _require_token(content: dict[str, Any]) -> None:
+    content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, operations in content["paths"].items():
+        if path.startswith("/v1/") or path == "/metrics":
+            for operation in operations.values():
+                operation["security"] = [{"token": []}]

@@ -19,35 +19,35 @@ _TYPES = {
     ".png": "image/png",
     ".ico": "image/x-icon",
 }
-_FIRST = "index.html"
+_INDEX = "index.html"
 
 
 def read_page() -> dict[str, tuple[bytes, str]]:
-    """{name: (content, type)}"""
-    found = {}
+    """The content and the media type of each file, by its name."""
+    page = {}
     for file in (files("litotes.service") / "page").iterdir():
         suffix = "." + file.name.rpartition(".")[2]
         if file.is_file() and suffix in _TYPES:
-            found[file.name] = (file.read_bytes(), _TYPES[suffix])
-    return found
+            page[file.name] = (file.read_bytes(), _TYPES[suffix])
+    return page
 
 
 def page_routes() -> APIRouter:
-    routes = APIRouter(include_in_schema=False)
+    router = APIRouter(include_in_schema=False)
     page = read_page()
 
-    def answer(name: str) -> Response:
+    def file_response(name: str) -> Response:
         if name not in page:
             raise HTTPException(404)
-        content, kind = page[name]
-        return Response(content, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+        content, media_type = page[name]
+        return Response(content, headers={"Content-Type": media_type, "Cache-Control": "no-cache"})
 
-    @routes.get("/")
-    async def first() -> Response:
-        return answer(_FIRST)
+    @router.get("/")
+    async def index() -> Response:
+        return file_response(_INDEX)
 
-    @routes.get("/page/{name}")
-    async def other(name: str) -> Response:
-        return answer(name)
+    @router.get("/page/{name}")
+    async def page_file(name: str) -> Response:
+        return file_response(name)
 
-    return routes
+    return router

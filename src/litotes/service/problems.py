@@ -1,5 +1,6 @@
-"""Everything that goes wrong is one JSON object (RFC 9457) with a sentence that says what to do,
-never with what was sent.
+"""Every failure is one JSON object (RFC 9457) with a sentence that says what to do.
+
+It never repeats what was sent.
 
 {"type": "urn:litotes:problem:NAME", "title": …, "status": N, "detail": …}
 """
@@ -52,7 +53,7 @@ PROBLEM_KINDS: dict[str, ProblemKind] = {
 
 
 class ProblemError(Exception):
-    """A request that is answered with a problem. headers: that go with it."""
+    """Raised to answer a request with a problem. headers: those of the answer."""
 
     def __init__(self, name: str, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -62,12 +63,17 @@ class ProblemError(Exception):
     def status(self) -> int:
         return PROBLEM_KINDS[self.name].status
 
+    @property
+    def raw_headers(self) -> list[tuple[bytes, bytes]]:
+        """Its headers in the form of ASGI."""
+        return [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
+
     def body(self) -> bytes:
-        return _body(self.name, self.detail)
+        return _problem_json(self.name, self.detail)
 
 
-@lru_cache(maxsize=64)  # the same few are sent over and over when there is too much to do
-def _body(name: str, detail: str) -> bytes:
+@lru_cache(maxsize=64)  # an overloaded service sends the same few over and over
+def _problem_json(name: str, detail: str) -> bytes:
     kind = PROBLEM_KINDS[name]
     content = {
         "type": f"urn:litotes:problem:{name}",
@@ -84,15 +90,27 @@ def bug_error(request_id: str) -> ProblemError:
     )
 
 
+def queue_full_error(seconds: int, *, close_connection: bool = False) -> ProblemError:
+    """seconds: until the client may try again.
+
+    close_connection: for a request whose body is of unknown length and will not be read.
+    """
+    headers = {"Retry-After": str(seconds)}
+    if close_connection:
+        headers["Connection"] = "close"
+    plural = "" if seconds == 1 else "s"
+    return ProblemError("busy", f"Ask again in {seconds} second{plural}.", headers)
+
+
 async def reraise(request: Request, error: Exception) -> NoReturn:
-    """Nothing is answered inside: the guard does it."""
+    """Starlette is not to answer a bug: the middleware around it does."""
     raise error
 
 
 async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
-    """Starlette's own: no such path, another method, a body that is not JSON.
+    """For Starlette's own errors: unknown path, wrong method, a body that is not JSON.
 
-    The guard answers what is raised here.
+    The middleware answers what is raised here.
     """
     assert isinstance(error, HTTPException)
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
@@ -108,8 +126,10 @@ async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
 
 
 async def raise_validation_problem(request: Request, error: Exception) -> NoReturn:
-    """FastAPI's own, whose messages may hold what was sent: ours are made from the kind of error
-    and the place alone.
+    """For FastAPI's own errors.
+
+    Their messages may repeat what was sent; ours are made from the kind of error and its place
+    alone.
     """
     assert isinstance(error, RequestValidationError)
     if any(one["type"] == "json_invalid" for one in error.errors()):
@@ -121,7 +141,7 @@ async def raise_validation_problem(request: Request, error: Exception) -> NoRetu
 
 
 _MAX_SENTENCES = 3
-_WRONG = {
+_FAULTS = {
     "missing": "is missing",
     "string_type": "must be a string",
     "surrogate": "holds half of a surrogate pair, which is no character",
@@ -135,14 +155,17 @@ _WRONG = {
 
 
 def _sentences(errors: Iterable[Mapping[str, Any]]) -> list[str]:
-    found = [_sentence(one) for one in errors]
-    more = [f"And {len(found) - _MAX_SENTENCES} more."] if len(found) > _MAX_SENTENCES else []
-    return found[:_MAX_SENTENCES] + more
+    sentences = list(map(_sentence, errors))
+    n_more = len(sentences) - _MAX_SENTENCES
+    if n_more > 0:
+        sentences[_MAX_SENTENCES:] = [f"And {n_more} more."]
+    return sentences
 
 
 def _sentence(error: Mapping[str, Any]) -> str:
     if error["type"] == "extra_forbidden":
         return "There is a key that is not known here, or `text` beside `texts`."
-    place = [part for part in error["loc"] if part not in ("body", "one", "many")]
-    what = "The body" if not place else "`" + ".".join(str(part) for part in place) + "`"
-    return f"{what} {_WRONG.get(str(error['type']), 'is not of the right form')}."
+    path = [str(part) for part in error["loc"] if part not in ("body", "one", "many")]
+    field = f"`{'.'.join(path)}`" if path else "The body"
+    fault = _FAULTS.get(str(error["type"]), "is not of the right form")
+    return f"{field} {fault}."

@@ -1,12 +1,13 @@
-"""One request and its answer: its id, its time, what is counted and written down about it, and the
-headers every answer has.
+"""What belongs to one request: its id, its deadline, what is counted and logged about it.
+
+The headers that every answer has are added here.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -15,7 +16,7 @@ from starlette.types import Message, Receive, Send
 from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.state import Service
 
-Outcome = TypeVar("Outcome")
+Result = TypeVar("Result")
 
 SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
     (
@@ -33,7 +34,7 @@ SECURITY_HEADERS: list[tuple[bytes, bytes]] = [
 CLOSE = (b"connection", b"close")
 _NO_STORE = (b"cache-control", b"no-store")
 _CLIENT_DISCONNECTED = 499
-"""Written down for a client that did not wait for its answer; nobody is sent it."""
+"""The status logged for a client that did not wait for its answer; it is never sent."""
 
 _ROUTES = frozenset(
     (
@@ -50,12 +51,14 @@ _ROUTES = frozenset(
 
 
 class ClientDisconnected(Exception):
-    """The client has gone: there is nobody to answer."""
+    """The client closed the connection before it was answered."""
 
 
 def route_template(path: str) -> str:
-    """The template of a path: a path as it was sent is never written down."""
-    return path if path in _ROUTES else "/page/{name}" if path.startswith("/page/") else "unknown"
+    """The template of a path; a path as it was sent is never logged."""
+    if path in _ROUTES:
+        return path
+    return "/page/{name}" if path.startswith("/page/") else "unknown"
 
 
 class RequestContext:
@@ -64,7 +67,8 @@ class RequestContext:
     def __init__(
         self, service: Service, scope: MutableMapping[str, Any], receive: Receive, send: Send
     ) -> None:
-        self.service, self.path, self.route = service, scope["path"], route_template(scope["path"])
+        self.service, self.path = service, scope["path"]
+        self.route = route_template(self.path)
         self._receive, self._send = receive, send
         self.id = service.new_request_id()
         self._began = time.monotonic()
@@ -74,7 +78,12 @@ class RequestContext:
         self._disconnect: asyncio.Task[Message] | None = None
         service.metrics.in_flight.inc()
 
+    def count_texts(self, texts: Sequence[str]) -> None:
+        """What the log says about the size of the request."""
+        self.n_texts, self.n_characters = len(texts), sum(map(len, texts))
+
     async def send(self, message: Message) -> None:
+        """ASGI's `send`, which adds the headers that every answer has."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
             headers = [
@@ -89,24 +98,23 @@ class RequestContext:
             message["headers"] = headers
         await self._send(message)
 
-    async def refuse(self, refusal: ProblemError) -> None:
-        body = refusal.body()
+    async def send_problem(self, problem: ProblemError) -> None:
+        body = problem.body()
         headers = [
-            (name.lower().encode(), value.encode()) for name, value in refusal.headers.items()
-        ]
-        headers += [
+            *problem.raw_headers,
             (b"content-type", MEDIA_TYPE.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
-        self.service.metrics.refused(refusal.name)
+        self.service.metrics.count_problem(problem.name)
         await self.send(
-            {"type": "http.response.start", "status": refusal.status, "headers": headers}
+            {"type": "http.response.start", "status": problem.status, "headers": headers}
         )
         await self.send({"type": "http.response.body", "body": body})
 
-    async def outcome(self, future: Future[Outcome]) -> Outcome:
-        """What a queue will hold, unless the time is over or the client goes; then nothing is
-        computed for it.
+    async def wait_for(self, future: Future[Result]) -> Result:
+        """The result of work in a queue.
+
+        The work is cancelled at the deadline, or when the client disconnects.
         """
         awaited = asyncio.wrap_future(future)
         if self._disconnect is None:
@@ -117,7 +125,7 @@ class RequestContext:
         )
         if awaited.done():
             return awaited.result()
-        awaited.cancel()  # and with it the future
+        awaited.cancel()  # which cancels `future` too: nothing is computed for it
         if self._disconnect.done():
             raise ClientDisconnected
         seconds = self.service.settings.seconds
@@ -132,14 +140,14 @@ class RequestContext:
             pass
         return message
 
-    def end(self) -> None:
-        """Counts it and writes it down."""
+    def finish(self) -> None:
+        """Counts and logs the request."""
         if self._disconnect is not None:
             self._disconnect.cancel()
         seconds = time.monotonic() - self._began
         status = self.status or _CLIENT_DISCONNECTED
         self.service.metrics.in_flight.dec()
-        self.service.metrics.answered(self.route, status, seconds)
+        self.service.metrics.count_request(self.route, status, seconds)
         self.service.log.write(
             "request",
             id=self.id,

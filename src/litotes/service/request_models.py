@@ -1,5 +1,7 @@
-"""What may be asked, as types; limits of length are checked beside them, since their answer is
-another (413).
+"""The models of request bodies.
+
+Limits of length are not part of them but checked after them: too long is answered with 413, a wrong
+shape with 422.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def _check_text(text: str) -> str:
 Text = Annotated[
     str, AfterValidator(_check_text), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})
 ]
-"""With more than blanks, as Python knows them, and with whole characters alone."""
+"""Not only white space, as Python defines it, and no lone surrogates."""
 
 
 def _check_method(name: str) -> str:
@@ -45,7 +47,7 @@ MethodName = Annotated[
 
 
 class _StrictModel(BaseModel):
-    """Nothing is turned into another type, and a key that is not known is an error."""
+    """Values are not converted, and unknown keys are errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -106,14 +108,13 @@ class ExplainBody(_StrictModel):
 def check_sizes(
     texts: Sequence[str], settings: ServiceSettings, *, max_characters: int | None = None
 ) -> None:
-    most = settings.max_characters if max_characters is None else max_characters
-    if len(texts) > settings.max_texts_per_request:
-        raise ProblemError(
-            "too-large",
-            f"A request may have {settings.max_texts_per_request} texts. Send them in several.",
-        )
+    if max_characters is None:
+        max_characters = settings.max_characters
+    max_texts = settings.max_texts_per_request
+    if len(texts) > max_texts:
+        sentence = f"A request may have {max_texts} texts. Send them in several."
+        raise ProblemError("too-large", sentence)
     for number, text in enumerate(texts, start=1):
-        if len(text) > most:
-            raise ProblemError(
-                "too-large", f"Text {number} has more than {most:,} characters. Cut it into parts."
-            )
+        if len(text) > max_characters:
+            sentence = f"Text {number} has more than {max_characters:,} characters."
+            raise ProblemError("too-large", f"{sentence} Cut it into parts.")

@@ -1,5 +1,6 @@
-"""What is answered, as types, for the description in /openapi.json; the answers themselves are
-written by what made them.
+"""The models of answers, for /openapi.json; the answers themselves are not built from them.
+
+These docstrings are part of the schema.
 """
 
 from __future__ import annotations

@@ -1,12 +1,14 @@
-"""Runs the service until it is told to stop, and then stops without losing a request.
+"""Runs the service until a signal comes, and then stops without losing a request.
 
-    SIGTERM  → /ready says 503 and every answer closes its connection; everything is still taken and answered   (_LAME_DUCK_SECONDS)
-             → the listener is closed: newcomers are turned away, those in the doorway are let in →
-             connections are closed as they become idle; what has been accepted is answered → the
-             end, exit code 0, at the latest after drain_seconds; a second signal ends it at once
+    SIGTERM  → /ready answers 503 and every answer closes its connection; everything is still
+               accepted and answered (_LAME_DUCK_SECONDS)
+             → the listener is closed: new connections are dropped, those under way are accepted
+             → connections are closed as they become idle; what has been accepted is answered
+             → the end, exit code 0, after drain_seconds at the latest; a second signal ends it at
+               once
 
-uvicorn's own way closes the listener on those who stand in it, and closes idle connections on which a
-request may be just arriving.
+uvicorn's own shutdown resets connections that are just being made, and closes idle connections on
+which a request may be arriving.
 """
 
 from __future__ import annotations
@@ -34,24 +36,19 @@ from litotes.service.state import Service
 _LAME_DUCK_SECONDS = 1.0
 _ACCEPT_SECONDS = 0.2
 _IDLE_SECONDS = 1.0
-"""Without a request on a connection, while draining, before it is closed: a client in the middle of
-its work asks sooner.
+"""While draining, a connection is closed after so long without a request; a client in the middle of
+its work sends the next one sooner.
 """
-_CUT_SECONDS, _LAST_SECONDS = 1.5, 0.5
-"""Before the end: who still waits is told; connections that are still there are cut."""
+_FAIL_SECONDS, _ABORT_SECONDS = 1.5, 0.5
+"""Before the end of the drain: requests that still wait get a 503; connections are aborted."""
 _KEEP_ALIVE_SECONDS = 60
 _SPARE_FILES = 256
 
 
 def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
-    """Answers on `listener` until a signal comes. when_ready: called once, when the models are loaded."""
+    """Serves on `listener` until a signal comes. when_ready: called once the models are loaded."""
     service: Service = app.state.service
-    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = (
-            ([ServiceLogHandler(service.log)] if name == "uvicorn.error" else []),
-            False,
-        )
+    _redirect_logs(service)
     config = uvicorn.Config(
         app,
         http=GuardedProtocol,
@@ -59,7 +56,7 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
         lifespan="on",
         log_config=None,
         access_log=False,
-        proxy_headers=False,  # nobody in front of us is believed
+        proxy_headers=False,  # no proxy is trusted
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
@@ -67,7 +64,7 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
     server = DrainingServer(config, service, when_ready)
     try:
         server.run(sockets=[listener])
-    except OSError as error:  # somebody else began to listen between our bind and our listen
+    except OSError as error:  # another process began to listen between our bind and our listen
         host, port = listener.getsockname()[:2]
         raise UserError(bind_error_message(error, host, port)) from error
     finally:
@@ -76,25 +73,32 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
         raise service.failure
 
 
-def _raise_file_limit() -> None:
-    """As many as there may be connections, where this process may have so many.
+def _redirect_logs(service: Service) -> None:
+    """Sends the warnings of uvicorn to the service's log, and its other lines nowhere."""
+    for name in ("uvicorn.error", "uvicorn.access", "uvicorn.asgi"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = [], False
+    logging.getLogger("uvicorn.error").addHandler(ServiceLogHandler(service.log))
 
-    Windows knows no such limit.
+
+def _raise_file_limit() -> None:
+    """Allows a file descriptor for every connection, as far as this process may.
+
+    Windows has no such limit.
     """
     with suppress(ImportError, ValueError, OSError):
         import resource
 
-        few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         wanted = MAX_CONNECTIONS + _SPARE_FILES
-        if few < wanted:
-            resource.setrlimit(
-                resource.RLIMIT_NOFILE,
-                (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most),
-            )
+        if hard != resource.RLIM_INFINITY:
+            wanted = min(wanted, hard)
+        if soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server with another end."""
+    """uvicorn's server with a shutdown that loses no request."""
 
     def __init__(
         self, config: uvicorn.Config, service: Service, when_ready: Callable[[], None]
@@ -108,26 +112,25 @@ class DrainingServer(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:
-            os._exit(128 + sig)  # asked twice: at once
+            os._exit(128 + sig)  # the second signal: at once
         self.should_exit = self._service.is_draining = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Unlike uvicorn's, does not raise the signal again at the end: to stop when asked is a
+        """Unlike uvicorn's, does not raise the signal again at the end: stopping on request is a
         success.
         """
-        # no other thread hears signals
+        # only the main thread receives signals
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        before = {
-            number: signal.signal(number, self.handle_exit)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        previous = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous[number] = signal.signal(number, self.handle_exit)
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
     async def on_tick(self, counter: int) -> bool:
@@ -139,42 +142,45 @@ class DrainingServer(uvicorn.Server):
         return await super().on_tick(counter) or self._service.failure is not None
 
     def _abort_slow_connections(self) -> None:
-        """Requests that do not come to an end, and answers that are not taken.
+        """Ends connections whose request does not arrive, or whose answer is not read.
 
-        Those whose body is late are answered by the app; this is for whoever has no head yet. An
-        answer has `seconds` to be made, and as long again to be read.
+        The app itself answers when a body is late; this is for heads. An answer has `seconds` to be
+        computed, and as long again to be read.
         """
         now, seconds = asyncio.get_running_loop().time(), self._service.settings.seconds
         for connection in self._connections:
-            reading, answering = connection.reading_since, connection.responding_since
-            if (reading is not None and now - reading > seconds) or (
-                answering is not None and now - answering > 2 * seconds
-            ):
-                connection.cut()
+            reading_since, responding_since = connection.reading_since, connection.responding_since
+            is_slow = reading_since is not None and now - reading_since > seconds
+            is_unread = responding_since is not None and now - responding_since > 2 * seconds
+            if is_slow or is_unread:
+                connection.abort()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """The drain. All waiting is bounded by drain_seconds."""
+        """The drain; it takes drain_seconds at most."""
         self._service.is_draining = True
         loop = asyncio.get_running_loop()
         end = loop.time() + self._service.settings.drain_seconds
         self._service.log.write("draining", n_connections=len(self.server_state.connections))
-        lame_until = min(loop.time() + _LAME_DUCK_SECONDS, end - _CUT_SECONDS)
-        while loop.time() < lame_until and self._service.failure is None:
+        lame_duck_until = min(loop.time() + _LAME_DUCK_SECONDS, end - _FAIL_SECONDS)
+        while loop.time() < lame_duck_until and self._service.failure is None:
             await asyncio.sleep(0.02)
         await self._stop_listening(sockets or [])
-        await self._wait_for_connections(end - _CUT_SECONDS)
+        await self._wait_for_connections(end - _FAIL_SECONDS)
         self._service.fail_waiting()
-        await self._wait_for_connections(end - _LAST_SECONDS)
-        n_cut = len(self.server_state.connections)
-        for connection in self._connections:
-            connection.cut()
-        self._service.log.write("stopped", n_cut=n_cut)
+        await self._wait_for_connections(end - _ABORT_SECONDS)
+        self._abort_connections()
         await self.lifespan.shutdown()
+
+    def _abort_connections(self) -> None:
+        connections = self._connections
+        for connection in connections:
+            connection.abort()
+        self._service.log.write("stopped", n_cut=len(connections))
 
     async def _stop_listening(self, sockets: list[socket.socket]) -> None:
         for listener in sockets:
             drop_new_connections(listener)
-        await asyncio.sleep(_ACCEPT_SECONDS)  # until those under way have been let in
+        await asyncio.sleep(_ACCEPT_SECONDS)  # until the connections under way are accepted
         for server in self.servers:
             server.close()
         for listener in sockets:

@@ -1,6 +1,6 @@
-"""What the service allows, all of it in one value.
+"""The settings of the service, in one value.
 
-Every limit has a number, so that nothing a stranger sends can grow without end.
+Every limit is a number, so that nothing a client sends can grow without bound.
 """
 
 from __future__ import annotations
@@ -17,16 +17,19 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class ServiceSettings:
     """Where the service listens, whom it answers, and how much it takes.
 
-    allowed_hosts: names under which it may be asked, beside localhost and `host` itself.
-    allowed_origins: pages that may ask it although they came from elsewhere, e.g.
-    https://example.org. token: what every request to /v1 and /metrics must then carry.
+    allowed_hosts: names it may be requested under, besides localhost and `host` itself.
+    allowed_origins: pages of other sites that may send requests, e.g. https://example.org.
+    token: if set, every request to /v1 and /metrics must carry it.
 
-    most_…: of one request. seconds: from a request's first line to its answer; body_seconds: of
-    them, to wait for its body.
-    queue_seconds: a queue is full when the texts in it would wait longer, at the speed measured;
-    with the batch under way and its own, a text is then answered within about a second. queue_texts
-    and queue_characters bound the queue whatever the speed. batch_texts: at most so many are
-    computed together. queue_explanations: that may wait for the one being made.
+    max_…: limits of one request.
+    seconds: from a request's first line to its answer; body_seconds: of these, for its body.
+
+    queue_seconds: the queue is full when its texts would wait longer at the speed measured; with
+    the batch under way and its own, a text is then answered within about a second.
+    queue_texts, queue_characters: bound the queue whatever the speed.
+    batch_texts: the most texts that are computed together.
+    queue_explanations: how many may wait for the one being made.
+
     drain_seconds: from SIGTERM to the end.
     """
 
@@ -49,59 +52,56 @@ class ServiceSettings:
     drain_seconds: float = 10.0
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            value = getattr(self, one.name)
-            if isinstance(value, int | float) and one.name != "port" and not value > 0:
-                raise UserError(f"{one.name} is {value}; it must be above 0.")
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, int | float) and setting.name != "port" and not value > 0:
+                raise UserError(f"{setting.name} is {value}; it must be above 0.")
         if not 0 <= self.port <= 65535:
             raise UserError(
                 f"Port {self.port} does not exist: take one from 1 to 65535, or 0 for any that is"
                 " free."
             )
-        if self.token is not None and not (
-            self.token.isascii()
-            and self.token.isprintable()
-            and self.token.strip() == self.token != ""
-        ):
-            raise UserError(
-                "A token is made of letters, digits and signs of ASCII, without blanks around it."
-            )
+        if self.token is not None:
+            _check_token(self.token)
         if self.body_seconds > self.seconds:
             raise UserError(
-                f"body_seconds ({self.body_seconds}) are part of seconds ({self.seconds}): they"
-                " cannot be more."
+                f"body_seconds ({self.body_seconds}) is part of seconds ({self.seconds}) and cannot"
+                " be more."
             )
 
     @property
     def max_texts_per_request(self) -> int:
-        """More would never fit the queue, however often they were sent again."""
+        """Never more than the queue holds: such a request could never be answered."""
         return min(self.max_texts, self.queue_texts)
 
     @property
     def is_public(self) -> bool:
-        """Whether other machines can reach it."""
-        return self.host.lower() != "localhost" and not (
-            is_address(self.host) and ip_address(self.host).is_loopback
-        )
+        """Whether other machines can reach the service."""
+        is_loopback = is_address(self.host) and ip_address(self.host).is_loopback
+        return self.host.lower() != "localhost" and not is_loopback
 
     def allows_host(self, name: str) -> bool:
-        """Whether a request may ask for this name, as its Host says; else a page of that name could
-        have been pointed at this machine.
+        """Whether a request may have this name as its Host.
 
-        Where the service listens everywhere, any address will do: to abuse one, an attacker must
-        have it.
+        Any other name could be that of another site, pointed at this machine. A service that
+        listens everywhere allows every address: to abuse one, an attacker must own it.
         """
-        if (
-            name in _LOOPBACK
-            or name == self.host.lower()
-            or name in (allowed.lower() for allowed in self.allowed_hosts)
-        ):
+        own_names = (*_LOOPBACK, self.host.lower(), *map(str.lower, self.allowed_hosts))
+        if name in own_names:
             return True
         return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
 
 
+def _check_token(token: str) -> None:
+    is_clean = token.isascii() and token.isprintable() and token.strip() == token
+    if not token or not is_clean:
+        raise UserError(
+            "A token is made of letters, digits and signs of ASCII, without blanks around it."
+        )
+
+
 def is_address(name: str) -> bool:
-    """Whether it is an address and not a name."""
+    """Whether it is an IP address and not a name."""
     try:
         ip_address(name)
     except ValueError:

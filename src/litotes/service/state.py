@@ -1,6 +1,4 @@
-"""One running service: its models, its queues, its counters, and whether it is loading, ready or
-stopping.
-"""
+"""The state of one running service: its models, queues and metrics; loading, ready or stopping."""
 
 from __future__ import annotations
 
@@ -23,23 +21,25 @@ Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
 
 class Service:
-    """What every part of the service shares. failure: why loading did not succeed."""
+    """What all parts of the service share. failure: why the models could not be loaded."""
 
     def __init__(self, models: Models, settings: ServiceSettings) -> None:
         self.settings, self.metrics, self.log = settings, Metrics(), Log()
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
-        self.metrics.watch(
+        self.metrics.read_queues_from(
             queue=lambda: self.batcher.n_waiting,
             speed=lambda: self.batcher.speed,
             explanations=lambda: self.explainer.n_waiting,
         )
         self.is_draining = False
-        self._prefix, self._numbers = token_hex(6), count(1)
         self.failure: Exception | None = None
+        self._prefix, self._numbers = token_hex(6), count(1)
         self._models: ServedModels | None = None
-        self._load = models if callable(models) else None
-        if not callable(models):
+        self._load: Callable[[], Mapping[str, Predictor]] | None = None
+        if callable(models):
+            self._load = models
+        else:
             self._set_models(models)
 
     @property
@@ -53,7 +53,7 @@ class Service:
         return self._models is not None
 
     def new_request_id(self) -> str:
-        """For a request: unlike any other, of this service or another."""
+        """A request id, unique across services and restarts."""
         return f"{self._prefix}-{next(self._numbers)}"
 
     def check_loaded(self) -> None:
@@ -64,20 +64,18 @@ class Service:
 
     def check_ready(self) -> None:
         if self.is_draining:
-            raise draining()
+            raise draining_error()
         self.check_loaded()
 
     def start(self) -> None:
-        """Loads in the background, where there is something to load: /live answers from the
-        beginning.
-        """
+        """Loads the models in the background, unless they were given: /live answers at once."""
         if self._load is not None and self._models is None:
             start_worker_thread(partial(self._load_models, self._load), "litotes-loading")
 
     def fail_waiting(self) -> None:
-        """The time to drain is nearly over: who still waits is told."""
-        self.batcher.fail_all(draining)
-        self.explainer.fail_all(draining)
+        """Answers all requests that still wait with 503, shortly before the drain ends."""
+        self.batcher.fail_all(draining_error)
+        self.explainer.fail_all(draining_error)
 
     def close(self) -> None:
         self.batcher.close()
@@ -87,17 +85,17 @@ class Service:
     def _load_models(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
         try:
             self._set_models(load())
-        except Exception as error:  # told by whoever runs the server
+        except Exception as error:  # reported by what runs the server
             self.failure = error
 
     def _set_models(self, models: Mapping[str, Predictor]) -> None:
         served = ServedModels(models)
-        for one in served.descriptions:
-            self.metrics.model(one["name"], one["runtime"], ", ".join(one["tasks"]))
+        for model in served.descriptions:
+            self.metrics.add_model(model["name"], model["runtime"], ", ".join(model["tasks"]))
         self._models = served
 
 
-def draining() -> ProblemError:
+def draining_error() -> ProblemError:
     return ProblemError(
         "draining", "Ask another server, or this one when it is back.", {"Retry-After": "5"}
     )

@@ -1,8 +1,8 @@
-"""Threads that compute step back behind the one that answers.
+"""Threads that compute, at a lower priority than the event loop.
 
-On a machine whose cores are all busy with texts, the event loop would wait for its turn like
-everybody else; then even refusals are late, and requests pile up in the kernel, where nobody counts
-them. A thread that one of these starts, ONNX Runtime's or torch's, is as modest as it is.
+When all cores are busy with texts, an event loop of the same priority would wait for its turn; then
+even refusals are late, and requests pile up uncounted in the kernel. Threads that a worker starts,
+ONNX Runtime's or torch's, inherit its priority.
 """
 
 from __future__ import annotations
@@ -15,26 +15,21 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 _NICENESS = 2
-"""Of `nice`: two thirds of the share of a thread that has not stepped back, where there is not
-enough for both. With much less, a flood of requests to refuse would leave nothing for those that
-were let in.
+"""What is added to the nice value: where cores are scarce, a worker gets two thirds of the share of
+the event loop. With much less, refusing a flood of requests would starve those that were accepted.
 """
-
 
 Task = TypeVar("Task")
 
 
 def start_worker_thread(work: Callable[[], None], name: str) -> threading.Thread:
-    """A thread that ends with the process."""
+    """Runs `work` in a thread of lower priority that ends with the process."""
 
     def run() -> None:
-        # elsewhere it is the process that has a priority, not the thread
+        # on other systems a priority belongs to the process, not to the thread
         if sys.platform == "linux":
-            os.setpriority(
-                os.PRIO_PROCESS,
-                threading.get_native_id(),
-                os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS,
-            )
+            priority = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), priority)
         work()
 
     thread = threading.Thread(target=run, name=name, daemon=True)
@@ -43,8 +38,9 @@ def start_worker_thread(work: Callable[[], None], name: str) -> threading.Thread
 
 
 class Worker(ABC, Generic[Task]):
-    """A thread that does what others hand in, one after the other: started with the first, ended
-    with the process or when closed.
+    """A thread that does one task after the other.
+
+    It starts with the first task and ends with the process, or when it is closed.
     """
 
     def __init__(self, name: str) -> None:
@@ -55,20 +51,20 @@ class Worker(ABC, Generic[Task]):
 
     @abstractmethod
     def _next_task(self) -> Task | None:
-        """What is to be done now, None where nothing is; whoever calls holds `_changed`."""
+        """The next task, None if there is none; the caller holds `_changed`."""
 
     @abstractmethod
     def _run_task(self, task: Task) -> None:
-        """Does it; must not raise."""
+        """Does the task; must not raise."""
 
     def close(self) -> None:
-        """What has been handed in is still done."""
+        """Ends the thread after the tasks that wait."""
         with self._changed:
             self._is_closed = True
             self._changed.notify()
 
     def _wake(self) -> None:
-        """There is something to do; whoever calls holds `_changed`."""
+        """Called when there is a task to do; the caller holds `_changed`."""
         if self._thread is None:
             self._thread = start_worker_thread(self._run, self._name)
         self._changed.notify()
