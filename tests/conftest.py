@@ -21,7 +21,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from litotes.core.storage import write_bytes
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import spec_from_config
+from litotes.encoders.config import spec_from_config
 from litotes.encoders.weights import to_family_tensors
 from litotes.training.recipe import Recipe
 from litotes.training.run import train

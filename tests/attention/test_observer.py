@@ -11,6 +11,7 @@ from test_prunings import LENGTHS, SETTINGS, batch_of, encoder_of
 from litotes.attention import WEIGHTINGS
 from litotes.attention.observer import LayerTrace, TextAttention
 from litotes.attention.rows import Rows
+from litotes.encoders.self_attention import AttentionContext
 from litotes.text.layout import Layout
 
 
@@ -82,5 +83,5 @@ def test_nothing_is_kept_when_nobody_looks() -> None:
     encoder = encoder_of(**SETTINGS["shares"])
     rows = Rows.of(Layout.of([5]))
     hidden = torch.randn(5, 32).double()
-    _, attention = encoder.attentions[0](hidden, rows, [None], None, observed=True)
+    attention = encoder.attentions[0].observe(hidden, AttentionContext(rows, [None]))
     assert attention.weights == ()

@@ -16,6 +16,7 @@ from litotes.attention.rows import Rows
 from litotes.attention.survivors import FUSED
 from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
+from litotes.encoders.self_attention import AttentionContext
 from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
@@ -260,7 +261,8 @@ def test_fusing_is_a_mean_by_importance() -> None:
     encoder, batch = encoder_of(pruning="cascade", pruning_options=options), batch_of((8,))
     encoding = encoder.walk(encoder.embeddings(batch), batch.layout, stop=1)
     dense, block = encoder.embeddings(batch), encoder.blocks[0]
-    mixed, attention = block.attention(dense, Rows.of(batch.layout), [None], None, observed=True)
+    attention = block.attention.observe(dense, AttentionContext(Rows.of(batch.layout), [None]))
+    mixed = attention.mixed.flatten(1)
     importance = attention.received.sum(-1)
     gone = [place for place in range(8) if place not in encoding.origin.tolist()]
     share = (importance[gone] / importance[gone].sum())[:, None]

@@ -14,8 +14,9 @@ from transformers import AutoConfig, AutoModel
 
 from litotes.attention.rows import Rows
 from litotes.core.errors import UserError
+from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import FAMILIES, config_from_spec, spec_from_config, weight_names
+from litotes.encoders.families import FAMILIES, weight_names
 from litotes.encoders.weights import load_family_tensors, to_family_tensors
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout

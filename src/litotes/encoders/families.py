@@ -2,7 +2,7 @@
 
 Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT and MPNet stands in this
 table; the encoder itself (encoder.py) knows none of them. In weight names `{block}` counts blocks;
-ALBERT counts groups and places within a group.
+ALBERT counts groups and places within a group. A `config.json` is read by config.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from litotes.core.errors import UserError
-from litotes.core.registry import pick
 from litotes.encoders.spec import EncoderSpec
 
 
@@ -216,133 +214,31 @@ FAMILIES: dict[str, Family] = {
     ),
 }
 
-_LIMITS = {
-    "n_vocabulary": (1, 10_000_000),
-    "width": (1, 65_536),
-    "n_layers": (1, 1_000),
-    "n_attention_heads": (1, 1_024),
-    "inner_width": (1, 1_000_000),
-    "n_positions": (3, 1_000_000),
-    "padding_piece": (0, 10_000_000),
-    "n_segments": (1, 1_024),
-    "embedding_width": (1, 65_536),
-    "n_layer_groups": (1, 1_000),
-    "group_size": (1, 1_000),
-    "n_relative_buckets": (4, 10_000),
-}
-
-_REFUSED = {
-    "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
-    "custom_pipelines": "names Python code to be run, and litotes runs no code from a model folder",
-    "_attn_implementation": (
-        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
-        " folder"
-    ),
-    "_attn_implementation_internal": (
-        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
-        " folder"
-    ),
-    "is_decoder": "describes a decoder, and litotes reads encoders",
-    "quantization_config": (
-        "describes quantised weights; save the model in float32 or float16 first"
-    ),
-}
-
-
-def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
-    """Reads a Hugging Face `config.json`; `where` names the file in errors."""
-    for key, reason in _REFUSED.items():
-        if config.get(key):
-            raise UserError(f"{where}: {key!r} {reason}. Use a plain encoder folder instead.")
-    if config.get("position_embedding_type", "absolute") != "absolute":
-        raise UserError(
-            f"{where}: position_embedding_type {config['position_embedding_type']!r} is not"
-            " supported, only 'absolute'."
-        )
-    name = config.get("model_type", "")
-    family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
-    values = {"family": name} | dict(family.fixed)
-    for ours, theirs in family.keys.items():
-        value = config.get(theirs, family.defaults.get(ours))
-        if value is None:
-            raise UserError(
-                f"{where}: the key {theirs!r} is missing; a {name} encoder cannot be built"
-                " without it."
-            )
-        values[ours] = value
-    _check_ranges(values, family, where)
-    if name in ("roberta", "xlm-roberta"):
-        values["first_position"] = values["padding_piece"] + 1
-    if name == "electra":
-        values["has_projection"] = values["embedding_width"] != values["width"]
-    if values["width"] % values["n_attention_heads"]:
-        raise UserError(
-            f"{where}: width {values['width']} is not a multiple of {values['n_attention_heads']}"
-            " attention heads."
-        )
-    return EncoderSpec(**values)
-
-
-def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
-    """Numbers that are none, or that no encoder has, are told before memory is asked for them."""
-    for ours, theirs in family.keys.items():
-        value, limits = values[ours], _LIMITS.get(ours)
-        if limits is None:
-            fits = (
-                isinstance(value, str)
-                if ours == "activation"
-                else isinstance(value, int | float) and 0 <= value < 1
-            )
-        else:
-            fits = (
-                isinstance(value, int)
-                and not isinstance(value, bool)
-                and limits[0] <= value <= limits[1]
-            )
-        if not fits:
-            raise UserError(
-                f"{where}: {theirs} = {value!r} is not something an encoder can be built with."
-            )
-
-
-def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
-    """The `config.json` from which `transformers` builds the same encoder."""
-    family = FAMILIES[spec.family]
-    settings = {theirs: getattr(spec, ours) for ours, theirs in family.keys.items()}
-    return {
-        "architectures": [family.architecture],
-        "model_type": spec.family,
-        "torch_dtype": "float32",
-    } | settings
-
 
 def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Pairs of our weight name and the family's; three of the family's for the fused projection."""
     family = FAMILIES[spec.family]
-    table = {ours: (theirs,) for ours, theirs in family.weights.items()} | {
-        "blocks.{block}.attention.qkv": family.qkv
-    }
-    for ours, names in table.items():
+    table = {ours: (theirs,) for ours, theirs in family.weights.items()}
+    table["blocks.{block}.attention.qkv"] = family.qkv
+    for ours, theirs in table.items():
         if ours == "embeddings.projection" and not spec.has_projection:
             continue
-        suffixes = ("weight",) if _is_table(ours) else ("weight", "bias")
+        suffixes = (".weight",) if ours in _WITHOUT_BIAS else (".weight", ".bias")
         for block in range(spec.n_blocks) if "{block}" in ours else (0,):
-            place = {
-                "block": block,
-                "group": block // spec.group_size,
-                "inner": block % spec.group_size,
-            }
             for suffix in suffixes:
-                yield (
-                    f"{ours.format(**place)}.{suffix}",
-                    tuple(f"{name.format(**place)}.{suffix}" for name in names),
-                )
+                names = tuple(_place(name, block, spec) + suffix for name in theirs)
+                yield _place(ours, block, spec) + suffix, names
 
 
-def _is_table(name: str) -> bool:
-    return name in (
-        "embeddings.piece",
-        "embeddings.position",
-        "embeddings.segment",
-        "relative_bias.by_bucket",
-    )
+def _place(name: str, block: int, spec: EncoderSpec) -> str:
+    """The weight's name in one block."""
+    group, inner = divmod(block, spec.group_size)
+    return name.format(block=block, group=group, inner=inner)
+
+
+_WITHOUT_BIAS = (
+    "embeddings.piece",
+    "embeddings.position",
+    "embeddings.segment",
+    "relative_bias.by_bucket",
+)

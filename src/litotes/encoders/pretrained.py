@@ -18,8 +18,8 @@ from litotes.core.errors import UserError, reason_of
 from litotes.core.registry import unknown
 from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
 from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
+from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import config_from_spec, spec_from_config
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
@@ -44,7 +44,7 @@ _HUB_FILES = [
 class Pretrained:
     """An encoder with the tokenizer that belongs to it, and where both came from.
 
-    sha256: the hash of the weights when the encoder is bundled, so that a model may be kept as its
+    sha256: the hash of the weights if the encoder is bundled, so that a model can be kept as a
     difference from it.
     """
 
@@ -59,31 +59,32 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     `EncoderSpec` names them.
     """
     folder, label, sha256 = find_encoder(name)
-    spec = replace(_spec(folder), **choices)
+    spec = replace(_read_spec(folder), **choices)
     files = weight_files(folder)
     if sha256 is not None:
-        _check(files[0], sha256)
-    tensors = {key: tensor for file in files for key, tensor in read_tensors(file).items()}
+        _check_hash(files[0], sha256)
+    tensors: dict[str, Tensor] = {}
+    for file in files:
+        tensors |= read_tensors(file)
     check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
     encoder = Encoder(spec)
     load_family_tensors(encoder, tensors, str(folder))
-    return Pretrained(
-        encoder.eval(), read_tokenizer(folder, spec, max_pieces=max_pieces), label, sha256
-    )
+    tokenizer = read_tokenizer(folder, spec, max_pieces=max_pieces)
+    return Pretrained(encoder.eval(), tokenizer, label, sha256)
 
 
 def bundled_tensors(name: str, *, sha256: str, found: str | None = None) -> dict[str, Tensor]:
-    """The weights of a bundled encoder, which make a model whole that is kept as a difference.
+    """The weights of a bundled encoder, to complete a model that is kept as a difference.
 
-    sha256: of those it was taken from. found: of those that are installed, where it has been
-    computed before.
+    sha256: of the weights the difference was taken from. found: of the installed ones, if it has
+    been computed already.
     """
     if sha256 != BUNDLED[name].sha256:
         raise UserError(
             f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one"
             " this litotes uses."
         )
-    _check(bundled_weights(name), sha256, found)
+    _check_hash(bundled_weights(name), sha256, found)
     return read_tensors(bundled_weights(name))
 
 
@@ -92,7 +93,7 @@ def load_tokenizer(name: str) -> PieceTokenizer:
     not read.
     """
     folder, _, _ = find_encoder(name)
-    return read_tokenizer(folder, _spec(folder), max_pieces=None)
+    return read_tokenizer(folder, _read_spec(folder), max_pieces=None)
 
 
 def find_encoder(name: str) -> tuple[Path, str, str | None]:
@@ -104,7 +105,7 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
     if Path(name).is_dir():
         return Path(name), name, None
     if _HUB_NAME.match(name) and not name.startswith("."):
-        folder = _from_hub(name)
+        folder = _download(name)
         return folder, f"{name.split('@')[0]}@{folder.name}", None
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise UserError(
@@ -128,7 +129,7 @@ def save(pretrained: Pretrained, folder: Path) -> None:
 
 
 def choose_max_pieces(wanted: int | None, possible: int) -> int:
-    """The number of pieces a text is cut to: what is wanted, within what the position table allows."""
+    """How many pieces a text is cut to: what is wanted, if the position table has room for it."""
     if wanted is None:
         return min(512, possible)
     if not 3 <= wanted <= possible:
@@ -138,15 +139,15 @@ def choose_max_pieces(wanted: int | None, possible: int) -> int:
     return wanted
 
 
-def _spec(folder: Path) -> EncoderSpec:
-    file = _needed(folder / "config.json")
+def _read_spec(folder: Path) -> EncoderSpec:
+    file = _require(folder / "config.json")
     return spec_from_config(_read_json(file), str(file))
 
 
 def read_tokenizer(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
     """The tokenizer in a folder, if it is one for such an encoder."""
     tokenizer = PieceTokenizer(
-        _needed(folder / "tokenizer.json"),
+        _require(folder / "tokenizer.json"),
         max_pieces=choose_max_pieces(max_pieces, spec.max_pieces),
     )
     if tokenizer.n_vocabulary > spec.n_vocabulary:
@@ -157,7 +158,7 @@ def read_tokenizer(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -
     return tokenizer
 
 
-def _from_hub(name: str) -> Path:
+def _download(name: str) -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.errors import (
@@ -181,16 +182,16 @@ def _from_hub(name: str) -> Path:
         ) from error
 
 
-def _check(file: Path, sha256: str, found: str | None = None) -> None:
+def _check_hash(file: Path, sha256: str, found: str | None = None) -> None:
     found = found or sha256_of(file)
     if found != sha256:
         raise UserError(
             f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is"
-            " damaged or was exchanged."
+            " damaged or was replaced."
         )
 
 
-def _needed(file: Path) -> Path:
+def _require(file: Path) -> Path:
     if not file.is_file():
         raise UserError(
             f"{file.parent}: there is no {file.name}. Give a folder with config.json,"

@@ -27,18 +27,7 @@ def weight_files(folder: Path) -> list[Path]:
     if whole.is_file():
         return [whole]
     if index.is_file():
-        try:
-            names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise UserError(
-                f"{index}: not a list of shards ({error}). Download or save the model again."
-            ) from error
-        if any(not isinstance(name, str) or Path(name).name != name for name in names):
-            raise UserError(
-                f"{index}: a shard lies outside the folder; litotes reads only files of the folder"
-                " itself."
-            )
-        return [folder / name for name in names]
+        return [folder / name for name in _shard_names(index)]
     pickled = sorted(path.name for pattern in _PICKLED for path in folder.glob(pattern))
     if pickled:
         raise UserError(
@@ -52,8 +41,23 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
+def _shard_names(index: Path) -> list[str]:
+    try:
+        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(
+            f"{index}: not a list of shards ({error}). Download or save the model again."
+        ) from error
+    if any(not isinstance(name, str) or Path(name).name != name for name in names):
+        raise UserError(
+            f"{index}: a shard lies outside the folder; litotes reads only files of the folder"
+            " itself."
+        )
+    return names
+
+
 def read_tensors(file: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; a broken file is a sentence, not a stack."""
+    """All tensors of a safetensors file; a broken one is a UserError."""
     try:
         with safe_open(file, framework="pt") as tensors:
             return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
@@ -63,8 +67,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
         ) from error
 
 
-class _Undrawn(TorchFunctionMode):
-    """Random numbers are not drawn, in this thread; what was to hold them holds anything."""
+class _SkipInitialisation(TorchFunctionMode):
+    """In this thread no random numbers are drawn: new parameters hold whatever is in memory."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func.__name__ in ("kaiming_uniform_", "uniform_", "normal_"):
@@ -73,34 +77,33 @@ class _Undrawn(TorchFunctionMode):
 
 
 def empty_encoder(spec: EncoderSpec) -> Encoder:
-    """An encoder whose weights are all about to be read: to draw random ones for it would take
-    longer than the reading.
+    """An encoder whose weights are all about to be loaded: drawing random ones first would take
+    longer than loading them.
     """
-    with _Undrawn():
+    with _SkipInitialisation():
         return Encoder(spec)
 
 
 def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
-    """Before an encoder is made: files of `n_bytes` cannot load_family_tensors one of more weights, and must not
-    make us take the memory for it.
+    """Refuses an encoder of more weights than files of `n_bytes` can hold, before it is built: a
+    damaged description must not make us take the memory for it.
     """
-    layer = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
-    n_weights = (spec.n_vocabulary + spec.n_positions) * (
-        spec.embedding_width or spec.width
-    ) + spec.n_blocks * layer
+    n_per_block = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
+    n_embeddings = spec.n_vocabulary + spec.n_positions
+    n_weights = n_embeddings * (spec.embedding_width or spec.width) + spec.n_blocks * n_per_block
     if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
-        described = (
-            f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights"
+        raise UserError(
+            f"{where} describes an encoder of {spec.n_layers} layers and {n_weights:,} weights,"
+            " more than its files hold. Copy the folder again."
         )
-        raise UserError(f"{described}, more than its files hold. Copy the folder again.")
 
 
 def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: str) -> None:
     """Copies a family's tensors into the encoder, fusing query, key and value; other tensors
-    (poolers, task heads) are not ours.
+    (poolers, task heads) are ignored.
     """
     state = encoder.state_dict()
-    tensors = _plain_names(tensors, FAMILIES[encoder.spec.family].prefix)
+    tensors = _normalise_names(tensors, FAMILIES[encoder.spec.family].prefix)
     with torch.no_grad():
         for ours, theirs in weight_names(encoder.spec):
             missing = [name for name in theirs if name not in tensors]
@@ -121,44 +124,42 @@ def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: 
 def to_family_tensors(encoder: Encoder) -> dict[str, Tensor]:
     """The encoder's tensors under the family's names, as `transformers` wants them."""
     state = encoder.state_dict()
-    return {
-        name: part.detach().cpu().contiguous().clone()
-        for ours, theirs in weight_names(encoder.spec)
-        for name, part in zip(theirs, state[ours].chunk(len(theirs)), strict=True)
-    }
+    tensors = {}
+    for ours, theirs in weight_names(encoder.spec):
+        parts = state[ours].chunk(len(theirs))  # query, key and value of a fused projection
+        for name, part in zip(theirs, parts, strict=True):
+            tensors[name] = part.detach().cpu().contiguous().clone()
+    return tensors
 
 
 def extra_tensors(encoder: Encoder) -> dict[str, Tensor]:
-    """What the family has no name for: parameters of a weighting or a pruning, under `encoder.…`."""
+    """Parameters of a weighting or a pruning, which no family has a name for, as `encoder.…`."""
     named = {ours for ours, _ in weight_names(encoder.spec)}
-    return {
-        f"encoder.{name}": tensor.detach().cpu().clone()
-        for name, tensor in encoder.state_dict().items()
-        if name not in named
-    }
+    tensors = {}
+    for name, tensor in encoder.state_dict().items():
+        if name not in named:
+            tensors[f"encoder.{name}"] = tensor.detach().cpu().clone()
+    return tensors
 
 
 def load_extra_tensors(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
-    """Puts them back; one that is missing is an error."""
+    """Copies `extra_tensors` back into the encoder; a missing one is an error."""
     for name in extra_tensors(encoder):
         if name not in tensors:
             raise UserError(
                 f"The weight {name!r} is missing from model.safetensors. Copy the model folder"
-                " again, or train anew."
+                " again, or train it again."
             )
         with torch.no_grad():
             encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
 
 
-def _plain_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def _normalise_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Names without a task model's prefix and without the gamma/beta of the oldest checkpoints."""
-    plain = {}
+    normalised = {}
     for name, tensor in tensors.items():
         name = name.removeprefix(prefix)
-        for old, new in (
-            ("LayerNorm.gamma", "LayerNorm.weight"),
-            ("LayerNorm.beta", "LayerNorm.bias"),
-        ):
-            name = name.replace(old, new)
-        plain[name] = tensor
-    return plain
+        name = name.replace("LayerNorm.gamma", "LayerNorm.weight")
+        name = name.replace("LayerNorm.beta", "LayerNorm.bias")
+        normalised[name] = tensor
+    return normalised

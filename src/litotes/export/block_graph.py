@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
-from litotes.encoders.encoder import Attention, Block
+from litotes.encoders.encoder import Block
+from litotes.encoders.self_attention import Attention
 from litotes.export.embedding_graph import normed
 from litotes.export.graph import Graph
 from litotes.export.products import Products

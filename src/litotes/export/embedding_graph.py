@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from litotes.encoders.encoder import Embeddings, RelativeBias
+from litotes.encoders.embeddings import Embeddings, RelativeBias
 from litotes.export.graph import Graph
 from litotes.export.products import Products, as_array
 from litotes.export.texts_graph import Texts

@@ -1,0 +1,123 @@
+"""A Hugging Face `config.json` to and from our own description of an encoder.
+
+Every value is checked before an encoder is built from it: a damaged or hostile file must not make
+us ask for the memory of an encoder that cannot exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from litotes.core.errors import UserError
+from litotes.core.registry import pick
+from litotes.encoders.families import FAMILIES, Family
+from litotes.encoders.spec import EncoderSpec
+
+_LIMITS = {
+    "n_vocabulary": (1, 10_000_000),
+    "width": (1, 65_536),
+    "n_layers": (1, 1_000),
+    "n_attention_heads": (1, 1_024),
+    "inner_width": (1, 1_000_000),
+    "n_positions": (3, 1_000_000),
+    "padding_piece": (0, 10_000_000),
+    "n_segments": (1, 1_024),
+    "embedding_width": (1, 65_536),
+    "n_layer_groups": (1, 1_000),
+    "group_size": (1, 1_000),
+    "n_relative_buckets": (4, 10_000),
+}
+
+_REFUSED = {
+    "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
+    "custom_pipelines": "names Python code to be run, and litotes runs no code from a model folder",
+    "_attn_implementation": (
+        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
+        " folder"
+    ),
+    "_attn_implementation_internal": (
+        "asks for an attention implementation to be fetched, and litotes runs no code from a model"
+        " folder"
+    ),
+    "is_decoder": "describes a decoder, and litotes reads encoders",
+    "quantization_config": (
+        "describes quantised weights; save the model in float32 or float16 first"
+    ),
+}
+
+
+def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
+    """Reads a Hugging Face `config.json`; `where` names the file in errors."""
+    _check_supported(config, where)
+    name = config.get("model_type", "")
+    family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
+    values = _read_values(config, family, where)
+    _check_ranges(values, family, where)
+    if name in ("roberta", "xlm-roberta"):
+        values["first_position"] = values["padding_piece"] + 1
+    if name == "electra":
+        values["has_projection"] = values["embedding_width"] != values["width"]
+    return EncoderSpec(name, **values)
+
+
+def _check_supported(config: Mapping[str, Any], where: str) -> None:
+    for key, reason in _REFUSED.items():
+        if config.get(key):
+            raise UserError(f"{where}: {key!r} {reason}. Use a plain encoder folder instead.")
+    positions = config.get("position_embedding_type", "absolute")
+    if positions != "absolute":
+        raise UserError(
+            f"{where}: position_embedding_type {positions!r} is not supported, only 'absolute'."
+        )
+
+
+def _read_values(config: Mapping[str, Any], family: Family, where: str) -> dict[str, Any]:
+    """The settings by our names."""
+    values = dict(family.fixed)
+    for ours, theirs in family.keys.items():
+        value = config.get(theirs, family.defaults.get(ours))
+        if value is None:
+            raise UserError(
+                f"{where}: the key {theirs!r} is missing; a {config['model_type']} encoder cannot"
+                " be built without it."
+            )
+        values[ours] = value
+    return values
+
+
+def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
+    """Refuses values that no encoder has, before memory is asked for them."""
+    for ours, theirs in family.keys.items():
+        if not _is_plausible(ours, values[ours]):
+            raise UserError(
+                f"{where}: {theirs} = {values[ours]!r} is not something an encoder can be built"
+                " with."
+            )
+    width, n_attention_heads = values["width"], values["n_attention_heads"]
+    if width % n_attention_heads:
+        raise UserError(
+            f"{where}: width {width} is not a multiple of {n_attention_heads} attention heads."
+        )
+
+
+def _is_plausible(setting: str, value: Any) -> bool:
+    if setting == "activation":
+        return isinstance(value, str)
+    if setting not in _LIMITS:  # a dropout or an epsilon
+        return isinstance(value, int | float) and 0 <= value < 1
+    lowest, highest = _LIMITS[setting]
+    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+
+
+def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
+    """The `config.json` from which `transformers` builds the same encoder."""
+    family = FAMILIES[spec.family]
+    config: dict[str, Any] = {
+        "architectures": [family.architecture],
+        "model_type": spec.family,
+        "torch_dtype": "float32",
+    }
+    for ours, theirs in family.keys.items():
+        config[theirs] = getattr(spec, ours)
+    return config

@@ -1,0 +1,64 @@
+"""What goes into the first layer: the embeddings of pieces, and MPNet's bias by distance."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from litotes.encoders.spec import EncoderSpec
+from litotes.text.batch import Batch
+
+
+class Embeddings(nn.Module):
+    """What a piece is, where it stands and (in a pair) which text it belongs to."""
+
+    def __init__(self, spec: EncoderSpec) -> None:
+        super().__init__()
+        width = spec.embedding_width or spec.width
+        self.first_position = spec.first_position
+        self.piece = nn.Embedding(spec.n_vocabulary, width)
+        self.position = nn.Embedding(spec.n_positions, width)
+        self.segment = nn.Embedding(spec.n_segments, width) if spec.n_segments else None
+        self.norm = nn.LayerNorm(width, eps=spec.norm_epsilon)
+        self.dropout = nn.Dropout(spec.dropout)
+        self.projection = nn.Linear(width, spec.width) if spec.has_projection else None
+
+    def forward(self, batch: Batch) -> Tensor:
+        positions = batch.layout.positions + self.first_position
+        hidden = self.piece(batch.pieces) + self.position(positions)  # (piece, embedding_width)
+        if self.segment is not None:
+            # RoBERTa has a single segment, whatever the tokenizer says of a pair.
+            segments = batch.segments.clamp(max=self.segment.num_embeddings - 1)
+            hidden = hidden + self.segment(segments)
+        hidden = self.dropout(self.norm(hidden))
+        return hidden if self.projection is None else self.projection(hidden)  # (piece, width)
+
+
+class RelativeBias(nn.Module):
+    """MPNet's bias by distance: exact for near pieces, logarithmic buckets up to 128 (Raffel et al.
+    2020, arXiv 1910.10683, §2.1).
+    """
+
+    FARTHEST = 128
+
+    def __init__(self, spec: EncoderSpec) -> None:
+        super().__init__()
+        self.by_bucket = nn.Embedding(spec.n_relative_buckets, spec.n_attention_heads)
+
+    def forward(self, places: Tensor) -> Tensor:
+        """places: where the pieces of each row stood in their text, (text, piece)."""
+        ahead = places[:, None, :] - places[:, :, None]  # (text, query, key)
+        # (text, attention_head, query, key)
+        return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)
+
+    def _bucket(self, ahead: Tensor) -> Tensor:
+        half = self.by_bucket.num_embeddings // 2  # one half looks back, the other ahead
+        exact = half // 2
+        distance = ahead.abs()
+        # The clamp keeps log(0) out; distances under `exact` do not use the value.
+        logarithm = torch.log(distance.clamp(min=1) / exact)
+        stretch = logarithm / math.log(self.FARTHEST / exact) * (half - exact)
+        far = (exact + stretch.long()).clamp(max=half - 1)
+        return torch.where(distance < exact, distance, far) + half * (ahead > 0)

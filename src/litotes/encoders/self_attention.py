@@ -1,0 +1,192 @@
+"""Multi-head attention over packed texts: projections, the two seams, and heads that are gone.
+
+    query, key, value = W h + b        mixed = weighting(query · key / √d + bias) · value
+
+Pieces stay packed; only the weighting itself looks at texts as rows (attention/rows.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from litotes.attention import WEIGHTINGS
+from litotes.attention.pruning import AttentionOutput
+from litotes.attention.rows import Rows
+from litotes.core.registry import build
+from litotes.encoders.spec import EncoderSpec
+from litotes.text.layout import Layout
+
+
+@dataclass(frozen=True)
+class AttentionContext:
+    """What the attention of a layer needs to know about its pieces.
+
+    bias: what is added to the affinities, one for each block of rows or None.
+    heads: the attention heads each text still uses, (text, attention_head); None: all.
+    """
+
+    rows: Rows
+    bias: Sequence[Tensor | None]
+    heads: Tensor | None = None
+
+    def of_firsts(self) -> AttentionContext:
+        """The same for queries of each text's first piece alone."""
+        bias = [None if block is None else block[:, :, :1] for block in self.bias]
+        return AttentionContext(Rows(self.rows.layout.firsts, self.rows.apart), bias, self.heads)
+
+
+class Attention(nn.Module):
+    """Multi-head attention with one fused projection for query, key and value, up to the output
+    projection.
+
+    heads: the attention heads this block has, by their numbers before any were removed for good.
+    """
+
+    def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
+        super().__init__()
+        self.heads, self.n_heads, self.dropout = list(heads), len(heads), spec.attention_dropout
+        self.has_all_heads = self.n_heads == spec.n_attention_heads
+        self.inner = self.n_heads * spec.head_width
+        self.qkv = nn.Linear(spec.width, 3 * self.inner)
+        self.output = nn.Linear(self.inner, spec.width)
+        self.weighting = build(
+            WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
+        )
+
+    def forward(self, hidden: Tensor, context: AttentionContext) -> Tensor:
+        """What each piece gathers. (piece, attention_head × head_width)"""
+        query, key, value = self._select(self._project(hidden), context)
+        return self._attend(query, key, value, context, context).flatten(1)
+
+    def observe(
+        self, hidden: Tensor, context: AttentionContext, *, keep_weights: bool = False
+    ) -> AttentionOutput:
+        """The same, and what a pruning or an observer wants to know of it.
+
+        keep_weights: whether to keep the weights themselves.
+        """
+        packed = self._project(hidden)
+        query, key, value = self._select(packed, context)
+        all_mixed, all_received, all_weights = [], [], []
+        for q, k, v, options in self._blocks(query, key, value, context, context):
+            mixed, weights = self.weighting.attend_with_weights(q, k, v, **options)
+            weights = _clear_padding(weights.detach(), options["live"])
+            all_mixed.append(mixed)
+            # (text, attention_head, key, 1)
+            all_received.append(weights.sum(-2, dtype=torch.float32).unsqueeze(-1))
+            if keep_weights:
+                all_weights.append(weights)
+        return AttentionOutput(
+            received=self._join(all_received, context).squeeze(-1),
+            value=packed[:, 2],
+            mixed=self._join(all_mixed, context),
+            weights=tuple(all_weights),
+        )
+
+    def attend_firsts(self, hidden: Tensor, context: AttentionContext) -> Tensor:
+        """What each text's first piece gathers, exact: keys and values of all pieces, queries of
+        the first ones. (text, attention_head × head_width)
+        """
+        firsts = context.of_firsts()
+        first_pieces = hidden[context.rows.layout.starts]
+        (query,) = self._select(self._project_part(first_pieces, slice(self.inner)), firsts)
+        key, value = self._select(self._project_part(hidden, slice(self.inner, None)), context)
+        return self._attend(query, key, value, firsts, context).flatten(1)
+
+    def _project(self, hidden: Tensor) -> Tensor:
+        """(piece, width) → (piece, 3, attention_head, head_width)"""
+        return self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))
+
+    def _project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
+        """Only the query, or only key and value. → (piece, part, attention_head, head_width)"""
+        some = functional.linear(hidden, self.qkv.weight[outputs], self.qkv.bias[outputs])
+        return some.unflatten(-1, (-1, self.n_heads, self.inner // self.n_heads))
+
+    def _select(self, packed: Tensor, context: AttentionContext) -> tuple[Tensor, ...]:
+        """Query, key and value (or those of them there are) of the attention heads still used."""
+        return select_heads(packed, context.heads, context.rows.layout).unbind(1)
+
+    def _attend(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        queries: AttentionContext,
+        keys: AttentionContext,
+    ) -> Tensor:
+        """(query piece, attention_head, head_width), zeros for heads that are gone."""
+        mixed = []
+        for q, k, v, options in self._blocks(query, key, value, queries, keys):
+            mixed.append(self.weighting.attend(q, k, v, **options))
+        return self._join(mixed, queries)
+
+    def _blocks(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        queries: AttentionContext,
+        keys: AttentionContext,
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor, dict[str, Any]]]:
+        """Packed queries, keys and values as blocks of rows, with the options of the weighting."""
+        rows = keys.rows
+        parts = zip(queries.rows.split(query), rows.split(key), rows.split(value), strict=True)
+        conditions = zip(rows.live, queries.bias, rows.by_text(keys.heads), strict=True)
+        dropout = self.dropout if self.training else 0.0
+        for (q, k, v), (live, bias, heads) in zip(parts, conditions, strict=True):
+            bias = None if bias is None else self._select_bias(bias, heads)
+            yield q, k, v, {"live": live, "bias": bias, "heads": heads, "dropout": dropout}
+
+    def _select_bias(self, bias: Tensor, heads: Tensor | None) -> Tensor:
+        """(text or 1, attention_head, query, key), of the heads this block has and a text uses."""
+        if not self.has_all_heads:
+            bias = bias[:, self.heads]
+        if heads is None:
+            return bias
+        whole = bias.expand(len(heads), -1, -1, -1)
+        return whole.gather(1, heads[:, :, None, None].expand(-1, -1, *whole.shape[2:]))
+
+    def _join(self, blocks: Sequence[Tensor], context: AttentionContext) -> Tensor:
+        """Blocks of rows back to (piece, attention_head, …), all heads in their places."""
+        packed = context.rows.join(blocks)
+        return scatter_heads(packed, context.heads, context.rows.layout, self.n_heads)
+
+
+def _clear_padding(weights: Tensor, live: Tensor | None) -> Tensor:
+    """Weights without those of padding, which has queries too."""
+    return weights if live is None else weights.masked_fill(~live.transpose(-1, -2), 0.0)
+
+
+def select_heads(packed: Tensor, heads: Tensor | None, layout: Layout) -> Tensor:
+    """What belongs to the attention heads each text still uses.
+
+    (piece, part, attention_head, head_width), by heads (text, used)
+
+    One copy for all texts, the cheapest way we found: on a CPU, where one head of twelve is gone
+    and texts are short, even this copy costs more than the attention it saves.
+    """
+    if heads is None:
+        return packed
+    n_pieces, n_parts, n_heads, _ = packed.shape
+    part_starts = torch.arange(0, n_pieces * n_parts * n_heads, n_heads, device=packed.device)
+    part_starts = part_starts.view(n_pieces, n_parts, 1)
+    places = part_starts + heads[layout.texts].unsqueeze(1)  # (piece, part, used)
+    return packed.flatten(0, 2).index_select(0, places.flatten()).unflatten(0, places.shape)
+
+
+def scatter_heads(packed: Tensor, heads: Tensor | None, layout: Layout, n_heads: int) -> Tensor:
+    """The inverse of `select_heads` for one part, (piece, used, …) → (piece, attention_head, …);
+    attention heads that are gone give zeros.
+    """
+    if heads is None:
+        return packed
+    starts = torch.arange(0, len(packed) * n_heads, n_heads, device=packed.device)
+    places = starts[:, None] + heads[layout.texts]  # (piece, used)
+    whole = packed.new_zeros(len(packed) * n_heads, packed.shape[-1])
+    return whole.index_copy_(0, places.flatten(), packed.flatten(0, 1)).unflatten(0, (-1, n_heads))
