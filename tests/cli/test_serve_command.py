@@ -1,4 +1,4 @@
-"""`litotes serve`: what is told before it starts."""
+"""`litotes serve`: its errors and warnings before it starts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from litotes.cli.main import main, make_parser
-from litotes.cli.serve import model_folders, settings_of
+from litotes.cli.serve import model_folders, read_settings
 from litotes.core.errors import UserError
 from litotes.model.builtin import resolve_model
 from litotes.service.listener import bind_socket, listener_url
@@ -22,7 +22,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+def error_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """In a thread of its own: in this one the browser of other tests may have an event loop that
     runs.
     """
@@ -34,17 +34,19 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 
 def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(tmp_path)
-    assert "no name for a model" in told(capsys, "--model", f"../x={folder}")
-    assert "no name for a model" in told(capsys, "--model", "/")
-    assert "Two models" in told(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
-    assert "Port 70000 does not exist" in told(capsys, "--model", f"a={folder}", "--port", "70000")
-    assert "cannot be read" in told(
+    assert "is not a name for a model" in error_of(capsys, "--model", f"../x={folder}")
+    assert "is not a name for a model" in error_of(capsys, "--model", "/")
+    assert "Two models" in error_of(capsys, "--model", f"a={folder}", "--model", f"a={folder}")
+    assert "Port 70000 does not exist" in error_of(
+        capsys, "--model", f"a={folder}", "--port", "70000"
+    )
+    assert "cannot be read" in error_of(
         capsys, "--model", f"a={folder}", "--token-file", str(tmp_path / "none")
     )
-    assert "not an address of this machine" in told(
+    assert "not an address of this machine" in error_of(
         capsys, "--model", f"a={folder}", "--host", "203.0.113.1"
     )
-    assert "no such name" in told(
+    assert "no such name" in error_of(
         capsys, "--model", f"a={folder}", "--host", "no.such.host.invalid"
     )
 
@@ -52,7 +54,7 @@ def test_mistakes_are_sentences(tmp_path: Path, capsys: pytest.CaptureFixture[st
 def test_a_folder_that_holds_no_model_ends_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "is not a model folder" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")
+    assert "is not a model folder" in error_of(capsys, "--model", f"a={tmp_path}", "--port", "0")
 
 
 def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -60,7 +62,7 @@ def test_a_port_in_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        assert f"Port {port} is in use" in told(
+        assert f"Port {port} is in use" in error_of(
             capsys, "--model", f"a={tmp_path}", "--port", str(port)
         )
 
@@ -74,18 +76,20 @@ def test_open_to_everybody_is_warned_of(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)
-    assert "Anybody who can reach 0.0.0.0" in told(
+    assert "Anybody who can reach 0.0.0.0" in error_of(
         capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0"
     )
     monkeypatch.setenv("LITOTES_TOKEN", "s3cret")
-    shown = told(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
+    shown = error_of(capsys, "--model", f"a={tmp_path}", "--host", "0.0.0.0", "--port", "0")
     assert "Anybody" not in shown
     assert "s3cret" not in shown
 
 
 def test_names_of_models(tmp_path: Path) -> None:
     assert list(model_folders([str(tmp_path / "mine"), f"other={tmp_path}"])) == ["mine", "other"]
-    assert model_folders(None) == model_folders(["builtin"]) == {"builtin": resolve_model("builtin")}
+    assert (
+        model_folders(None) == model_folders(["builtin"]) == {"builtin": resolve_model("builtin")}
+    )
     assert model_folders(["first=builtin"]) == {"first": resolve_model("builtin")}
     with pytest.raises(UserError):
         model_folders([str(tmp_path / "no name")])
@@ -120,7 +124,7 @@ def test_options_become_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             "9",
         ]
     )
-    settings = settings_of(options)
+    settings = read_settings(options)
     assert settings.token == "abc"
     assert settings.allowed_hosts == ("a.example", "b.example")
     assert (settings.max_texts, settings.seconds, settings.body_seconds) == (5, 3, 3)
@@ -141,4 +145,4 @@ def test_an_empty_token_is_no_token(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LITOTES_TOKEN", "")
-    assert "A token is made of" in told(capsys, "--model", f"a={tmp_path}", "--port", "0")
+    assert "A token is made of" in error_of(capsys, "--model", f"a={tmp_path}", "--port", "0")

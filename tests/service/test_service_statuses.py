@@ -36,7 +36,7 @@ def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]
 def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(
         ServedModels,
-        "_description",
+        "_describe",
         lambda self, name, predictor: {"name": name, "runtime": "torch", "tasks": {}},
     )
     return FakePredictor()
@@ -283,7 +283,7 @@ def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:
         load_models({"none": tmp_path}, device=None, runtime=None)
     with pytest.raises(UserError, match="no model to serve"):
         create_app({})
-    with pytest.raises(UserError, match="is no name"):
+    with pytest.raises(UserError, match="is not a name"):
         create_app({"../etc": FakePredictor()})  # type: ignore[dict-item]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.numbers import count
-from litotes.cli.runtimes import add_model
+from litotes.cli.options import add_data, add_model
 from litotes.cli.selection import add_where, chosen_texts, parse_where
 from litotes.encoders.bundled import BUNDLED
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
-    parser.add_argument(
-        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
-    )
+    add_data(parser)
     tuned = (
         "the encoder the model was tuned from, to see what changed (default: the one its folder"
         " names, if that is a bundled one)"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from litotes.cli.options import add_data
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
-    )
+    add_data(parser)
 
 
 def run(options: argparse.Namespace) -> None:

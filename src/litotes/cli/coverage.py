@@ -10,7 +10,7 @@ from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
 
 if TYPE_CHECKING:
-    from litotes.data.coverage import Counted, Coverage
+    from litotes.data.coverage import Coverage, Unit
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
 
 
-def _counted(options: argparse.Namespace) -> Counted:
+def _counted(options: argparse.Namespace) -> Unit:
     from litotes.data.coverage import WORDS, pieces
     from litotes.encoders.pretrained import load_tokenizer
 

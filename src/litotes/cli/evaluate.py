@@ -6,7 +6,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from litotes.cli.runtimes import add_runtime, load_predictors
+from litotes.cli.options import add_data, add_runtime, add_verbose
+from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, chosen_texts, parse_where
 
 if TYPE_CHECKING:
@@ -18,9 +19,7 @@ if TYPE_CHECKING:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")
-    parser.add_argument(
-        "--data", required=True, metavar="SOURCE", help="a corpus, e.g. sampler or besstie:PATH"
-    )
+    add_data(parser)
     parser.add_argument(
         "--against",
         metavar="RUN",
@@ -28,6 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add_where(parser, split="the test split")
     add_runtime(parser)
+    add_verbose(parser)
 
 
 def run(options: argparse.Namespace) -> None:

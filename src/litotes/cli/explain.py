@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.cli.runtimes import add_model
+from litotes.cli.options import add_model
 
 if TYPE_CHECKING:
     from litotes.explain.explanation import Explanation

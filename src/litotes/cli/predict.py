@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from litotes.cli.bulk import add_bulk, check_without, run_bulk
 from litotes.cli.lean_torch import lean_torch
-from litotes.cli.runtimes import add_model, add_runtime, load_predictor
+from litotes.cli.options import add_model, add_runtime, add_verbose
+from litotes.cli.predictors import load_predictor
 
 if TYPE_CHECKING:
     from litotes.core.values import Prediction, Task
@@ -40,6 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     formats = "how to print or write (default: table; with --on: parquet)"
     parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
     add_runtime(parser)
+    add_verbose(parser)
     add_bulk(parser)
 
 

@@ -5,15 +5,36 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
+from litotes.cli.options import add_runtime
 
 if TYPE_CHECKING:
     from litotes.service.settings import ServiceSettings
+    from litotes.service.state import Service
 
 _TOKEN = "LITOTES_TOKEN"
+
+_LIMITS = {
+    "--texts": ("max_texts", "most texts of a request (default: 64)"),
+    "--characters": ("max_characters", "most characters of a text (default: 10,000)"),
+    "--explained-characters": (
+        "max_explained_characters",
+        "of a text to explain (default: 2,000)",
+    ),
+    "--body-bytes": ("max_body_bytes", "most bytes of a request (default: 1,000,000)"),
+    "--seconds": ("seconds", "until a request is given up (default: 30)"),
+    "--queue": (
+        "queue_texts",
+        "texts that may wait, however fast they are answered (default: 1,024)",
+    ),
+    "--batch": ("batch_texts", "most texts computed together (default: 32)"),
+    "--drain-seconds": ("drain_seconds", "from SIGTERM to the end (default: 10)"),
+}
+"""Options that are settings of the service: the setting, and the line in the help."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -36,11 +57,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="0 takes one that is free (default: 8000)",
     )
-    parser.add_argument(
-        "--runtime",
-        choices=("torch", "onnx"),
-        help="what computes (default: onnx on a CPU where there is an export)",
-    )
+    add_runtime(parser, default="onnx on a CPU where there is an export")
+    _add_access_options(parser)
+    for option, (setting, summary) in _LIMITS.items():
+        parser.add_argument(option, dest=setting, type=count, metavar="N", help=summary)
+
+
+def _add_access_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file",
         type=Path,
@@ -61,43 +84,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="O",
         help="another page that may ask, https://example.org",
     )
-    parser.add_argument(
-        "--texts", type=count, metavar="N", help="most texts of a request (default: 64)"
-    )
-    parser.add_argument(
-        "--characters", type=count, metavar="N", help="most characters of a text (default: 10,000)"
-    )
-    parser.add_argument(
-        "--explained-characters",
-        type=count,
-        metavar="N",
-        help="of a text to explain (default: 2,000)",
-    )
-    parser.add_argument(
-        "--body-bytes", type=count, metavar="N", help="most bytes of a request (default: 1,000,000)"
-    )
-    parser.add_argument(
-        "--seconds", type=count, metavar="N", help="until a request is given up (default: 30)"
-    )
-    parser.add_argument(
-        "--queue",
-        type=count,
-        metavar="N",
-        help="texts that may wait, however fast they are answered (default: 1,024)",
-    )
-    parser.add_argument(
-        "--batch", type=count, metavar="N", help="most texts computed together (default: 32)"
-    )
-    parser.add_argument(
-        "--drain-seconds", type=count, metavar="N", help="from SIGTERM to the end (default: 10)"
-    )
 
 
 def run(options: argparse.Namespace) -> None:
+    from litotes.cli.display import say
     from litotes.core.errors import UserError
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # whatever a model folder says, nothing is fetched
-    # cores are busy with texts; more threads would only change places
+    # the cores are busy with texts; more threads would only take turns
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     try:
         from litotes.service.app import create_app
@@ -106,89 +100,89 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(
             f"Serving needs the package {error.name}: `pip install litotes[serve]`."
         ) from error
-    from litotes.cli.display import say
     from litotes.service.listener import bind_socket, listener_url
     from litotes.service.models import load_models
 
-    folders, settings = model_folders(options.model), settings_of(options)
+    folders, settings = model_folders(options.model), read_settings(options)
     listener = bind_socket(settings.host, settings.port)
-    if settings.is_public and settings.token is None:
-        say(
-            [
-                f"Anybody who can reach {settings.host} may ask: give --token-file F, or listen on"
-                " 127.0.0.1."
-            ]
-        )
-    say([f"Loading {', '.join(folders)} …"])
+    say(_start_notes(folders, settings))
     app = create_app(
         lambda: load_models(folders, device=options.device, runtime=options.runtime),
         settings=settings,
     )
     run_server(app, listener, when_ready=lambda: say([f"Ready: {listener_url(listener)}"]))
-    service = app.state.service
+    _exit_if_stuck(app.state.service)
+
+
+def _start_notes(folders: Iterable[str], settings: ServiceSettings) -> Iterator[str]:
+    if settings.is_public and settings.token is None:
+        yield (
+            f"Anybody who can reach {settings.host} may ask: give --token-file F, or listen on"
+            " 127.0.0.1."
+        )
+    yield f"Loading {', '.join(folders)} …"
+
+
+def _exit_if_stuck(service: Service) -> None:
+    """Ends the process where a thread would keep it alive.
+
+    A write to a pipe that is not read and an explanation under way cannot be interrupted.
+    """
     if not service.log.is_stuck:
         sys.stderr.flush()
-    # lines nobody reads, an explanation nobody waits for: neither can be interrupted
     if service.log.is_stuck or service.explainer.is_busy:
         os._exit(0)
 
 
-def model_folders(given: list[str] | None) -> dict[str, Path]:
-    """By name; the name of a folder is its own, and that of a link the link's.
+def model_folders(models: list[str] | None) -> dict[str, Path]:
+    """The folders by name, from NAME=FOLDER or FOLDER; None: the built-in model.
 
-    None: the built-in model.
+    A folder without a name has its own, and a link that of the link.
     """
     from litotes.core.errors import UserError
     from litotes.model.builtin import BUILTIN, resolve_model
     from litotes.service.models import check_model_name
 
     folders: dict[str, Path] = {}
-    for one in given or [BUILTIN]:
-        name, sign, folder = one.partition("=")
-        model = folder if sign else one
-        name = check_model_name(name if sign else os.path.basename(os.path.abspath(model)))
+    for model in models or [BUILTIN]:
+        name, equals, folder = model.partition("=")
+        if not equals:
+            name, folder = os.path.basename(os.path.abspath(model)), model
+        check_model_name(name)
         if name in folders:
             raise UserError(
                 f"Two models are called {name}: give one of them another name, --model NAME=FOLDER."
             )
-        folders[name] = resolve_model(model)
+        folders[name] = resolve_model(folder)
     return folders
 
 
-def settings_of(options: argparse.Namespace) -> ServiceSettings:
+def read_settings(options: argparse.Namespace) -> ServiceSettings:
     from litotes.service.settings import ServiceSettings
 
-    given = {
-        "max_texts": options.texts,
-        "max_characters": options.characters,
-        "max_explained_characters": options.explained_characters,
-        "max_body_bytes": options.body_bytes,
-        "seconds": options.seconds,
-        "body_seconds": (
-            None if options.seconds is None else min(options.seconds, ServiceSettings.body_seconds)
-        ),
-        "queue_texts": options.queue,
-        "batch_texts": options.batch,
-        "drain_seconds": options.drain_seconds,
-    }
+    limits = {}
+    for setting, _ in _LIMITS.values():
+        value = getattr(options, setting)
+        if value is not None:
+            limits[setting] = value
+    if "seconds" in limits:  # the wait for a body is part of them
+        limits["body_seconds"] = min(limits["seconds"], ServiceSettings.body_seconds)
     return ServiceSettings(
         host=options.host,
         port=options.port,
         allowed_hosts=tuple(options.allow_host),
         allowed_origins=tuple(options.allow_origin),
-        token=_token(options.token_file),
-        **{name: value for name, value in given.items() if value is not None},
+        token=_read_token(options.token_file),
+        **limits,
     )
 
 
-def _token(file: Path | None) -> str | None:
-    """From a file or the environment: the arguments of a process can be read by everybody on the
-    machine.
-    """
+def _read_token(file: Path | None) -> str | None:
+    """From a file or the environment: any user of the machine can read a process's arguments."""
     from litotes.core.errors import UserError
 
     if file is None:
-        return os.environ.get(_TOKEN)  # an empty one is refused: somebody meant to give one
+        return os.environ.get(_TOKEN)  # an empty one is an error: a token was meant to be set
     try:
         return file.read_text("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from litotes.cli.runtimes import add_runtime, load_predictors
+from litotes.cli.options import add_runtime, add_verbose
+from litotes.cli.predictors import load_predictors
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="source,variety,text (.csv, .csv.gz); labels are not read",
     )
     add_runtime(parser)
+    add_verbose(parser)
 
 
 def run(options: argparse.Namespace) -> None:
