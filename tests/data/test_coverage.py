@@ -66,7 +66,7 @@ def test_words_are_runs_of_letters_and_digits() -> None:
 
 
 def test_pieces_are_what_the_encoder_reads(tiny: Pretrained) -> None:
-    found, long = tiny.tokenizer.written(["The teas?", "tea " * 300])
+    found, long = tiny.tokenizer.piece_strings(["The teas?", "tea " * 300])
     assert found == ["the", "tea", "##s", "?"]
     assert long == ["tea"] * (tiny.tokenizer.max_pieces - 2), (
         "the special pieces are left out, what is cut away is not read"
@@ -130,7 +130,7 @@ def test_as_json_is_json() -> None:
 @pytest.fixture(scope="module")
 def besstie(shared_data: Path) -> Coverage:
     corpus = load(f"besstie:{shared_data / 'besstie'}").where(source="Reddit", split="train")
-    return coverage(parts_of(corpus), by=pieces(load_tokenizer("minilm").written))
+    return coverage(parts_of(corpus), by=pieces(load_tokenizer("minilm").piece_strings))
 
 
 @pytest.mark.parametrize(("task", "figure"), [("sentiment", FIGURE_1B), ("sarcasm", FIGURE_1C)])

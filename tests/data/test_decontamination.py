@@ -6,7 +6,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data import near_duplicates
 from litotes.data.corpus import Corpus
-from litotes.data.decontamination import without_texts_of
+from litotes.data.decontamination import remove_texts_of
 
 LONG = (
     "The gorgeous continuation of a trilogy so huge that no column of words describes the vision of"
@@ -30,7 +30,7 @@ def test_other_spellings_and_near_copies_are_left_out() -> None:
         (LONG.replace("at all", ""), "test"),
         ("kettles sing", "train"),
     )
-    kept, n_avoided = without_texts_of(trained, [tested])
+    kept, n_avoided = remove_texts_of(trained, [tested])
     assert n_avoided == 2
     assert [example.text for example in kept] == [
         "A film about kettles and what they sing",
@@ -40,11 +40,11 @@ def test_other_spellings_and_near_copies_are_left_out() -> None:
 
 def test_training_texts_of_the_other_corpus_may_stay() -> None:
     same = corpus(("A kettle that sings", "train"))
-    assert without_texts_of(same, [same]) == (same, 0)
+    assert remove_texts_of(same, [same]) == (same, 0)
 
 
 def test_signs_without_a_letter_are_not_all_the_same() -> None:
-    assert without_texts_of(corpus(("!!!", "train")), [corpus(("???", "test"))])[1] == 0
+    assert remove_texts_of(corpus(("!!!", "train")), [corpus(("???", "test"))])[1] == 0
 
 
 def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(
@@ -54,13 +54,13 @@ def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(
     letters = [(f"{LONG} {number}", "train") for number in range(10)]  # 45 pairs
     copied = "A kettle that sings all day in the kitchen of a house by the sea is a friend"
     assert (
-        without_texts_of(
+        remove_texts_of(
             corpus(*letters, (copied, "train")), [corpus((f"{copied} indeed", "test"))]
         )[1]
         == 1
     )
     with pytest.raises(UserError, match="too many"):
-        without_texts_of(
+        remove_texts_of(
             corpus(*letters),
             [corpus(*((f"{LONG} {word}", "test") for word in ("one", "two", "three")))],
         )

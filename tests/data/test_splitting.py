@@ -2,7 +2,7 @@
 
 import pytest
 
-from litotes.data.splitting import Block, choose, components, fraction, hashed_split
+from litotes.data.splitting import Block, choose, components, fraction, split_by_hash
 
 
 def test_fractions_are_fixed_and_spread_evenly() -> None:
@@ -11,7 +11,7 @@ def test_fractions_are_fixed_and_spread_evenly() -> None:
     assert 0 <= min(fractions) < 0.01
     assert 0.99 < max(fractions) < 1
     assert sum(
-        hashed_split(str(n), test_share=0.1) == "test" for n in range(2000)
+        split_by_hash(str(n), test_share=0.1) == "test" for n in range(2000)
     ) == pytest.approx(200, abs=40)
 
 

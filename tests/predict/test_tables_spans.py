@@ -17,7 +17,7 @@ from litotes.core.errors import UserError
 from litotes.data.tables.files import Start
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
-from litotes.data.tables.spans import Span, spans_of, tables_in
+from litotes.data.tables.spans import Span, cut_spans, find_tables
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -83,7 +83,7 @@ def test_spans_are_the_table(tmp_path: Path, name: str, n_rows: int) -> None:
     file = made(tmp_path, name)
     whole = list(read_rows(file, needs=["id", "text"]))
     assert [row.value("id") in (n, str(n)) for n, row in enumerate(whole)] == [True] * len(TEXTS)
-    spans = spans_of(file, n_rows=n_rows, needs=["id", "text"])
+    spans = cut_spans(file, n_rows=n_rows, needs=["id", "text"])
     assert rows_of(spans) == whole  # with their numbers
     assert [span.n_rows for span in spans] == [n_rows] * (len(TEXTS) // n_rows) + [
         len(TEXTS) % n_rows
@@ -93,7 +93,7 @@ def test_spans_are_the_table(tmp_path: Path, name: str, n_rows: int) -> None:
 
 def test_row_groups_before_a_span_are_not_read(tmp_path: Path) -> None:
     file = made(tmp_path, "t.parquet")
-    span = spans_of(file, n_rows=10, needs=["text"])[1]
+    span = cut_spans(file, n_rows=10, needs=["text"])[1]
     content = bytearray(file.read_bytes())
     first = pq.ParquetFile(file).metadata.row_group(0)
     begin = min(
@@ -111,7 +111,7 @@ def test_a_bad_line_in_the_middle_has_its_number(tmp_path: Path) -> None:
     lines = [json.dumps({"text": text}) for text in TEXTS]
     lines[15] = "{no json"
     (tmp_path / "t.jsonl").write_text("\n".join(lines))
-    spans = spans_of(tmp_path / "t.jsonl", n_rows=10, needs=["text"])
+    spans = cut_spans(tmp_path / "t.jsonl", n_rows=10, needs=["text"])
     assert len(list(spans[0].rows(["text"]))) == 10
     with pytest.raises(UserError, match=r"t\.jsonl, line 16 is not JSON"):
         list(spans[1].rows(["text"]))
@@ -121,7 +121,7 @@ def test_a_file_without_rows_has_no_spans(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("id,text\n")
     (tmp_path / "t.jsonl").write_text("\n")
     pq.write_table(pa.table({"text": pa.array([], pa.string())}), tmp_path / "t.parquet")
-    assert [spans_of(file, n_rows=5, needs=["text"]) for file in tables_in(tmp_path)] == [
+    assert [cut_spans(file, n_rows=5, needs=["text"]) for file in find_tables(tmp_path)] == [
         [],
         [],
         [],
@@ -131,11 +131,11 @@ def test_a_file_without_rows_has_no_spans(tmp_path: Path) -> None:
 def test_a_missing_column_is_told_when_it_is_cut(tmp_path: Path) -> None:
     for name in WRITERS:
         with pytest.raises(UserError, match="no column 'body'"):
-            spans_of(made(tmp_path, name), n_rows=5, needs=["body"])
+            cut_spans(made(tmp_path, name), n_rows=5, needs=["body"])
 
 
 def test_a_file_that_has_become_shorter_is_told(tmp_path: Path) -> None:
-    (span,) = spans_of(made(tmp_path, "t.parquet"), n_rows=50, needs=["text"])
+    (span,) = cut_spans(made(tmp_path, "t.parquet"), n_rows=50, needs=["text"])
     pq.write_table(pa.table({"text": ["tea"]}), tmp_path / "t.parquet")
     with pytest.raises(UserError, match="has become shorter"):
         list(span.rows(["text"]))
@@ -153,16 +153,16 @@ def test_the_tables_of_a_folder_by_name(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
-    assert tables_in(tmp_path) == [
+    assert find_tables(tmp_path) == [
         tmp_path / "a" / "y.parquet",
         tmp_path / "a" / "z.jsonl",
         tmp_path / "b.csv",
     ]
     (tmp_path / "notes.txt").touch()
     with pytest.raises(UserError, match=r"notes\.txt is no table"):
-        tables_in(tmp_path)
+        find_tables(tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="holds no tables"):
-        tables_in(tmp_path / "empty")
+        find_tables(tmp_path / "empty")
     with pytest.raises(UserError, match="does not exist"):
-        tables_in(tmp_path / "none")
+        find_tables(tmp_path / "none")

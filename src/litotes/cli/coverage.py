@@ -64,7 +64,7 @@ def _counted(options: argparse.Namespace) -> Unit:
     from litotes.data.coverage import WORDS, pieces
     from litotes.encoders.pretrained import load_tokenizer
 
-    return WORDS if options.by == "words" else pieces(load_tokenizer(options.encoder).written)
+    return WORDS if options.by == "words" else pieces(load_tokenizer(options.encoder).piece_strings)
 
 
 def _write(result: Coverage, out: Path) -> None:

@@ -1,12 +1,11 @@
-"""Coverage: how much of what is frequent in one part of a corpus is frequent in another part as
-well.
+"""Coverage: how much of what is frequent in one part of a corpus is frequent in another part too.
 
-    coverage(A, B) = |A ∩ B| / |A|,   A and B: the `top` most frequent pieces (or words) of either part
+    coverage(A, B) = |A ∩ B| / |A|,   A, B: the `top` most frequent pieces (or words) of each part
 
 It is figure 1 of the paper the project grew from, "Percentage of top 1000 most frequent words
 shared across datasets". What the paper calls words are the word pieces of bert-base-uncased that
 the encoder reads of the *training* texts: at most 512 of a text, without [CLS] and [SEP],
-punctuation counted like the rest. Counted so, BESSTIE's Reddit cells come out within 0.003 of
+punctuation counted like the rest. Unit so, BESSTIE's Reddit cells come out within 0.003 of
 figures 1b and 1c. Real words, or the pieces a long text loses to the encoder's limit, take the
 numbers further away (docs/results/coverage.md).
 """
@@ -15,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -32,8 +31,9 @@ _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 
 @dataclass(frozen=True)
 class Part:
-    """The texts of one variety as one source writes them, labelled for one task; a group is the
-    parts that differ in variety alone.
+    """The texts of one variety as one source writes them, labelled for one task.
+
+    group: what it shares with the parts that differ in variety alone.
     """
 
     name: str
@@ -42,20 +42,19 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Counted:
-    """What is counted in texts: its name in the plural, and how texts are taken apart into it."""
+class Unit:
+    """What is counted in texts: its name in the plural, and how texts are split into it."""
 
     name: str
-    taken_apart: Callable[[Sequence[str]], Iterable[Sequence[str]]]
+    split: Callable[[Sequence[str]], Iterable[Sequence[str]]]
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """The share of the most frequent pieces of each part (row) that are among the most frequent of
-    each part (column).
+    """How many of the most frequent pieces of each part (row) are as frequent in each (column).
 
-    n_different: how many different pieces each part has; where these are fewer than `top`, all of
-    them count.
+    matrix: the shares. n_different: how many different pieces each part has; where these are fewer
+    than `top`, all of them count.
     """
 
     by: str
@@ -71,12 +70,11 @@ class Coverage:
         return self.matrix[self.names.index(of)][self.names.index(among)]
 
     def notes(self) -> list[str]:
-        """A word on the parts that have too few different pieces to choose from."""
-        small = [
-            f"{name} ({n:,})"
-            for name, n in zip(self.names, self.n_different, strict=True)
-            if n < self.top
-        ]
+        """A sentence about parts that have too few different pieces to choose from."""
+        small = []
+        for name, n in zip(self.names, self.n_different, strict=True):
+            if n < self.top:
+                small.append(f"{name} ({n:,})")
         if not small:
             return []
         return [
@@ -89,50 +87,53 @@ class Coverage:
 
 
 def words(texts: Sequence[str]) -> list[list[str]]:
-    """The words of each text: runs of letters and digits, apostrophes between them included, upper
-    and lower case the same.
-    """
+    """The words of each text in lower case: runs of letters and digits, with inner apostrophes."""
     return [_WORD.findall(text.casefold().replace("’", "'")) for text in texts]
 
 
-WORDS = Counted("words", words)
+WORDS = Unit("words", words)
 
 
-def pieces(written: Callable[[Sequence[str]], Iterable[Sequence[str]]]) -> Counted:
-    """The pieces an encoder reads, as its tokenizer writes them (`PieceTokenizer.written`).
+def pieces(split: Callable[[Sequence[str]], Iterable[Sequence[str]]]) -> Unit:
+    """The pieces an encoder reads, as its tokenizer splits texts (`PieceTokenizer.piece_strings`).
 
     All that the vocabulary cannot spell (emoji, say) is one piece, [UNK], to the encoder and here.
     """
-    return Counted("pieces", written)
+    return Unit("pieces", split)
 
 
 def parts_of(corpus: Corpus) -> tuple[Part, ...]:
-    """The corpus by task, source and variety, in this order; texts without any label make parts
-    without a task.
+    """The corpus by task, source and variety, in this order.
+
+    A corpus without any label makes parts without a task.
     """
-    tasks = tuple(corpus.tasks) if any(example.labels for example in corpus) else (None,)
-    parts = []
-    for task in tasks:
-        texts: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for example in corpus:
-            if task is None or task in example.labels:
-                texts[example.source or "", example.variety or ""] += _texts(example)
-        for (source, variety), found in sorted(texts.items()):
-            name = _joined(variety, source) or corpus.name
-            parts.append(
-                Part(_joined(name, task), _joined(source or corpus.name, task), tuple(found))
-            )
+    has_labels = any(example.labels for example in corpus)
+    parts: list[Part] = []
+    for task in corpus.tasks if has_labels else (None,):
+        parts += _parts_of_task(corpus, task)
     return tuple(parts)
 
 
-def coverage(parts: Sequence[Part], *, by: Counted, top: int = TOP) -> Coverage:
+def _parts_of_task(corpus: Corpus, task: str | None) -> Iterator[Part]:
+    texts: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for example in corpus:
+        if task is None or task in example.labels:
+            texts[example.source or "", example.variety or ""] += _texts(example)
+    for (source, variety), own in sorted(texts.items()):
+        name = _join_words(variety, source) or corpus.name
+        group = _join_words(source or corpus.name, task)
+        yield Part(_join_words(name, task), group, tuple(own))
+
+
+def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
     """The coverage of every part by every part.
 
     Of pieces equally frequent at the last rank, the alphabet decides which are in.
     """
     names = [part.name for part in parts]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise UserError(f"Two parts are called {twice[0]!r}: give each corpus once.")
+    for name in sorted(names):
+        if names.count(name) > 1:
+            raise UserError(f"Two parts are called {name!r}: give each corpus once.")
     if top < 1:
         raise UserError(
             f"The {top} most frequent {by.name} cannot be compared: give a number from 1."
@@ -145,24 +146,28 @@ def coverage(parts: Sequence[Part], *, by: Counted, top: int = TOP) -> Coverage:
         names=tuple(names),
         groups=tuple(part.group for part in parts),
         n_texts=tuple(len(part.texts) for part in parts),
-        n_different=tuple(len(count) for count in counts),
-        matrix=tuple(tuple(len(own & other) / len(own) for other in frequent) for own in frequent),
+        n_different=tuple(map(len, counts)),
+        matrix=tuple(_shares(own, frequent) for own in frequent),
     )
+
+
+def _shares(own: Set[str], others: Sequence[Set[str]]) -> tuple[float, ...]:
+    return tuple(len(own & other) / len(own) for other in others)
 
 
 def _texts(example: Example) -> list[str]:
     return [example.text] if example.pair is None else [example.text, example.pair]
 
 
-def _joined(*words: str | None) -> str:
+def _join_words(*words: str | None) -> str:
     return " ".join(filter(None, words))
 
 
-def _counts(part: Part, by: Counted) -> Counter[str]:
+def _counts(part: Part, by: Unit) -> Counter[str]:
     counts: Counter[str] = Counter()
     source = iter(part.texts)
     while chunk := list(islice(source, _CHUNK)):
-        for found in by.taken_apart(chunk):
+        for found in by.split(chunk):
             counts.update(found)
     if not counts:
         raise UserError(

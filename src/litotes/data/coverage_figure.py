@@ -1,6 +1,4 @@
-"""A heatmap of coverage: every part against every part, the share in each cell, lines between the
-groups.
-"""
+"""A heatmap of coverage: every part against every part, with lines between the groups."""
 
 from __future__ import annotations
 
@@ -19,29 +17,33 @@ _DARK = 0.55
 
 
 def draw(coverage: Coverage, ax: Axes) -> Any:
-    """Draws the matrix into the given axes and hands the image back (for a colour bar)."""
-    lowest = min(0.9, floor(10 * min(min(row) for row in coverage.matrix)) / 10)
+    """Draws the matrix into the given axes and returns the image (for a colour bar)."""
+    lowest = min(0.9, floor(10 * min(map(min, coverage.matrix))) / 10)
     image = ax.imshow(coverage.matrix, cmap="YlGnBu", vmin=lowest, vmax=1)
-    places = range(len(coverage.names))
-    ax.set_xticks(
-        places,
-        coverage.names,
-        rotation=45,
-        ha="right",
-        rotation_mode="anchor",
-        fontsize=9,
-        parse_math=False,
-    )
-    ax.set_yticks(places, coverage.names, fontsize=9, parse_math=False)
-    ax.tick_params(length=0)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    _label_axes(coverage.names, ax)
     for row, shares in enumerate(coverage.matrix):
         for column, share in enumerate(shares):
             colour = "white" if share - lowest > _DARK * (1 - lowest) else "black"
             ax.text(column, row, f"{share:.2f}", ha="center", va="center", color=colour, fontsize=8)
     _separate(coverage.groups, ax)
     return image
+
+
+def _label_axes(names: tuple[str, ...], ax: Axes) -> None:
+    places = range(len(names))
+    ax.set_xticks(
+        places,
+        names,
+        rotation=45,
+        ha="right",
+        rotation_mode="anchor",
+        fontsize=9,
+        parse_math=False,
+    )
+    ax.set_yticks(places, names, fontsize=9, parse_math=False)
+    ax.tick_params(length=0)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
 
 
 def figure(coverage: Coverage) -> Figure:

@@ -17,7 +17,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.near_duplicates import near_duplicates
 
 
-def without_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, int]:
+def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, int]:
     """The corpus less the training texts that are, exactly or nearly, in a test or valid split of
     `tests`; and how many those were.
     """

@@ -41,7 +41,7 @@ def fraction(key: str) -> float:
     return int.from_bytes(sha256(key.encode()).digest()[:6]) / 2**48
 
 
-def hashed_split(key: str, *, test_share: float) -> str:
+def split_by_hash(key: str, *, test_share: float) -> str:
     """The split of whatever is called `key`, for data sets that come without one."""
     return "test" if fraction(key) < test_share else "train"
 

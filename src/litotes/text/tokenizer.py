@@ -95,7 +95,7 @@ class PieceTokenizer:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
         return [_pieces(encoding) for _, _, encoding in self._encoded(texts, pairs)]
 
-    def written(self, texts: Sequence[str]) -> list[list[str]]:
+    def piece_strings(self, texts: Sequence[str]) -> list[list[str]]:
         """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special
         pieces are left out.
         """

@@ -8,7 +8,7 @@ from hashlib import sha256
 from litotes.core.errors import UserError
 from litotes.core.values import Label
 from litotes.data.corpus import Corpus
-from litotes.data.decontamination import without_texts_of
+from litotes.data.decontamination import remove_texts_of
 from litotes.data.sources import has_prefix, load
 from litotes.training.recipe import Recipe
 
@@ -133,7 +133,7 @@ def _without_avoided(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]
     """The corpus less the training texts that are in a test to come, and a sentence about them."""
     if not recipe.data.avoid:
         return corpus, []
-    kept, n_avoided = without_texts_of(corpus, [load(source) for source in recipe.data.avoid])
+    kept, n_avoided = remove_texts_of(corpus, [load(source) for source in recipe.data.avoid])
     names = ", ".join(source.partition(":")[0] for source in recipe.data.avoid)
     return kept, [
         f"{n_avoided} training texts are, nearly or exactly, among the test texts of {names} and"

@@ -1,6 +1,4 @@
-"""The audit: what in a corpus would spoil a score, worst first, each finding with what to do about
-it.
-"""
+"""What in a corpus would spoil a score, worst first, each finding with what to do about it."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from typing import Any
 
 from litotes.core.progress import Watch
 from litotes.data.audit.balance import Length, empty_cells, imbalance, lengths, long_texts
-from litotes.data.audit.finding import Finding, Keyed, keyed
+from litotes.data.audit.finding import Finding, KeyedCorpus, with_keys
 from litotes.data.audit.repeats import (
     exact_duplicates,
     group_leaks,
@@ -20,7 +18,7 @@ from litotes.data.audit.repeats import (
 )
 from litotes.data.corpus import Corpus, Count
 
-CHECKS: tuple[Callable[[Keyed], Iterable[Finding]], ...] = (
+CHECKS: tuple[Callable[[KeyedCorpus], Iterable[Finding]], ...] = (
     leaks,
     group_leaks,
     label_conflicts,
@@ -51,11 +49,11 @@ class Audit:
 
 
 def audit(corpus: Corpus, *, progress: Watch | None = None) -> Audit:
-    """Look for leaks, contradictions, duplicates, imbalance and over-long texts."""
-    material = keyed(corpus)
+    """Looks for leaks, contradictions, duplicates, imbalance and over-long texts."""
+    keyed = with_keys(corpus)
     findings: list[Finding] = []
     for n_done, check in enumerate(CHECKS, start=1):
-        findings += check(material)
+        findings += check(keyed)
         if progress is not None:
             progress("audit", n_done, len(CHECKS), "")
     findings.sort(key=lambda finding: _SEVERITIES.index(finding.severity))

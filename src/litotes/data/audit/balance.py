@@ -10,7 +10,7 @@ from math import ceil
 from statistics import median
 
 from litotes.core.values import Example
-from litotes.data.audit.finding import Finding, Keyed, Severity, shown
+from litotes.data.audit.finding import Finding, KeyedCorpus, Severity, sample_lines
 from litotes.data.cells import Cell, cell_of
 from litotes.data.corpus import Corpus, Count
 
@@ -19,7 +19,7 @@ SMALL = 50
 LONG = 384
 """Words: about what fits into the 512 pieces that most encoders read."""
 
-_TROUBLES: dict[str, tuple[Severity, str, str]] = {
+_PROBLEMS: dict[str, tuple[Severity, str, str]] = {
     "absent": (
         "warning",
         "Cells in which a class does not occur",
@@ -45,68 +45,47 @@ class Length:
     longest: int
 
 
-def imbalance(keyed: Keyed) -> Iterator[Finding]:
+def imbalance(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Cells, by split and task, that are too lopsided or too small to be scored as they are."""
     lines: dict[str, list[str]] = defaultdict(list)
-    for (cell, split, task), counts in _by_place(keyed.corpus.counts()).items():
-        trouble, line = _trouble(counts, keyed.corpus.tasks[task].labels)
-        lines[trouble].append(f"{cell}, {split}, {task}: {line}")
-    for trouble, (severity, sentence, advice) in _TROUBLES.items():
-        if found := lines[trouble]:
-            yield Finding(
-                "imbalance",
-                severity,
-                len(found),
-                f"{sentence}: {len(found)}.",
-                shown(found),
-                advice,
-            )
+    for (cell, split, task), counts in _counts_by_place(keyed.corpus.counts()).items():
+        problem, line = _problem(counts, keyed.corpus.tasks[task].labels)
+        lines[problem].append(f"{cell}, {split}, {task}: {line}")
+    for problem, (severity, sentence, advice) in _PROBLEMS.items():
+        if found := lines[problem]:
+            n = len(found)
+            sample = sample_lines(found)
+            yield Finding("imbalance", severity, n, f"{sentence}: {n}.", sample, advice)
 
 
-def empty_cells(keyed: Keyed) -> Iterator[Finding]:
+def empty_cells(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Combinations of a variety and a source that have no label where others of their split do."""
     counts = keyed.corpus.counts()
-    cells = [
-        Cell(*parts)
-        for parts in product(
-            _sorted({c.cell.variety for c in counts}), _sorted({c.cell.source for c in counts})
-        )
-    ]
-    asked = dict.fromkeys((count.split, count.task) for count in counts)
+    varieties = _sorted({count.cell.variety for count in counts})
+    sources = _sorted({count.cell.source for count in counts})
+    labelled = dict.fromkeys((count.split, count.task) for count in counts)
     present = {(count.cell, count.split, count.task) for count in counts}
-    missing = [
-        f"{cell}, {split}, {task}"
-        for cell in cells
-        for split, task in asked
-        if (cell, split, task) not in present
-    ]
+    missing = []
+    for variety, source, (split, task) in product(varieties, sources, labelled):
+        cell = Cell(variety, source)
+        if (cell, split, task) not in present:
+            missing.append(f"{cell}, {split}, {task}")
     if missing:
         sentence = f"Cells without any label, by split and task: {len(missing)}."
-        yield Finding(
-            "empty_cell",
-            "note",
-            len(missing),
-            sentence,
-            shown(missing),
-            "A matrix over these cells will have holes.",
-        )
+        advice = "A matrix over these cells will have holes."
+        sample = sample_lines(missing)
+        yield Finding("empty_cell", "note", len(missing), sentence, sample, advice)
 
 
-def long_texts(keyed: Keyed) -> Iterator[Finding]:
+def long_texts(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Texts that most encoders will cut."""
     long = [key for key, example in keyed.examples() if n_words(example) > LONG]
     if long:
         sentence = (
             f"Texts of more than {LONG} words, which encoders of 512 pieces cut: {len(long)}."
         )
-        yield Finding(
-            "length",
-            "note",
-            len(long),
-            sentence,
-            keyed.shown(long),
-            "Use an encoder that reads more, or expect their ends to be lost.",
-        )
+        advice = "Use an encoder that reads more, or expect their ends to be lost."
+        yield Finding("length", "note", len(long), sentence, keyed.sample(long), advice)
 
 
 def lengths(corpus: Corpus) -> tuple[Length, ...]:
@@ -123,26 +102,26 @@ def n_words(example: Example) -> int:
 
 
 def _length(cell: Cell, words: Sequence[int]) -> Length:
-    return Length(
-        cell, len(words), float(median(words)), words[ceil(0.9 * len(words)) - 1], words[-1]
-    )
+    """words: how many each text has, in ascending order."""
+    percentile_90 = words[ceil(0.9 * len(words)) - 1]
+    return Length(cell, len(words), float(median(words)), percentile_90, words[-1])
 
 
-def _by_place(counts: Iterable[Count]) -> dict[tuple[Cell, str, str], Counter[str | None]]:
+def _counts_by_place(counts: Iterable[Count]) -> dict[tuple[Cell, str, str], Counter[str | None]]:
     places: dict[tuple[Cell, str, str], Counter[str | None]] = defaultdict(Counter)
     for count in counts:
         places[count.cell, count.split, count.task][count.label] += count.n
     return places
 
 
-def _trouble(counts: Counter[str | None], words: Sequence[str]) -> tuple[str, str]:
-    """Which trouble a cell is in ("" for none), and the numbers that show it."""
+def _problem(counts: Counter[str | None], words: Sequence[str]) -> tuple[str, str]:
+    """Which problem a cell has ("" for none), and the numbers that show it."""
     total = counts.total()
     if words:
-        least = min(words, key=lambda word: counts[word])
-        share = counts[least] / total
-        if share < RARE:
-            return "rare" if counts[least] else "absent", f"{counts[least]} {least} of {total}"
+        rarest = min(words, key=lambda word: counts[word])
+        n = counts[rarest]
+        if n / total < RARE:
+            return "rare" if n else "absent", f"{n} {rarest} of {total}"
     return "small" if total < SMALL else "", f"{total} labels"
 
 

@@ -13,14 +13,12 @@ from litotes.data.keys import example_key
 
 Severity = Literal["error", "warning", "note"]
 
-_N_SHOWN, _N_CHARS = 3, 120
+_N_LINES, _N_CHARS = 3, 120
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One kind of trouble: how bad, how much of it, in a sentence, with up to three examples and
-    the way out.
-    """
+    """One kind of problem: how bad it is, how often it occurs, a few examples and what to do."""
 
     kind: str
     severity: Severity
@@ -31,7 +29,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Keyed:
+class KeyedCorpus:
     """A corpus with the key of each example, which all checks compare texts by."""
 
     corpus: Corpus
@@ -41,34 +39,31 @@ class Keyed:
         """Every example with its key."""
         return zip(self.keys, self.corpus, strict=True)
 
-    def shown(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """A few of the texts with these keys as they are written, the same few in whatever order
-        the examples come.
-        """
-        wanted = sorted(set(keys))[:_N_SHOWN]
+    def sample(self, keys: Iterable[str]) -> tuple[str, ...]:
+        """A few of the texts with these keys, the same few in whatever order the examples come."""
+        wanted = sorted(set(keys))[:_N_LINES]
         written: dict[str, list[str]] = {key: [] for key in wanted}
         for key, example in self.examples():
             if key in written:
                 written[key].append(" ".join(f"{example.text} {example.pair or ''}".split()))
-        return shown(min(written[key]) for key in wanted)
+        return sample_lines(min(written[key]) for key in wanted)
 
     def labels(self) -> Iterator[tuple[str, Example, str, Label]]:
         """Key, example, task and label of every label given."""
-        return (
-            (key, example, task, label)
-            for key, example in self.examples()
-            for task, label in example.labels.items()
-        )
+        for key, example in self.examples():
+            for task, label in example.labels.items():
+                yield key, example, task, label
 
 
-def keyed(corpus: Corpus) -> Keyed:
+def with_keys(corpus: Corpus) -> KeyedCorpus:
     """The corpus with its keys."""
-    return Keyed(corpus, tuple(map(example_key, corpus)))
+    return KeyedCorpus(corpus, tuple(map(example_key, corpus)))
 
 
-def shown(lines: Iterable[str]) -> tuple[str, ...]:
-    """The first few lines, cut short."""
-    return tuple(
-        line if len(line) <= _N_CHARS else f"{line[: _N_CHARS - 1]}…"
-        for line in islice(lines, _N_SHOWN)
-    )
+def sample_lines(lines: Iterable[str]) -> tuple[str, ...]:
+    """The first few lines, shortened."""
+    sample = []
+    for line in islice(lines, _N_LINES):
+        is_short = len(line) <= _N_CHARS
+        sample.append(line if is_short else f"{line[: _N_CHARS - 1]}…")
+    return tuple(sample)

@@ -17,9 +17,9 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import SPLITS, Corpus
-from litotes.data.sources.options import choice, given
+from litotes.data.sources.options import choice, require_path
 from litotes.data.splitting import SPLIT_WORDS
-from litotes.data.tables.files import files_in, require_file
+from litotes.data.tables.files import find_files, require_file
 from litotes.data.tables.row import Row, require_columns
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT
@@ -53,7 +53,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """A folder with train, valid and test files, or one such file."""
     prefix = choice(options, "prefix", ("none", "variety"))
     examples: list[Example] = []
-    for split, file in _files(given(path), options).items():
+    for split, file in _files(require_path(path), options).items():
         examples += _examples(file, split)
     if prefix == "variety":
         examples = [
@@ -83,7 +83,7 @@ def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
                 f"split={options['split']} is for a single file, and {path} is a folder: leave it"
                 " out."
             )
-        return files_in(path, {split: f"{split}.csv" for split in SPLITS})
+        return find_files(path, {split: f"{split}.csv" for split in SPLITS})
     require_file(path)
     if "split" in options:
         return {choice(options, "split", SPLITS): path}

@@ -14,9 +14,9 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
-from litotes.data.sources.options import choice, given
-from litotes.data.splitting import hashed_split
-from litotes.data.tables.files import file_or_only
+from litotes.data.sources.options import choice, require_path
+from litotes.data.splitting import split_by_hash
+from litotes.data.tables.files import find_file
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
@@ -38,7 +38,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     language = choice(options, "lang", ("en", "my", "cm", "all"))
     kind = choice(options, "kind", ("all", "comment", "reply"))
     sentiment = SENTIMENT if choice(options, "classes", ("3", "2")) == "2" else SENTIMENT_3
-    file = file_or_only(given(path), _FILE)
+    file = find_file(require_path(path), _FILE)
     rows = read_rows(file, needs=(_TEXT, _REPLY, _SENTIMENT, _SARCASM, _LANGUAGE))
     examples = tuple(
         _example(row, sentiment.labels)
@@ -64,5 +64,5 @@ def _example(row: Row, words: tuple[str, ...]) -> Example:
         labels |= {SENTIMENT.name: word} if word in words else {}
     text = row.text(_TEXT)
     return Example(
-        text, labels, source="Bicodemix", split=hashed_split(text_key(text), test_share=0.2)
+        text, labels, source="Bicodemix", split=split_by_hash(text_key(text), test_share=0.2)
     )

@@ -44,7 +44,7 @@ class Columns:
         return tuple(dict.fromkeys((self.text, *self.places.values(), *self.labels.values())))
 
 
-def columns_of(options: Mapping[str, str]) -> Columns:
+def column_map(options: Mapping[str, str]) -> Columns:
     """The map of columns that the options spell out."""
     labels = {
         key.removeprefix("label."): column

@@ -11,8 +11,8 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
-from litotes.data.sources.options import given
-from litotes.data.tables.files import files_in
+from litotes.data.sources.options import require_path
+from litotes.data.tables.files import find_files
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SENTIMENT
@@ -73,7 +73,7 @@ def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpu
     """The training and development files of one task, from its own folder or from the folder of all
     tasks.
     """
-    folder = given(path)
+    folder = require_path(path)
     if (folder / glue.folder).is_dir():
         folder = folder / glue.folder
     if not folder.is_dir():
@@ -83,7 +83,7 @@ def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpu
     needs = [column for column in (glue.text, glue.pair, glue.label) if column is not None]
     examples = tuple(
         _example(row, glue, split)
-        for split, file in files_in(folder, _FILES).items()
+        for split, file in find_files(folder, _FILES).items()
         for row in read_rows(file, needs=needs, quotes=False)
     )
     return Corpus(f"glue/{glue.name}", examples, {glue.task.name: glue.task})

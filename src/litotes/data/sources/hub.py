@@ -11,8 +11,8 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown
 from litotes.data.corpus import Corpus
-from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
-from litotes.data.sources.options import given
+from litotes.data.sources.columns import COLUMN_OPTIONS, column_map, corpus_of
+from litotes.data.sources.options import require_path
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tables.row import Row, as_text, require_columns
 
@@ -25,8 +25,8 @@ OPTIONS = {
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The splits of a data set as examples; OWNER/NAME@REVISION pins a version of it."""
-    name = given(path).as_posix()
-    columns = columns_of(options)
+    name = require_path(path).as_posix()
+    columns = column_map(options)
     splits = _splits(name, options.get("subset"))
     wanted = options["only"].split(",") if "only" in options else list(splits)
     rows = (pair for split in wanted for pair in _rows(name, splits, split, columns.names))
@@ -77,7 +77,7 @@ def _rows(
 
 def _records(name: str, split: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
     try:
-        return list(split)  # to the end: a reader given up half-way leaves its file open
+        return list(split)  # to the end: a reader that is abandoned half-way leaves its file open
     except (OSError, ValueError) as error:
         raise UserError(_unreadable(name, error)) from error
 

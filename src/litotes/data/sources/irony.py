@@ -13,8 +13,8 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.sources.options import given
-from litotes.data.tables.files import files_in
+from litotes.data.sources.options import require_path
+from litotes.data.tables.files import find_files
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SPELLINGS
@@ -24,12 +24,12 @@ _FILES = {"train": "train.csv", "valid": "val.csv", "test": "test.csv"}
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The three files of a folder."""
-    folder = given(path)
+    folder = require_path(path)
     if not folder.is_dir():
         raise UserError(
             f"{folder} is no folder: give the one that holds {', '.join(_FILES.values())}."
         )
-    found = files_in(folder, _FILES)
+    found = find_files(folder, _FILES)
     examples = tuple(
         _example(row, split)
         for split, file in found.items()

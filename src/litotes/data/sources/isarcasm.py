@@ -12,8 +12,8 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
-from litotes.data.sources.options import choice, given
-from litotes.data.tables.files import files_in
+from litotes.data.sources.options import choice, require_path
+from litotes.data.tables.files import find_files
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SPELLINGS
@@ -32,14 +32,14 @@ _LABEL, _MEANT = "sarcastic", "rephrase"
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The English training and test files in a folder."""
-    is_rephrased, folder = choice(options, "rephrased", ("no", "yes")) == "yes", given(path)
+    is_rephrased, folder = choice(options, "rephrased", ("no", "yes")) == "yes", require_path(path)
     if not folder.is_dir():
         raise UserError(
             f"{folder} is no folder: give the one that holds {' and '.join(_FILES.values())}."
         )
     examples = tuple(
         example
-        for split, file in files_in(folder, _FILES).items()
+        for split, file in find_files(folder, _FILES).items()
         for example in _examples(split, file, is_rephrased=is_rephrased)
     )
     return Corpus("isarcasm", examples, {SARCASM.name: SARCASM})

@@ -40,7 +40,7 @@ def number(options: Mapping[str, str], name: str, default: float) -> float:
     return found
 
 
-def given(path: Path | None) -> Path:
+def require_path(path: Path | None) -> Path:
     """The path, of a source whose entry in the table says that it needs one."""
     if path is None:
         # `load` asks the user for it before it comes to this

@@ -11,7 +11,7 @@ from pathlib import Path
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
-from litotes.data.splitting import hashed_split
+from litotes.data.splitting import split_by_hash
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT
@@ -38,5 +38,5 @@ def _example(row: Row, variety: str) -> Example:
         name: row.translate(name, {word: word for word in task.labels})
         for name, task in _TASKS.items()
     }
-    split = hashed_split(text_key(text), test_share=0.3)
+    split = split_by_hash(text_key(text), test_share=0.3)
     return Example(text, labels, variety=variety, source=row.require_word("source"), split=split)

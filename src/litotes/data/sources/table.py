@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.data.corpus import Corpus
-from litotes.data.sources.columns import COLUMN_OPTIONS, columns_of, corpus_of
-from litotes.data.sources.options import choice, given
+from litotes.data.sources.columns import COLUMN_OPTIONS, column_map, corpus_of
+from litotes.data.sources.options import choice, require_path
 from litotes.data.tables.rows import read_rows
 
 OPTIONS = {**COLUMN_OPTIONS, "quotes": "no when a CSV or TSV file is written without quoting (yes)"}
@@ -15,8 +15,8 @@ OPTIONS = {**COLUMN_OPTIONS, "quotes": "no when a CSV or TSV file is written wit
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The rows of one file as examples."""
-    file = given(path)
-    columns = columns_of(options)
+    file = require_path(path)
+    columns = column_map(options)
     quotes = choice(options, "quotes", ("yes", "no")) == "yes"
     rows = read_rows(file, needs=columns.names, quotes=quotes)
     return corpus_of(file.name, ((row, "train") for row in rows), columns)

@@ -12,10 +12,10 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
-from litotes.data.sources.options import given, whole_number
-from litotes.data.splitting import components, hashed_split
+from litotes.data.sources.options import require_path, whole_number
+from litotes.data.splitting import components, split_by_hash
 from litotes.data.tables.delimited import read_records, rows_from
-from litotes.data.tables.files import file_or_only
+from litotes.data.tables.files import find_file
 from litotes.data.tables.row import Row, require_columns
 from litotes.data.tasks import SENTIMENT
 
@@ -29,7 +29,7 @@ _LABELS = {"positive": "positive", "negative": "negative", "neutral": "", "irrel
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The positive and negative texts of a file, or of twitter_training.csv in a folder."""
     min_words = whole_number(options, "min_words", 40)
-    file = file_or_only(given(path), "twitter_training.csv")
+    file = find_file(require_path(path), "twitter_training.csv")
     labelled = ((row, row.translate("sentiment", _LABELS)) for row in _rows(file))
     kept = [
         (row, label)
@@ -50,7 +50,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
             row.text("text"),
             {SENTIMENT.name: label},
             source="Twitter",
-            split=hashed_split(kept[root][0].values["id"], test_share=0.1),
+            split=split_by_hash(kept[root][0].values["id"], test_share=0.1),
             group=row.values["id"],
         )
         for (row, label), root in zip(kept, roots, strict=True)

@@ -14,10 +14,10 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
-from litotes.data.sources.options import given, number
-from litotes.data.splitting import components, hashed_split
+from litotes.data.sources.options import require_path, number
+from litotes.data.splitting import components, split_by_hash
 from litotes.data.tables.delimited import read_records, rows_from
-from litotes.data.tables.files import files_in
+from litotes.data.tables.files import find_files
 from litotes.data.tables.row import Row
 from litotes.data.tasks import SENTIMENT
 
@@ -41,14 +41,14 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The texts of all domains in a folder that people found positive or negative; a tenth of them
     is the test split.
     """
-    least, folder = number(options, "least", 0.5), given(path)
+    least, folder = number(options, "least", 0.5), require_path(path)
     if not folder.is_dir():
         raise UserError(
             f"{folder} is no folder: give the one that holds {_FILES['tweets']} and its like."
         )
     rated = [
         (domain, row, rating)
-        for domain, file in files_in(folder, _FILES).items()
+        for domain, file in find_files(folder, _FILES).items()
         for row in _rows(file)
         if _is_clear(rating := row.as_number("rating"), least)
     ]
@@ -68,7 +68,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
             row.text("text"),
             {SENTIMENT.name: "positive" if rating > 0 else "negative"},
             source=domain,
-            split=hashed_split(documents[root], test_share=0.1),
+            split=split_by_hash(documents[root], test_share=0.1),
             group=documents[place],
         )
         for place, ((domain, row, rating), root) in enumerate(zip(rated, roots, strict=True))

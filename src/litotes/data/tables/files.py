@@ -47,7 +47,7 @@ def require_file(path: Path) -> None:
         raise UserError(f"{path} is a folder where a file is needed: name the file in it.")
 
 
-def files_in(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
+def find_files(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
     """Of the files `names` lists by key, those the folder holds, plain or with .gz (the plain one
     where there are both).
     """
@@ -64,10 +64,10 @@ def files_in(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
     return found
 
 
-def file_or_only(path: Path, name: str) -> Path:
+def find_file(path: Path, name: str) -> Path:
     """The path itself, or the file called `name` in it where it is a folder."""
     if path.is_dir():
-        return files_in(path, {name: name})[name]
+        return find_files(path, {name: name})[name]
     require_file(path)
     return path
 

@@ -44,7 +44,7 @@ class Span:
             )
 
 
-def tables_in(source: Path) -> list[Path]:
+def find_tables(source: Path) -> list[Path]:
     """The file itself, or all tables of a folder and the folders in it, by name; names that begin
     with . or _ are passed over.
     """
@@ -66,7 +66,7 @@ def tables_in(source: Path) -> list[Path]:
     return found
 
 
-def spans_of(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
+def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
     """The whole table in spans of up to n_rows; none where it has no rows.
 
     The columns in `needs` must be there.

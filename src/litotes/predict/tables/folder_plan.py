@@ -12,7 +12,7 @@ from litotes.core.progress import Watch
 from litotes.data.tables.files import Start
 from litotes.data.tables.parquet import open_parquet
 from litotes.data.tables.rows import kind_of
-from litotes.data.tables.spans import Span, spans_of, tables_in
+from litotes.data.tables.spans import Span, cut_spans, find_tables
 from litotes.predict.tables.folder_request import FolderRequest
 from litotes.predict.tables.formats import KEY_TYPES, TEXT_KEY
 from litotes.predict.tables.resume import read_record, write_record
@@ -51,7 +51,7 @@ def resume_or_plan(
     request: FolderRequest, model: Sequence[str], out: Path, watch: Watch
 ) -> FolderPlan:
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
-    files = tables_in(request.source)
+    files = find_tables(request.source)
     made_from = _made_from(request, files, model)
     stamps = {}
     for file, (_, size, time) in zip(files, made_from["input"], strict=True):
@@ -89,7 +89,7 @@ def _cut(request: FolderRequest, files: Sequence[Path], watch: Watch) -> list[Sp
     spans: list[Span] = []
     for place, file in enumerate(files):
         watch("counting rows", place, len(files), file.name)
-        spans += spans_of(file, n_rows=request.n_rows, needs=request.needs())
+        spans += cut_spans(file, n_rows=request.n_rows, needs=request.needs())
     return spans
 
 
