@@ -12,6 +12,7 @@ from typing import Any
 from litotes.explain.attribution import CONTROL, METHODS
 from litotes.explain.observation import KINDS
 from litotes.explain.word_removal import SHARES
+from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
 from litotes.inside.attribution.measure import Push, Pushes
 from litotes.inside.change.measure import Change
@@ -209,6 +210,13 @@ class Maker:
             for place, name in enumerate(METHODS)
         )
         return Ranking(n_texts=200, task="sentiment", n_seen=400, shares=SHARES, methods=ranked)
+
+
+MADE = tuple(name for name in ANALYSES if hasattr(Maker, name))
+"""The analyses with a result by hand.
+
+A new one need not have any: then only its results on tiny models are drawn and written up.
+"""
 
 
 def made(name: str, *size: int, **options: Any) -> Result:

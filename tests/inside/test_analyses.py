@@ -5,6 +5,9 @@ holds the result.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,8 +24,6 @@ from litotes.model.checkpoint import Model
 def base_of(model: Model) -> Encoder:
     """Another random encoder of the same size, with nothing taken away."""
     torch.manual_seed(1)
-    from dataclasses import replace
-
     plain = replace(
         model.classifier.encoder.spec, pruning="none", pruning_options={}, heads_kept=()
     )
@@ -30,10 +31,10 @@ def base_of(model: Model) -> Encoder:
 
 
 def result_of(name: str, model: Model, observations: list[Observation]) -> Result:
-    analysis = ANALYSES[name](model)
+    measure = ANALYSES[name].measure(model)
     for observation in observations:
-        analysis.add(observation)
-    return analysis.result()
+        measure.add(observation)
+    return measure.result()
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -83,6 +84,24 @@ def test_one_text_of_one_piece_is_enough(name: str, dense: Model) -> None:
 
 @pytest.mark.parametrize("name", sorted(ANALYSES))
 def test_an_analysis_says_in_a_line_what_it_is(name: str) -> None:
-    first = (ANALYSES[name].__doc__ or "").splitlines()[0]
+    first = " ".join((ANALYSES[name].measure.__doc__ or "").split("\n\n")[0].split())
     assert first.endswith(".")
     assert len(first) < 120
+
+
+@pytest.mark.parametrize("name", sorted(ANALYSES))
+def test_a_section_asks_explains_and_doubts(name: str, model: Model) -> None:
+    result = result_of(name, model, observations_of(model, base=base_of(model)))
+    section = ANALYSES[name].write_section(result)
+    assert len(section.asked[0]) > 200
+    assert section.believed
+    assert set(section.first) <= set(result.findings())
+    written = (section.title, section.paper, section.caption, section.shows, *section.believed)
+    assert all(written)
+    assert not {"nan", "None"} & set(" ".join((*written, section.tables)).split())
+
+
+def test_importing_the_analyses_does_not_import_matplotlib() -> None:
+    code = "import sys, litotes.inside.analyze, litotes.inside; print('matplotlib' in sys.modules)"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "False\n"

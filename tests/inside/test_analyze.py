@@ -18,6 +18,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.explain import observation as observing
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import Subject, analyze
+from litotes.inside.token_types.measure import TokenTypesMeasure
 from litotes.model.checkpoint import Model
 
 CHEAP = {name: ANALYSES[name] for name in ("effective", "diversity", "trace")}
@@ -109,7 +110,7 @@ def test_memory_does_not_grow_with_the_texts(dense: Model) -> None:
     """An analysis keeps sums, not maps."""
 
     def kept(n: int) -> int:
-        analyses = [kind(dense) for kind in CHEAP.values()]
+        analyses = [analysis.measure(dense) for analysis in CHEAP.values()]
         for observation in observing.observe(
             dense, dense.tokenizer.read(["a great tea, not a bad queue"] * n)
         ):
@@ -121,7 +122,7 @@ def test_memory_does_not_grow_with_the_texts(dense: Model) -> None:
 
 
 def _tensors(thing: object) -> Iterator[torch.Tensor]:
-    """Tensors reachable from an analysis, its model aside."""
+    """RunTensors reachable from an analysis, its model aside."""
     if isinstance(thing, torch.Tensor):
         yield thing
     elif isinstance(thing, dict):
@@ -136,7 +137,7 @@ def test_a_package_that_is_not_there_costs_one_analysis(
     dense: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        ANALYSES["token_types"], "lacks", classmethod(lambda cls: "needs a package")
+        TokenTypesMeasure, "missing_package", classmethod(lambda cls: "needs a package")
     )
     chosen = {name: ANALYSES[name] for name in ("token_types", "trace")}
     assert analyze(Subject("m", dense), corpus_of(2), chosen).left_out == {

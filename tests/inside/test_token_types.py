@@ -16,7 +16,7 @@ from tiny_models import model_of, observations_of
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
 from litotes.explain.observation import Observation, observe
-from litotes.inside.token_types.measure import TYPES, TokenTypes, TokenTypesAnalysis, places_by_type
+from litotes.inside.token_types.measure import TYPES, TokenTypes, TokenTypesMeasure, places_by_type
 from litotes.inside.token_types.speech.part_of_speech import tagger
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import Pieces, ReadText, Word
@@ -25,7 +25,7 @@ TEXT = "it is the great tea , i love queues !"
 
 
 def result_of(model: Model, *observations: Observation) -> TokenTypes:
-    analysis = TokenTypesAnalysis(model)
+    analysis = TokenTypesMeasure(model)
     for observation in observations:
         analysis.add(observation)
     return analysis.result()
@@ -202,4 +202,4 @@ def test_findings_tell_what_moves_and_what_does_not(dense: Model) -> None:
 
 def test_a_tagger_is_chosen_by_its_name(dense: Model) -> None:
     with pytest.raises(UserError, match="crf, spacy"):
-        TokenTypesAnalysis(dense, tagger="lexicon")
+        TokenTypesMeasure(dense, tagger="lexicon")

@@ -1,26 +1,30 @@
-"""Seeing inside: what a model's attention does over a corpus, and what one answer rests on.
+"""Seeing inside: what a model's attention does over a corpus, and what its answers rest on.
 
-A new analysis is one file and one line in `ANALYSES`; `litotes analyze` and `litotes list analyses`
-follow by themselves.
+An analysis is a folder with three chapters, `measure`, `figure` and `section`, which its
+`__init__.py` gathers. A new one is one folder and one line in `ANALYSES`: `litotes analyze`, its
+report, `litotes list analyses` and the contract tests follow by themselves.
 """
 
+from litotes.inside import (
+    attribution,
+    change,
+    diversity,
+    effective,
+    faithfulness,
+    patterns,
+    token_types,
+    trace,
+)
 from litotes.inside.analysis import Analysis
-from litotes.inside.attribution.measure import AttributionAnalysis
-from litotes.inside.change.measure import ChangeAnalysis
-from litotes.inside.diversity.measure import DiversityAnalysis
-from litotes.inside.effective.measure import EffectiveAnalysis
-from litotes.inside.faithfulness.measure import FaithfulnessAnalysis
-from litotes.inside.patterns.measure import PatternsAnalysis
-from litotes.inside.token_types.measure import TokenTypesAnalysis
-from litotes.inside.trace.measure import TraceAnalysis
 
-ANALYSES: dict[str, type[Analysis]] = {
-    "effective": EffectiveAnalysis,
-    "patterns": PatternsAnalysis,
-    "token_types": TokenTypesAnalysis,
-    "change": ChangeAnalysis,
-    "diversity": DiversityAnalysis,
-    "trace": TraceAnalysis,
-    "attribution": AttributionAnalysis,
-    "faithfulness": FaithfulnessAnalysis,
+ANALYSES: dict[str, Analysis] = {
+    "effective": effective.ANALYSIS,
+    "patterns": patterns.ANALYSIS,
+    "token_types": token_types.ANALYSIS,
+    "change": change.ANALYSIS,
+    "diversity": diversity.ANALYSIS,
+    "trace": trace.ANALYSIS,
+    "attribution": attribution.ANALYSIS,
+    "faithfulness": faithfulness.ANALYSIS,
 }
+"""In the order in which the report reads."""

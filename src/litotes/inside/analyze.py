@@ -1,4 +1,4 @@
-"""A corpus of texts through a model, every analysis looking on."""
+"""A corpus of texts goes through a model, and every analysis measures what happens inside."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import torch
 
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
@@ -16,7 +18,7 @@ from litotes.core.version import __version__
 from litotes.data.corpus import Corpus
 from litotes.encoders.encoder import Encoder
 from litotes.explain.observation import in_batches, observe
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Analysis, Measure, Result
 from litotes.model.checkpoint import Model
 
 _READ_AHEAD = 256
@@ -24,9 +26,11 @@ _READ_AHEAD = 256
 
 
 @dataclass(frozen=True)
-class Analysed:
-    """What was found. results: {analysis: its result}; left_out: {analysis: why}; n_truncated:
-    texts longer than the model reads.
+class CorpusAnalysis:
+    """What was found.
+
+    results: {analysis: its result}. left_out: {analysis: why}. n_truncated: how many texts are
+    longer than the model reads.
     """
 
     model: str
@@ -55,52 +59,86 @@ class Analysed:
 
 @dataclass(frozen=True)
 class Subject:
-    """What is looked at: a model by the name it is shown under, and the encoder it was tuned from,
-    where that is known.
+    """The model to look into.
+
+    name: as the report shows it. base: the encoder it was tuned from, where that is known.
     """
 
     name: str
     model: Model
     base: Encoder | None = None
 
+    def move_to(self, device: torch.device) -> None:
+        """Moves model and base there, in evaluation mode."""
+        self.model.classifier.to(device).eval()
+        if self.base is not None:
+            self.base.to(device).eval()
+
 
 def analyze(
     subject: Subject,
     corpus: Corpus,
-    analyses: Mapping[str, type[Analysis]],
+    analyses: Mapping[str, Analysis],
     *,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     n_texts: int | None = None,
     seed: int = 0,
     device: str | None = None,
     watch: Watch = unwatched,
-) -> Analysed:
-    """Shows the texts of a corpus, or `n_texts` of them drawn at random, to the analyses; memory
-    does not grow with the texts.
+) -> CorpusAnalysis:
+    """Measures the texts of a corpus, or `n_texts` of them drawn at random, in constant memory.
 
-    options: {analysis: {option: value}} for those that are not to be made with their defaults.
+    options: {analysis: {option: value}} for measures that are not to be made with their defaults.
     """
-    model, base = subject.model, subject.base
-    _check_base(model, base)
     if not len(corpus):
         raise UserError(f"{corpus.name} has no texts here: nothing to analyse.")
-    where = choose_device(device)
-    model.classifier.to(where).eval()
-    if base is not None:
-        base.to(where).eval()
-    left_out = {name: why for name, kind in analyses.items() if (why := _lacks(kind, base))}
-    if len(left_out) == len(analyses):
-        raise UserError(
-            "Nothing can be analysed: "
-            + "; ".join(f"{name} {why}" for name, why in left_out.items())
-            + "."
-        )
-    at_work = {
-        name: kind(model, **(options or {}).get(name, {}))
-        for name, kind in analyses.items()
-        if name not in left_out
-    }
-    examples = _drawn(corpus, n_texts, seed)
+    _check_base(subject)
+    left_out = _unmet_needs(analyses, subject.base)
+    subject.move_to(choose_device(device))
+    measures: dict[str, Measure] = {}
+    for name, analysis in analyses.items():
+        if name not in left_out:
+            measures[name] = analysis.measure(subject.model, **(options or {}).get(name, {}))
+    examples = _draw(corpus, n_texts, seed)
+    n_truncated = _measure(subject, examples, list(measures.values()), watch)
+    return CorpusAnalysis(
+        model=subject.name,
+        data=corpus.name,
+        n_texts=len(examples),
+        n_truncated=n_truncated,
+        results={name: measure.result() for name, measure in measures.items()},
+        left_out=left_out,
+        facts=_facts(subject.model),
+        seed=seed,
+    )
+
+
+def _unmet_needs(analyses: Mapping[str, Analysis], base: Encoder | None) -> dict[str, str]:
+    """{analysis: what it needs} for those that cannot be made; an error if that is all of them."""
+    needs: dict[str, str] = {}
+    for name, analysis in analyses.items():
+        if analysis.measure.needs_base and base is None:
+            needs[name] = "needs --tuned-from"
+        elif missing := analysis.measure.missing_package():
+            needs[name] = missing
+    if len(needs) == len(analyses):
+        reasons = "; ".join(f"{name} {need}" for name, need in needs.items())
+        raise UserError(f"Nothing can be analysed: {reasons}.")
+    return needs
+
+
+def _draw(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:
+    """Shuffled, so that a measure of the first few texts sees all cells."""
+    examples = list(corpus)
+    random.Random(seed).shuffle(examples)
+    return examples[:n_texts]
+
+
+def _measure(
+    subject: Subject, examples: Sequence[Example], measures: Sequence[Measure], watch: Watch
+) -> int:
+    """Shows every text to every measure. How many texts were longer than the model reads."""
+    model = subject.model
     n_truncated = n_done = 0
     for start in range(0, len(examples), _READ_AHEAD):
         chunk = examples[start : start + _READ_AHEAD]
@@ -109,34 +147,14 @@ def analyze(
         )
         n_truncated += sum(text.pieces.truncated for text in texts)
         for batch in in_batches(texts):
-            for observation in observe(model, batch, base=base, device=where):
-                for analysis in at_work.values():
-                    analysis.add(observation)
+            device = model.classifier.device
+            for observation in observe(model, batch, base=subject.base, device=device):
+                for measure in measures:
+                    measure.add(observation)
                 n_done += 1
                 watch("looking", n_done, len(examples), "")
-            give_back()
-    results = {name: analysis.result() for name, analysis in at_work.items()}
-    return Analysed(
-        subject.name,
-        corpus.name,
-        len(examples),
-        n_truncated,
-        results,
-        left_out,
-        _facts(model),
-        seed,
-    )
-
-
-def _lacks(kind: type[Analysis], base: Encoder | None) -> str | None:
-    return "needs --tuned-from" if kind.needs_base and base is None else kind.lacks()
-
-
-def _drawn(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:
-    """Shuffled, so that an analysis which looks at the first few sees all cells."""
-    examples = list(corpus)
-    random.Random(seed).shuffle(examples)
-    return examples[:n_texts]
+            give_back()  # the maps of a batch take far more memory than what is kept of them
+    return n_truncated
 
 
 def _facts(model: Model) -> dict[str, Any]:
@@ -154,14 +172,15 @@ def _facts(model: Model) -> dict[str, Any]:
     }
 
 
-def _check_base(model: Model, base: Encoder | None) -> None:
+def _check_base(subject: Subject) -> None:
     """Before and after can be compared layer by layer and head by head, or not at all."""
-    if base is None:
+    if subject.base is None:
         return
-    spec, other = model.classifier.encoder.spec, base.spec
-    for what in ("n_layers", "n_attention_heads", "n_vocabulary"):
-        if getattr(spec, what) != getattr(other, what):
+    spec, base_spec = subject.model.classifier.encoder.spec, subject.base.spec
+    for size in ("n_layers", "n_attention_heads", "n_vocabulary"):
+        expected, found = getattr(spec, size), getattr(base_spec, size)
+        if expected != found:
             raise UserError(
-                f"--tuned-from: the encoder given has {what} = {getattr(other, what)}, the model"
-                f" {getattr(spec, what)}; it cannot be what the model was tuned from."
+                f"--tuned-from: the encoder given has {size} = {found}, the model {expected}; it"
+                " cannot be what the model was tuned from."
             )

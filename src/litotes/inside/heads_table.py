@@ -11,7 +11,9 @@ from torch import Tensor
 from litotes.attention.observer import TextAttention
 
 
-def by_head(views: Sequence[TextAttention], values: Sequence[Tensor], n_attention_heads: int) -> Tensor:
+def by_head(
+    views: Sequence[TextAttention], values: Sequence[Tensor], n_attention_heads: int
+) -> Tensor:
     """(layer, attention_head), NaN for attention heads that are gone. values: per layer one number
     for each head shown.
     """

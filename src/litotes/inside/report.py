@@ -9,9 +9,9 @@ from html import escape
 from typing import Any
 
 from litotes.core.version import __version__
-from litotes.inside.analyze import Analysed
+from litotes.inside import ANALYSES
+from litotes.inside.analyze import CorpusAnalysis
 from litotes.inside.section import Section
-from litotes.inside.sections import SECTIONS
 from litotes.report.html import figure, folded, inline, row, table, words
 from litotes.report.page import Article, Part, page
 
@@ -53,11 +53,11 @@ CANNOT = (
 )
 
 
-def report_html(analysed: Analysed, pictures: Mapping[str, str]) -> str:
+def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
     """The whole page. pictures: the SVG of each analysis that has one, as a file would hold it."""
     sections = {
-        name: make(analysed.results[name])
-        for name, make in SECTIONS.items()
+        name: analysis.write_section(analysed.results[name])
+        for name, analysis in ANALYSES.items()
         if name in analysed.results
     }
     bodies = [
@@ -80,7 +80,7 @@ def report_html(analysed: Analysed, pictures: Mapping[str, str]) -> str:
     )
 
 
-def _body(name: str, section: Section, analysed: Analysed, picture: str | None) -> str:
+def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | None) -> str:
     svg = None if picture is None else inline(picture, f"figure-{name}")
     asked = "".join(f'<p class="asked">{escape(paragraph)}</p>' for paragraph in section.asked)
     body = (
@@ -97,7 +97,7 @@ def _body(name: str, section: Section, analysed: Analysed, picture: str | None) 
     return "\n".join(body)
 
 
-def _measured(analysed: Analysed) -> str:
+def _measured(analysed: CorpusAnalysis) -> str:
     facts = {
         name: analysed.facts[key]
         for key, name in FACTS.items()

@@ -20,7 +20,7 @@ _WIDTH = 9.6  # inches
 _CELL = 0.46  # inches: a number of two decimals fits into it
 
 
-def figure(result: Pushes) -> Figure:
+def draw_figure(result: Pushes) -> Figure:
     """A row for each pair of labels, then the table of methods."""
     panels = list(_panels(result))
     rows = [panels[start : start + 2] for start in range(0, len(panels), 2)]

@@ -18,7 +18,7 @@ from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.explain.attribution import CONTROL, METHODS, Question, weighed_by
 from litotes.explain.observation import Observation
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.running import Running, Table, table
 from litotes.model.checkpoint import Model
 
@@ -94,7 +94,7 @@ class Pushes(Result):
         return tuple(said) or (f"No word occurs in {FEWEST} texts and pushes them all one way.",)
 
 
-class AttributionAnalysis(Analysis):
+class AttributionMeasure(Measure):
     """Which words push towards which label, and how far the attribution methods agree.
 
     method: a signed one; gradient_input is twenty times as fast and far less faithful. n_texts,

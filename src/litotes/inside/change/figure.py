@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _TOP = 2.6  # inches
 
 
-def figure(result: Change) -> Figure:
+def draw_figure(result: Change) -> Figure:
     maps = tuple(
         HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KINDS
     )

@@ -7,7 +7,7 @@ from litotes.inside.change.measure import Change
 from litotes.inside.section import Section, heads_table, layers_table, size_of
 
 
-def section(result: Change) -> Section:
+def write_section(result: Change) -> Section:
     return Section(
         title="What fine-tuning changed",
         asked=(

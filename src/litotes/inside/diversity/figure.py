@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _TOP = 2.4  # inches
 
 
-def figure(result: Diversity) -> Figure:
+def draw_figure(result: Diversity) -> Figure:
     bands = [*_characters(result), *_jobs(result)]
     on = sheet(width_of(bands), _TOP + height_of(bands))
     ax = on.chart(Box(0, 0, on.width, _TOP))

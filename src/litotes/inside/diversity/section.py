@@ -7,7 +7,7 @@ from litotes.inside.section import Section, heads_table, layers_table, size_of
 from litotes.report.html import row, table
 
 
-def section(result: Diversity) -> Section:
+def write_section(result: Diversity) -> Section:
     return Section(
         title="Do the heads do different things?",
         asked=(

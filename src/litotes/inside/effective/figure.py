@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _UNLIKE = 0.5  # dimensions: below that, a map of null spaces would show one colour
 
 
-def figure(result: Effective) -> Figure:
+def draw_figure(result: Effective) -> Figure:
     share = HeadMap("Length of what does nothing", result.null_share)
     alike = HeadMap("Likeness of both maps", result.cosine)
     negative = HeadMap("Share of the effective map below 0", result.negative)

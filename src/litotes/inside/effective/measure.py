@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from litotes.explain.observation import Observation
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
 from litotes.inside.running import Number, Running, Table, number, table, with_interval
 from litotes.model.checkpoint import Model
@@ -64,7 +64,7 @@ class Effective(Result):
         return tuple(said)
 
 
-class EffectiveAnalysis(Analysis):
+class EffectiveMeasure(Measure):
     """How much of the attention never reaches the output (effective attention)."""
 
     def __init__(self, model: Model) -> None:

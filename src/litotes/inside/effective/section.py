@@ -7,7 +7,7 @@ from litotes.inside.running import with_interval
 from litotes.inside.section import Section, heads_table, size_of
 
 
-def section(result: Effective) -> Section:
+def write_section(result: Effective) -> Section:
     return Section(
         title="How much of the attention counts",
         asked=(

@@ -25,7 +25,7 @@ _MARKERS = "os^DvPX*"
 RANDOM = Look("#777777", "x", dash=":")
 
 
-def figure(result: Ranking) -> Figure:
+def draw_figure(result: Ranking) -> Figure:
     bottom = height_of(len(result.methods))
     on = sheet(_WIDTH, _CURVES + _LEGEND + bottom)
     if not result.methods:

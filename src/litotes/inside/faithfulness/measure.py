@@ -21,7 +21,7 @@ from litotes.explain.attribution import CONTROL, METHODS, Question, weighed_by
 from litotes.explain.explanation import Faithfulness
 from litotes.explain.observation import Observation
 from litotes.explain.word_removal import SHARES, faithfulness, order_of
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.running import Number, Running, numbers
 from litotes.model.checkpoint import Model
 
@@ -124,7 +124,7 @@ class Ranking(Result):
         return tuple(said)
 
 
-class FaithfulnessAnalysis(Analysis):
+class FaithfulnessMeasure(Measure):
     """Which attribution method's words are those the answers rest on, against random words."""
 
     def __init__(

@@ -10,7 +10,7 @@ from litotes.report.html import row, table
 SCORES = ("comprehensiveness", "sufficiency_loss", "lead", "over_random", "behind_best")
 
 
-def section(result: Ranking) -> Section:
+def write_section(result: Ranking) -> Section:
     return Section(
         title="Which explanation deserves belief",
         asked=(

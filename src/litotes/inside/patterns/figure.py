@@ -28,7 +28,7 @@ _ABREAST = 3
 _BAR = 0.36  # of the place of a pattern
 
 
-def figure(result: PatternShares) -> Figure:
+def draw_figure(result: PatternShares) -> Figure:
     n_rows = -(-len(result.classes) // _ABREAST)
     on = sheet(_WIDTH, _TOP + n_rows * _LAYERS)
     _draw_shares(result, on.chart(Box(0, 0, 0.6 * _WIDTH, _TOP)))

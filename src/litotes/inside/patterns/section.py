@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from litotes.explain.observation import KINDS
-from litotes.inside.patterns import CLASSES
+from litotes.inside.patterns.classes import CLASSES
 from litotes.inside.patterns.measure import PatternShares
 from litotes.inside.section import Section, percent, percent_with_interval
 from litotes.report.html import row, table
 
 
-def section(result: PatternShares) -> Section:
+def write_section(result: PatternShares) -> Section:
     findings = result.findings()
     return Section(
         title="What the maps look like",

@@ -21,7 +21,7 @@ _WIDTH, _HEIGHT, _KEY = 9.6, 2.1, 0.25
 _ABREAST = 3
 
 
-def figure(result: TokenTypes) -> Figure:
+def draw_figure(result: TokenTypes) -> Figure:
     bands = [_band(result, name) for name in SPECIAL]
     n_rows = -(-len(result.types) // _ABREAST)
     top = _KEY + n_rows * _HEIGHT

@@ -176,7 +176,9 @@ class TokenTypesMeasure(Measure):
                 (from_others["standard"] - from_others["effective"]).nanmean()
             )
 
-    def _from_first(self, view: TextAttention, maps: Tensor, places: Mapping[str, Sequence[int]]) -> Tensor:
+    def _from_first(
+        self, view: TextAttention, maps: Tensor, places: Mapping[str, Sequence[int]]
+    ) -> Tensor:
         """The largest weight [CLS] gives to each type, NaN where it is not there.
 
         (type, attention_head)

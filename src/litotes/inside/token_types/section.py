@@ -9,7 +9,7 @@ from litotes.inside.token_types.measure import FIRST, SEPARATOR, SPECIAL, TokenT
 from litotes.report.html import row, table
 
 
-def section(result: TokenTypes) -> Section:
+def write_section(result: TokenTypes) -> Section:
     return Section(
         title=f"What {FIRST} looks at",
         asked=(

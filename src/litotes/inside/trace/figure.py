@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _LEFT = 4.6  # inches
 
 
-def figure(result: Traces) -> Figure:
+def draw_figure(result: Traces) -> Figure:
     band = Band((HeadMap("Attention heads in use", result.heads),), "share of texts", (0, 1))
     words = result.first_to_leave if any(word.share < 1 for word in result.first_to_leave) else ()
     bottom = height_of(len(words)) if words else 0.0

@@ -12,7 +12,7 @@ import torch
 
 from litotes.explain.observation import Observation
 from litotes.explain.trace import trace_of
-from litotes.inside.analysis import Analysis, Result
+from litotes.inside.analysis import Measure, Result
 from litotes.inside.running import Number, Running, Table, numbers, table
 from litotes.model.checkpoint import Model
 
@@ -62,7 +62,7 @@ class Traces(Result):
         return tuple(said)
 
 
-class TraceAnalysis(Analysis):
+class TraceMeasure(Measure):
     """Which pieces and attention heads left at which layer of a pruned model."""
 
     def __init__(self, model: Model) -> None:

@@ -9,7 +9,7 @@ from litotes.inside.trace.measure import FEWEST, Traces, WordStay
 from litotes.report.html import row, table
 
 
-def section(result: Traces) -> Section:
+def write_section(result: Traces) -> Section:
     return Section(
         title="What leaves, and when",
         asked=(
