@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.cli.numbers import count
 from litotes.cli.options import add_data, add_model
-from litotes.cli.selection import add_where, chosen_texts, parse_where
-from litotes.encoders.bundled import BUNDLED
+from litotes.cli.selection import add_where, parse_where, select_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from litotes.encoders.encoder import Encoder
     from litotes.inside.analysis import Analysis
     from litotes.inside.analyze import CorpusAnalysis
+    from litotes.model.checkpoint import Model
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -51,102 +52,101 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.data.sources import load
-    from litotes.encoders import pretrained
     from litotes.inside.analyze import Subject, analyze
+    from litotes.inside.output import write_analysis
     from litotes.model.checkpoint import load_model
 
     if options.out:
-        # a folder that cannot be is told before the work, not after
+        # a folder that cannot be made is reported before the work, not after it
         Path(options.out).mkdir(parents=True, exist_ok=True)
-    analyses = _chosen(options.only)
-    chosen_options = _options(options.changes)
+    analyses = _pick_analyses(options.only)
+    analysis_options = _parse_options(options.changes)
     where = parse_where(options.where)
     model = load_model(options.model)
-    # a model folder must not send us to other folders or to the network: only a bundled encoder is
-    # taken at its word
-    tuned_from = options.tuned_from or (model.base if model.base in BUNDLED else None)
-    needs_base = any(analysis.measure.needs_base for analysis in analyses.values())
-    base = pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
-    corpus = chosen_texts(load(options.data), where)
+    base = _load_base(options.tuned_from, model, analyses)
+    corpus = select_texts(load(options.data), where)
     with progress() as watch:
-        analysed = analyze(
+        analysis = analyze(
             Subject(Path(options.model).resolve().name, model, base),
             corpus,
             analyses,
-            options=chosen_options,
+            options=analysis_options,
             n_texts=options.texts,
             seed=options.seed or 0,
             device=options.device,
             watch=watch,
         )
     if options.out:
-        _write(analysed, Path(options.out))
-    say(f"{name} was left out: it {why}." for name, why in analysed.left_out.items())
-    if analysed.n_truncated:
-        say(
-            [
-                f"{analysed.n_truncated} of {analysed.n_texts} texts are longer than the model"
-                " reads; their ends were not looked at."
-            ]
-        )
+        write_analysis(analysis, Path(options.out))
+    say(_notes(analysis))
     if options.json:
-        print_json(analysed.as_json())
+        print_json(analysis.as_json())
         return
-    _print(analysed)
+    _print(analysis)
     if options.out:
         print(f"\n{Path(options.out) / 'report.html'}")
 
 
-def _chosen(only: str | None) -> Mapping[str, Analysis]:
+def _pick_analyses(only: str | None) -> Mapping[str, Analysis]:
     from litotes.core.registry import pick
     from litotes.inside import ANALYSES
 
     if only is None:
         return ANALYSES
-    return {
-        name: pick(ANALYSES, name, "analysis") for part in only.split(",") if (name := part.strip())
-    }
+    names = filter(None, map(str.strip, only.split(",")))
+    return {name: pick(ANALYSES, name, "analysis") for name in names}
 
 
-def _options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+def _parse_options(changes: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """The options of each analysis, from NAME.OPTION=VALUE."""
     from litotes.core.errors import UserError
     from litotes.core.registry import check_options
     from litotes.inside import ANALYSES
     from litotes.training.recipe import apply_changes
 
     measures = {name: analysis.measure for name, analysis in ANALYSES.items()}
-    found: dict[str, Any] = {}
-    apply_changes(found, changes)
-    for name, options in found.items():
+    by_analysis: dict[str, Any] = {}
+    apply_changes(by_analysis, changes)
+    for name, options in by_analysis.items():
         if not isinstance(options, dict):
             raise UserError(
                 f"--set {name}: write it as NAME.OPTION=VALUE, for example --set"
                 " faithfulness.n_texts=200."
             )
         check_options(measures, name, "analysis", options)
-    return found
+    return by_analysis
 
 
-def _write(analysed: CorpusAnalysis, out: Path) -> None:
-    """analysis.json, each figure as SVG with its JSON beside it, and the report that shows them."""
-    from litotes.core.storage import write_bytes, write_json, write_text
-    from litotes.inside import ANALYSES
-    from litotes.inside.report import report_html
-    from litotes.report.figure import rendered
+def _load_base(
+    tuned_from: str | None, model: Model, analyses: Mapping[str, Analysis]
+) -> Encoder | None:
+    """The encoder the model was tuned from, if an analysis needs it and it is known.
 
-    pictures = {}
-    for name, result in analysed.results.items():
-        picture = rendered(ANALYSES[name].draw_figure(result), "svg")
-        write_bytes(out / f"{name}.svg", picture)
-        write_json(out / f"{name}.json", result.as_json())
-        pictures[name] = picture.decode("utf-8")
-    write_text(out / "report.html", report_html(analysed, pictures))
-    write_json(out / "analysis.json", analysed.as_json())
+    A model folder must not send us to other folders or to the network: the base it names is used
+    only if that is a bundled encoder.
+    """
+    from litotes.encoders import pretrained
+    from litotes.encoders.bundled import BUNDLED
+
+    if tuned_from is None and model.base in BUNDLED:
+        tuned_from = model.base
+    needs_base = any(analysis.measure.needs_base for analysis in analyses.values())
+    return pretrained.load(tuned_from).encoder if tuned_from and needs_base else None
 
 
-def _print(analysed: CorpusAnalysis) -> None:
-    print(f"{analysed.model} on {analysed.n_texts} texts of {analysed.data}")
-    for name, result in analysed.results.items():
+def _notes(analysis: CorpusAnalysis) -> Iterator[str]:
+    for name, why in analysis.left_out.items():
+        yield f"{name} was left out: it {why}."
+    if analysis.n_truncated:
+        yield (
+            f"{analysis.n_truncated} of {analysis.n_texts} texts are longer than the model reads;"
+            " their ends were not looked at."
+        )
+
+
+def _print(analysis: CorpusAnalysis) -> None:
+    print(f"{analysis.model} on {analysis.n_texts} texts of {analysis.data}")
+    for name, result in analysis.results.items():
         print(f"\n{name}")
         for finding in result.findings():
             print(f"  {finding}")

@@ -44,13 +44,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, say
     from litotes.data.coverage import coverage, parts_of
+    from litotes.data.coverage_figure import figure
     from litotes.data.sources import load
+    from litotes.report.writing import write_figure
 
     where = {"split": ["train"]} | parse_where(options.where)
-    parts = [part for spec in options.data for part in parts_of(load(spec).where(**where))]
-    result = coverage(parts, top=options.top, by=_counted(options))
+    parts = []
+    for source in options.data:
+        parts += parts_of(load(source).where(**where))
+    result = coverage(parts, top=options.top, by=_counted_unit(options))
     if options.out:
-        _write(result, Path(options.out))
+        write_figure(Path(options.out) / "coverage", figure(result), result.as_json())
     say(result.notes())
     if options.json:
         print_json(result.as_json())
@@ -60,34 +64,24 @@ def run(options: argparse.Namespace) -> None:
         print(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
 
 
-def _counted(options: argparse.Namespace) -> Unit:
+def _counted_unit(options: argparse.Namespace) -> Unit:
     from litotes.data.coverage import WORDS, pieces
     from litotes.encoders.pretrained import load_tokenizer
 
-    return WORDS if options.by == "words" else pieces(load_tokenizer(options.encoder).piece_strings)
-
-
-def _write(result: Coverage, out: Path) -> None:
-    from litotes.core.storage import write_bytes, write_json
-    from litotes.data.coverage_figure import figure
-    from litotes.report.figure import rendered
-
-    write_json(out / "coverage.json", result.as_json())
-    picture = figure(result)
-    for kind in ("svg", "png"):
-        write_bytes(out / f"coverage.{kind}", rendered(picture, kind))
+    if options.by == "words":
+        return WORDS
+    return pieces(load_tokenizer(options.encoder).piece_strings)
 
 
 def _print(result: Coverage) -> None:
-    """Columns are called by number: a dozen names side by side fit no terminal."""
+    """A table whose columns have numbers: a dozen names next to each other fit no terminal."""
     from litotes.cli.display import print_table
 
-    numbers = [str(place) for place, _ in enumerate(result.names, start=1)]
-    rows = [
-        (number, name, f"{n_texts:,}", f"{n_different:,}", *(f"{share:.3f}" for share in shares))
-        for number, name, n_texts, n_different, shares in zip(
-            numbers, result.names, result.n_texts, result.n_different, result.matrix, strict=True
-        )
-    ]
+    numbers = [str(number) for number in range(1, len(result.names) + 1)]
+    rows = []
+    for place, number in enumerate(numbers):
+        n_texts, n_different = result.n_texts[place], result.n_different[place]
+        shares = [f"{share:.3f}" for share in result.matrix[place]]
+        rows.append((number, result.names[place], f"{n_texts:,}", f"{n_different:,}", *shares))
     title = f"Share of a row's {result.top:,} most frequent {result.by} among those of a column"
     print_table(("", "part", "texts", f"different {result.by}", *numbers), rows, title=title)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.cli.options import add_data, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictors
-from litotes.cli.selection import add_where, chosen_texts, parse_where
+from litotes.cli.selection import add_where, parse_where, select_texts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litotes.evaluation.evaluate import Judged
+    from litotes.evaluation.evaluate import CellScores, Judged
     from litotes.evaluation.paired import Paired
 
 
@@ -37,18 +37,15 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.paired import paired
 
     where = parse_where(options.where)
-    models = load_predictors(
-        options, [folder for folder in (options.model, options.against) if folder]
-    )
-    corpus = chosen_texts(load(options.data), where)
+    folders = [options.model, *([options.against] if options.against else [])]
+    models = load_predictors(options, folders)
+    corpus = select_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:
         judged, *others = [judge(model, corpus, watch=watch) for model in models]
     rows = cell_scores(judged, corpus, seed=seed)
     against = [row for other in others for row in paired(judged, other, corpus, seed=seed)]
-    content: Any = [row.as_json() for row in rows]
-    if options.against:
-        content = {"scores": content, "against": [row.as_json() for row in against]}
+    content = _as_json(rows, against if options.against else None)
     if options.out:
         _write(content, judged, Path(options.out))
     say(warnings_of(rows))
@@ -57,28 +54,33 @@ def run(options: argparse.Namespace) -> None:
         return
     print_scores(rows)
     if against:
-        _print(against, options.model, options.against)
+        _print_comparison(against, options.model, options.against)
+
+
+def _as_json(rows: Sequence[CellScores], against: Sequence[Paired] | None) -> Any:
+    scores = [row.as_json() for row in rows]
+    if against is None:
+        return scores
+    return {"scores": scores, "against": [row.as_json() for row in against]}
 
 
 def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
-    from litotes.core.storage import write_bytes, write_json
+    """The scores, and how reliable the probabilities of each classification are."""
+    from litotes.core.storage import write_json
     from litotes.evaluation.reliability_figure import figure
-    from litotes.report.figure import rendered
+    from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
-    believed = {
-        task: result.reliability()
-        for task, result in judged.items()
-        if not result.task.is_regression
-    }
-    if believed:
-        write_json(
-            out / "reliability.json", {task: one.as_json() for task, one in believed.items()}
-        )
-        write_bytes(out / "reliability.svg", rendered(figure(believed), "svg"))
+    curves = {}
+    for task, result in judged.items():
+        if not result.task.is_regression:
+            curves[task] = result.reliability()
+    if curves:
+        numbers = {task: curve.as_json() for task, curve in curves.items()}
+        write_figure(out / "reliability", figure(curves), numbers, with_png=False)
 
 
-def _print(rows: Sequence[Paired], model: str, other: str) -> None:
+def _print_comparison(rows: Sequence[Paired], model: str, other: str) -> None:
     from litotes.cli.display import print_table
 
     lines = []

@@ -1,4 +1,4 @@
-"""`--where variety=en-AU,en-UK` as keyword arguments of `Corpus.where`."""
+"""The option `--where variety=en-AU,en-UK`, and the texts that it selects."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ _KEYS = ("variety", "source", "task", "split")
 
 
 def add_where(parser: argparse.ArgumentParser, *, split: str) -> None:
-    """The option `--where`; `split` says which one is taken unless the user names it."""
+    """split: what the help says about the split that is used unless the user names one."""
     help_text = f"variety=, source=, task= or split=; split is {split} unless given"
     parser.add_argument("--where", action="append", default=[], metavar="KEY=WORD", help=help_text)
 
 
 def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
-    chosen: dict[str, list[str]] = {}
+    """The keyword arguments of `Corpus.where`."""
+    where: dict[str, list[str]] = {}
     for part in parts:
         key, equals, words = part.partition("=")
         if not equals or not words:
@@ -31,10 +32,12 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
             )
         if key not in _KEYS:
             raise UserError(f"--where {part}: {unknown(key, _KEYS, 'key')}")
-        chosen.setdefault(key, []).extend(words.split(","))
-    return chosen
+        where.setdefault(key, []).extend(words.split(","))
+    return where
 
 
-def chosen_texts(corpus: Corpus, where: Mapping[str, Sequence[str]]) -> Corpus:
-    """Those asked for, of the test split unless they name another one."""
-    return corpus.where(**(where if "split" in where else {**where, "split": corpus.test_split()}))
+def select_texts(corpus: Corpus, where: Mapping[str, Sequence[str]]) -> Corpus:
+    """The texts that `where` selects, of the test split unless it names another one."""
+    if "split" in where:
+        return corpus.where(**where)
+    return corpus.where(**where, split=corpus.test_split())

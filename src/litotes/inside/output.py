@@ -12,7 +12,7 @@ from litotes.report.writing import write_figure
 
 
 def write_analysis(analysis: CorpusAnalysis, folder: Path) -> None:
-    """analysis.json, each figure as SVG with its numbers beside it, and the report with them all."""
+    """Writes analysis.json, each figure as SVG and as numbers, and the report that shows them."""
     pictures = {}
     for name, result in analysis.results.items():
         figure = ANALYSES[name].draw_figure(result)
