@@ -17,7 +17,7 @@ from litotes.encoders import pretrained
 from litotes.explain.attribution import CONTROL, METHODS
 from litotes.explain.explain import METHOD
 from litotes.explain.observation import observe
-from litotes.inside.attribution.measure import AttributionAnalysis, Pushes, agreement
+from litotes.inside.attribution.measure import AttributionMeasure, Pushes, agreement
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.predict.predictor import Predictor
@@ -123,7 +123,7 @@ def test_mistakes_are_told(dense: Model) -> None:
 
 
 def pushes_of(model: Model, texts: list[str], **options: object) -> Pushes:
-    analysis = AttributionAnalysis(model, **options)  # type: ignore[arg-type]
+    analysis = AttributionMeasure(model, **options)  # type: ignore[arg-type]
     for read in model.tokenizer.read(texts):
         analysis.add(observe(model, [read])[0])
     return analysis.result()
@@ -193,4 +193,4 @@ def test_methods_agree_with_themselves(dense: Model) -> None:
 
 def test_a_method_without_sign_cannot_push(dense: Model) -> None:
     with pytest.raises(UserError, match="rollout does not say which way"):
-        AttributionAnalysis(dense, method="rollout")
+        AttributionMeasure(dense, method="rollout")
