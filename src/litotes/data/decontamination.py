@@ -1,4 +1,4 @@
-"""Training texts that are also the texts of a later test, in whatever spelling, are left out.
+"""Removes training texts that are also texts of a later test, in whatever spelling.
 
 Corpora of different names often draw on the same reviews or posts: of the 872 development sentences
 of SST-2, 737 are among VADER's film reviews, written with other quotes, blanks and capitals. A
@@ -18,34 +18,39 @@ from litotes.data.near_duplicates import near_duplicates
 
 
 def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, int]:
-    """The corpus less the training texts that are, exactly or nearly, in a test or valid split of
-    `tests`; and how many those were.
+    """The corpus without training texts of the tests, and how many those were.
+
+    A training text is removed when it is, exactly or nearly, in a test or valid split of `tests`.
     """
-    tested = [
-        _spelt_plainly(example) for test in tests for example in test if example.split != "train"
-    ]
+    tested = []
+    for test in tests:
+        tested += [_plain_words(example) for example in test if example.split != "train"]
     training = [place for place, example in enumerate(corpus) if example.split == "train"]
-    plain = [_spelt_plainly(corpus.examples[place]) for place in training]
-    letters = {text.replace(" ", "") for text in tested} - {""}
-    avoided = {
-        place
-        for place, text in zip(training, plain, strict=True)
-        if text.replace(" ", "") in letters
-    }
-    found = near_duplicates([*plain, *tested], first=len(plain))
-    if not found.is_complete:  # what was not looked at would be trained on
+    trained = [_plain_words(corpus.examples[place]) for place in training]
+    removed = set()
+    tested_letters = set(map(_letters, tested)) - {""}
+    for place, text in zip(training, trained, strict=True):
+        if _letters(text) in tested_letters:
+            removed.add(place)
+    found = near_duplicates([*trained, *tested], first=len(trained))
+    if not found.is_complete:  # a pair that was not compared would be trained on
         raise UserError(
             f"{corpus.name} has too many texts that resemble those to avoid. Take repeated texts"
             " out, or avoid fewer tests."
         )
     for one, other in found.pairs:
-        if one < len(plain) <= other:
-            avoided.add(training[one])
-    kept = tuple(example for place, example in enumerate(corpus) if place not in avoided)
-    return replace(corpus, examples=kept), len(avoided)
+        if one < len(trained) <= other:
+            removed.add(training[one])
+    kept = tuple(example for place, example in enumerate(corpus) if place not in removed)
+    return replace(corpus, examples=kept), len(removed)
 
 
-def _spelt_plainly(example: Example) -> str:
+def _letters(plain: str) -> str:
+    """Blanks do not count either: `can not` and `cannot` are the same."""
+    return plain.replace(" ", "")
+
+
+def _plain_words(example: Example) -> str:
     """Words in lower case, nothing else: `it 's` and `It’s` are the same."""
     whole = example.text if example.pair is None else f"{example.text} {example.pair}"
     return " ".join(re.findall(r"[^\W_]+", whole.casefold()))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -42,27 +42,26 @@ class NearDuplicates:
 
 
 def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
-    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more; texts of fewer than
-    three words take no part.
+    """The pairs of texts with a Jaccard similarity of `THRESHOLD` or more.
 
-    first: only pairs whose later text stands there or behind it; what earlier ones have in common
-    is not looked at.
+    Texts of fewer than three words are ignored. first: only pairs whose later text stands at this
+    place or behind it are looked for.
     """
-    words = {
-        place: found
-        for place, text in enumerate(texts)
-        if len(found := re.findall(r"\w+", text)) >= 3
-    }
-    places = list(words)
+    words, places = [], []
+    for place, text in enumerate(texts):
+        found = re.findall(r"\w+", text)
+        if len(found) >= 3:
+            words.append(found)
+            places.append(place)
+    if not words:
+        return NearDuplicates((), is_complete=True)
     n_before = sum(place < first for place in places)
-    candidates = _candidates(_signatures(list(words.values())), n_before) if words else iter(())
     pairs: list[tuple[int, int]] = []
     n_candidates = 0
-    for earlier, later in islice(candidates, MAX_CANDIDATES):
+    for earlier, later in islice(_candidates(_signatures(words), n_before), MAX_CANDIDATES):
         n_candidates += 1
-        pair = places[earlier], places[later]
-        if _similarity(words[pair[0]], words[pair[1]]) >= THRESHOLD:
-            pairs.append(pair)
+        if _similarity(words[earlier], words[later]) >= THRESHOLD:
+            pairs.append((places[earlier], places[later]))
     return NearDuplicates(tuple(sorted(pairs)), n_candidates < MAX_CANDIDATES)
 
 
@@ -81,7 +80,7 @@ def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple
     index = MinHashLSH(num_perm=_N_HASHES, params=(_N_BANDS, _BAND_WIDTH))
     blank = MinHash(num_perm=_N_HASHES)
     for later, signature in enumerate(signatures):
-        # making one anew draws the permutations again, at 100 times the cost
+        # a new one would draw the permutations again, at 100 times the cost
         minhash = blank.copy()
         minhash.hashvalues = signature
         for earlier in sorted(index.query(minhash)) if later >= n_before else ():
@@ -90,17 +89,18 @@ def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple
 
 
 def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
-    """The smallest of each hash over a text's 3-grams, (text, hash): what datasketch would compute
-    text by text, at once.
+    """The smallest of each hash over a text's 3-grams, (text, hash).
+
+    datasketch would compute the same text by text.
     """
     import numpy as np
 
-    trigrams = _hashed_trigrams(words)  # (trigram of all texts,)
+    trigrams = _trigram_hashes(words)  # (trigram of all texts,)
     n_trigrams = np.array([len(text) - 2 for text in words])  # (text,)
     starts = np.cumsum(n_trigrams) - n_trigrams  # (text,)
-    factors = np.random.default_rng(0).integers(
-        0, 2**64, size=_N_HASHES, dtype=np.uint64
-    ) | np.uint64(1)
+    generator = np.random.default_rng(0)
+    factors = generator.integers(0, 2**64, size=_N_HASHES, dtype=np.uint64)
+    factors |= np.uint64(1)  # odd, as multiply-shift hashing asks for
     signatures = np.empty((len(words), _N_HASHES), dtype=np.uint32)
     for place, factor in enumerate(factors):
         # multiply-shift hashing: the upper half is the well-mixed one
@@ -109,19 +109,22 @@ def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     return signatures
 
 
-def _hashed_trigrams(words: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
+def _trigram_hashes(words: Sequence[Sequence[str]]) -> NDArray[np.uint64]:
     import numpy as np
 
     vocabulary: dict[str, int] = {}
-    number = [vocabulary.setdefault(word, len(vocabulary)) for text in words for word in text]
-    hashes = np.array(
-        [int.from_bytes(blake2b(word.encode(), digest_size=8).digest()) for word in vocabulary],
-        dtype=np.uint64,
-    )
-    word = hashes[number]  # (word of all texts,)
+    all_words = chain.from_iterable(words)
+    numbers = [vocabulary.setdefault(word, len(vocabulary)) for word in all_words]
+    hashes = np.array([_word_hash(word) for word in vocabulary], dtype=np.uint64)
+    word_hashes = hashes[numbers]  # (word of all texts,)
     polynomial = np.uint64(_POLYNOMIAL)
-    trigrams = (word[:-2] * polynomial + word[1:-1]) * polynomial + word[2:]
+    first, second, third = word_hashes[:-2], word_hashes[1:-1], word_hashes[2:]
+    trigrams = (first * polynomial + second) * polynomial + third
     ends = np.cumsum([len(text) for text in words])[:-1]
     # 3-grams that begin in one text and end in the next
     across = np.concatenate([ends - 2, ends - 1])
     return np.delete(trigrams, across)
+
+
+def _word_hash(word: str) -> int:
+    return int.from_bytes(blake2b(word.encode(), digest_size=8).digest())

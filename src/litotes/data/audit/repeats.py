@@ -15,7 +15,8 @@ _ADVICE = "Train on what corpus.without_leaks() keeps"
 def leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
     """Training labels whose text is also outside training, for the same task or for another."""
     held = _held_out_tasks(keyed)
-    same, other = [], []
+    same: list[str] = []
+    other: list[str] = []
     for key, example, task, _ in keyed.labels():
         if example.split == "train" and key in held:
             (same if task in held[key] else other).append(key)

@@ -1,5 +1,6 @@
-"""Where corpora come from: the table of sources, and `load`, which reads
-`NAME[/SUB][:PATH][?key=value&key=value][ + …]`.
+"""Where corpora come from: the table of sources, and `load`, which reads one by its name.
+
+NAME[/SUB][:PATH][?key=value&key=value][ + …]
 """
 
 from __future__ import annotations
@@ -30,9 +31,7 @@ from litotes.data.sources import (
 
 @dataclass(frozen=True)
 class Source:
-    """A way to read a corpus: from a path or from none, with options that are explained in a line
-    each.
-    """
+    """A way to read a corpus: from a path or without one, with options that have a line each."""
 
     read: Callable[[Path | None, Mapping[str, str]], Corpus]
     about: str
@@ -120,9 +119,7 @@ SOURCES: dict[str, Source] = {
 
 
 def load(spec: str) -> Corpus:
-    """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader +
-    isarcasm:data/isarcasm + sampler`.
-    """
+    """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader + sampler`."""
     return join_corpora([_load(part) for part in _parts(spec)])
 
 
@@ -137,28 +134,24 @@ def _load(spec: str) -> Corpus:
     name, _, path = address.partition(":")
     source = pick(SOURCES, name, "source")
     options = _options(query)
-    for key in options:
-        if key not in source.options and not _is_labelling(key, source.options):
-            raise UserError(_no_option(key, name, source.options))
+    _check_options(options, name, source.options)
     if source.needs_path and not path:
         raise UserError(f"{name} needs a path: write for example {source.example}.")
     if path and not source.needs_path:
         raise UserError(f"{name} is built in and reads no path: write {source.example}.")
     try:
         return source.read(Path(path).expanduser() if path else None, options)
-    except (
-        OSError
-    ) as error:  # a folder that may not be entered, a name longer than the system takes
+    except OSError as error:  # a folder without permission, a name longer than the system allows
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def options_of(spec: str) -> dict[str, str]:
     """The options in a source as a user writes it."""
-    return {
-        key: value
-        for part in _parts(spec)
-        for key, value in _options(part.partition("?")[2]).items()
-    }
+    options: dict[str, str] = {}
+    for part in _parts(spec):
+        _, _, query = part.partition("?")
+        options |= _options(query)
+    return options
 
 
 def has_prefix(spec: str) -> bool:
@@ -183,13 +176,11 @@ def _options(query: str) -> dict[str, str]:
     return options
 
 
-def _is_labelling(key: str, known: Mapping[str, str]) -> bool:
-    return "label.TASK" in known and key.startswith("label.") and key != "label."
-
-
-def _no_option(key: str, name: str, known: Mapping[str, str]) -> str:
-    return (
-        unknown(key, known, f"option of {name}")
-        if known
-        else f"{name} has no options, so leave {key!r} out."
-    )
+def _check_options(options: Mapping[str, str], name: str, known: Mapping[str, str]) -> None:
+    for key in options:
+        names_task = "label.TASK" in known and key.startswith("label.") and key != "label."
+        if key in known or names_task:
+            continue
+        if known:
+            raise UserError(unknown(key, known, f"option of {name}"))
+        raise UserError(f"{name} has no options, so leave {key!r} out.")

@@ -35,12 +35,12 @@ _LABELS = {  # as floats too: that is how a table with an empty cell in the colu
     for task in _TASKS.values()
 }
 _VARIETIES = {variety.casefold(): variety for variety in ("en-AU", "en-IN", "en-UK")}
-_SPOKEN = {"en-au": "australian", "en-in": "indian", "en-uk": "british"}
+_ADJECTIVES = {"en-au": "australian", "en-in": "indian", "en-uk": "british"}
 _SOURCES = {source.casefold(): source for source in ("Google", "Reddit")}
 
 
 @dataclass(frozen=True)
-class _Labelled:
+class _LabelledText:
     """What one row says: a text with the labels it gives."""
 
     text: str
@@ -56,12 +56,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     for split, file in _files(require_path(path), options).items():
         examples += _examples(file, split)
     if prefix == "variety":
-        examples = [
-            replace(
-                one, text=with_prefix(one.text, variety=str(one.variety), source=str(one.source))
-            )
-            for one in examples
-        ]
+        examples = [_prefix(example) for example in examples]
     return Corpus("besstie", tuple(examples), _TASKS)
 
 
@@ -73,7 +68,12 @@ def with_prefix(text: str, *, variety: str, source: str) -> str:
     >>> with_prefix("Cheers for nothing", variety="en-UK", source="Reddit")
     'reddit british: Cheers for nothing'
     """
-    return f"{source.casefold()} {_SPOKEN.get(variety.casefold(), variety)}: {text}"
+    return f"{source.casefold()} {_ADJECTIVES.get(variety.casefold(), variety)}: {text}"
+
+
+def _prefix(example: Example) -> Example:
+    variety, source = str(example.variety), str(example.source)
+    return replace(example, text=with_prefix(example.text, variety=variety, source=source))
 
 
 def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
@@ -107,39 +107,45 @@ def _examples(path: Path, split: str) -> Iterator[Example]:
     elif split != "test":  # an unlabelled test file has neither column
         require_columns(str(path), columns, tuple(_TASKS))
     all_rows = chain([first], rows)
-    labelled = _merged(_long(row, split) for row in all_rows) if is_long else map(_wide, all_rows)
+    if is_long:
+        labelled = _merge_tasks(_read_long(row, split) for row in all_rows)
+    else:
+        labelled = map(_read_wide, all_rows)
     for item in labelled:
         yield Example(item.text, item.labels, variety=item.variety, source=item.source, split=split)
 
 
-def _long(row: Row, split: str) -> _Labelled:
+def _read_long(row: Row, split: str) -> _LabelledText:
     task = row.translate("task", {name: name for name in _TASKS}, "task")
-    unlabelled = split == "test" and row.word("label") is None
-    return _labelled(row, {} if unlabelled else {task: row.translate("label", _LABELS[task])})
+    if split == "test" and row.word("label") is None:
+        return _labelled_text(row, {})
+    return _labelled_text(row, {task: row.translate("label", _LABELS[task])})
 
 
-def _wide(row: Row) -> _Labelled:
-    return _labelled(
-        row,
-        {task: row.translate(task, _LABELS[task]) for task in _TASKS if row.word(task) is not None},
-    )
+def _read_wide(row: Row) -> _LabelledText:
+    labels = {}
+    for task in _TASKS:
+        if row.word(task) is not None:
+            labels[task] = row.translate(task, _LABELS[task])
+    return _labelled_text(row, labels)
 
 
-def _labelled(row: Row, labels: Mapping[str, str]) -> _Labelled:
+def _labelled_text(row: Row, labels: Mapping[str, str]) -> _LabelledText:
     variety = row.translate("variety", _VARIETIES, "variety")
-    return _Labelled(row.text("text"), variety, row.translate("source", _SOURCES, "source"), labels)
+    source = row.translate("source", _SOURCES, "source")
+    return _LabelledText(row.text("text"), variety, source, labels)
 
 
-def _merged(items: Iterable[_Labelled]) -> Iterable[_Labelled]:
-    # A text's rows for the two tasks become one; a second row for the same task stays apart, for
-    # the audit to see.
-    merged: dict[tuple[str, str, str, int], _Labelled] = {}
+def _merge_tasks(items: Iterable[_LabelledText]) -> Iterable[_LabelledText]:
+    """The rows of a text for the two tasks as one; a second row for the same task stays apart."""
+    merged: dict[tuple[str, str, str, int], _LabelledText] = {}
     for item in items:
-        copy = 0
-        while (key := (item.text, item.variety, item.source, copy)) in merged and merged[
-            key
-        ].labels.keys() & item.labels.keys():
-            copy += 1
-        earlier = merged[key].labels if key in merged else {}
-        merged[key] = _Labelled(item.text, item.variety, item.source, {**earlier, **item.labels})
+        n_copies = 0
+        while True:
+            key = (item.text, item.variety, item.source, n_copies)
+            earlier = merged[key].labels if key in merged else {}
+            if not earlier.keys() & item.labels.keys():
+                break
+            n_copies += 1  # a label given again, which the audit must see
+        merged[key] = replace(item, labels={**earlier, **item.labels})
     return merged.values()

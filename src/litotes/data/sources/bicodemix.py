@@ -39,21 +39,20 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     kind = choice(options, "kind", ("all", "comment", "reply"))
     sentiment = SENTIMENT if choice(options, "classes", ("3", "2")) == "2" else SENTIMENT_3
     file = find_file(require_path(path), _FILE)
-    rows = read_rows(file, needs=(_TEXT, _REPLY, _SENTIMENT, _SARCASM, _LANGUAGE))
-    examples = tuple(
-        _example(row, sentiment.labels)
-        for row in rows
-        if language in ("all", row.translate(_LANGUAGE, _LANGUAGES, "language"))
-        and kind in ("all", _kind(row))
-    )
+    examples = []
+    for row in read_rows(file, needs=(_TEXT, _REPLY, _SENTIMENT, _SARCASM, _LANGUAGE)):
+        own_language = row.translate(_LANGUAGE, _LANGUAGES, "language")
+        if language in ("all", own_language) and kind in ("all", _kind(row)):
+            examples.append(_example(row, sentiment.labels))
     if not examples:
         raise UserError(f"{file} has no text with lang={language} and kind={kind}: choose others.")
-    return Corpus("bicodemix", examples, {SENTIMENT.name: sentiment, SARCASM.name: SARCASM})
+    tasks = {SENTIMENT.name: sentiment, SARCASM.name: SARCASM}
+    return Corpus("bicodemix", tuple(examples), tasks)
 
 
 def _kind(row: Row) -> str:
-    # The column holds a flag in spite of its name, and numbers that a spreadsheet has spoilt, where
-    # it is not set.
+    # In spite of its name the column holds a flag, and where that is not set, numbers that a
+    # spreadsheet has spoilt.
     return "reply" if row.word(_REPLY) == "Yes" else "comment"
 
 
@@ -61,8 +60,8 @@ def _example(row: Row, words: tuple[str, ...]) -> Example:
     labels = {SARCASM.name: row.translate(_SARCASM, SPELLINGS[SARCASM.name])}
     if row.word(_SENTIMENT) is not None:
         word = row.translate(_SENTIMENT, SPELLINGS[SENTIMENT.name])
-        labels |= {SENTIMENT.name: word} if word in words else {}
+        if word in words:
+            labels[SENTIMENT.name] = word
     text = row.text(_TEXT)
-    return Example(
-        text, labels, source="Bicodemix", split=split_by_hash(text_key(text), test_share=0.2)
-    )
+    split = split_by_hash(text_key(text), test_share=0.2)
+    return Example(text, labels, source="Bicodemix", split=split)

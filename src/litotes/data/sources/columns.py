@@ -28,29 +28,33 @@ COLUMN_OPTIONS = {
     "group": "column that names what must not be divided between splits",
 }
 
+_OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
+
 
 @dataclass(frozen=True)
 class Columns:
-    """Which column holds what; `labels` gives a column for each task."""
+    """Which column holds what.
+
+    others: the columns of _OTHER_COLUMNS that there are; labels: one for each task.
+    """
 
     text: str
-    places: Mapping[str, str]
+    others: Mapping[str, str]
     labels: Mapping[str, str]
     are_numbers: bool
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column that is read, once."""
-        return tuple(dict.fromkeys((self.text, *self.places.values(), *self.labels.values())))
+        return tuple(dict.fromkeys((self.text, *self.others.values(), *self.labels.values())))
 
 
 def column_map(options: Mapping[str, str]) -> Columns:
     """The map of columns that the options spell out."""
-    labels = {
-        key.removeprefix("label."): column
-        for key, column in options.items()
-        if key.startswith("label.")
-    }
+    labels = {}
+    for key, column in options.items():
+        if key.startswith("label."):
+            labels[key.removeprefix("label.")] = column
     if "label" in options:
         task = options.get("task", "label")
         if task in labels:
@@ -61,17 +65,9 @@ def column_map(options: Mapping[str, str]) -> Columns:
         labels[task] = options["label"]
     elif "task" in options:
         raise UserError(f"task={options['task']} needs the column of its labels: add label=COLUMN.")
-    places = {
-        key: options[key]
-        for key in ("pair", "variety", "source", "split", "group")
-        if key in options
-    }
-    return Columns(
-        options.get("text", "text"),
-        places,
-        labels,
-        choice(options, "numbers", ("no", "yes")) == "yes",
-    )
+    others = {key: options[key] for key in _OTHER_COLUMNS if key in options}
+    are_numbers = choice(options, "numbers", ("no", "yes")) == "yes"
+    return Columns(options.get("text", "text"), others, labels, are_numbers)
 
 
 def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> Corpus:
@@ -79,34 +75,29 @@ def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> C
     examples = tuple(_example(row, split, columns) for row, split in rows)
     if not examples:
         raise UserError(f"{name} has no rows: give a data set with at least one text in it.")
-    return Corpus(
-        name,
-        examples,
-        {task: _task(task, examples, columns.are_numbers) for task in columns.labels},
-    )
+    tasks = {task: _task(task, examples, columns.are_numbers) for task in columns.labels}
+    return Corpus(name, examples, tasks)
 
 
 def _example(row: Row, split: str, columns: Columns) -> Example:
-    places = columns.places
-    if "split" in places:
-        split = row.translate(places["split"], SPLIT_WORDS, "split")
-    labels = {
-        task: _label(row, task, columns)
-        for task, column in columns.labels.items()
-        if row.word(column) is not None
-    }
-    # test sets come without labels, the others are of no use without
+    others = columns.others
+    if "split" in others:
+        split = row.translate(others["split"], SPLIT_WORDS, "split")
+    labels = {}
+    for task, column in columns.labels.items():
+        if row.word(column) is not None:
+            labels[task] = _label(row, task, columns)
+    # a test split may come without labels; the others would be useless
     if columns.labels and not labels and split != "test":
         row.require_word(next(iter(columns.labels.values())))
-    return Example(
-        row.text(columns.text),
-        labels,
-        pair=row.text(places["pair"]) if "pair" in places else None,
-        variety=row.require_word(places["variety"]) if "variety" in places else None,
-        source=row.require_word(places["source"]) if "source" in places else None,
-        split=split,
-        group=row.require_word(places["group"]) if "group" in places else None,
-    )
+    text = row.text(columns.text)
+    pair = row.text(others["pair"]) if "pair" in others else None
+    variety, source, group = (_word(row, others.get(key)) for key in ("variety", "source", "group"))
+    return Example(text, labels, pair, variety, source, split, group)
+
+
+def _word(row: Row, column: str | None) -> str | None:
+    return None if column is None else row.require_word(column)
 
 
 def _label(row: Row, task: str, columns: Columns) -> Label:

@@ -1,5 +1,7 @@
-"""Five GLUE tasks in their official TSV files, for comparison with published numbers (Wang et al.
-2019).
+"""Five GLUE tasks in their official TSV files, to compare with published numbers.
+
+Wang et al. 2019, "GLUE: A Multi-Task Benchmark and Analysis Platform for Natural Language
+Understanding", ICLR.
 """
 
 from __future__ import annotations
@@ -19,13 +21,12 @@ from litotes.data.tasks import SENTIMENT
 
 _FILES = {"train": "train.tsv", "valid": "dev.tsv"}  # the official test files are unlabelled
 _ENTAILMENT = Task("entailment", ("entailment", "not_entailment"))
+_ENTAILMENT_WORDS = {word: word for word in _ENTAILMENT.labels}
 
 
 @dataclass(frozen=True)
 class GlueTask:
-    """Where a task lies, what its columns are called and how its labels are spelt (not at all when
-    it is a regression).
-    """
+    """The folder of a task, its columns, and how its labels are spelt (not for a regression)."""
 
     name: str
     folder: str
@@ -46,7 +47,7 @@ RTE = GlueTask(
     "sentence1",
     "sentence2",
     "label",
-    {word: word for word in _ENTAILMENT.labels},
+    _ENTAILMENT_WORDS,
 )
 QNLI = GlueTask(
     "qnli",
@@ -55,7 +56,7 @@ QNLI = GlueTask(
     "question",
     "sentence",
     "label",
-    {word: word for word in _ENTAILMENT.labels},
+    _ENTAILMENT_WORDS,
 )
 MRPC = GlueTask(
     "mrpc",
@@ -70,9 +71,7 @@ STSB = GlueTask("stsb", "STS-B", Task("similarity", ()), "sentence1", "sentence2
 
 
 def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpus:
-    """The training and development files of one task, from its own folder or from the folder of all
-    tasks.
-    """
+    """The training and development files of one task, in its own folder or one that holds it."""
     folder = require_path(path)
     if (folder / glue.folder).is_dir():
         folder = folder / glue.folder
@@ -81,20 +80,19 @@ def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpu
             f"{folder} is no folder: give the folder {glue.folder}, or the one that holds it."
         )
     needs = [column for column in (glue.text, glue.pair, glue.label) if column is not None]
-    examples = tuple(
-        _example(row, glue, split)
-        for split, file in find_files(folder, _FILES).items()
-        for row in read_rows(file, needs=needs, quotes=False)
-    )
-    return Corpus(f"glue/{glue.name}", examples, {glue.task.name: glue.task})
+    examples: list[Example] = []
+    for split, file in find_files(folder, _FILES).items():
+        rows = read_rows(file, needs=needs, quotes=False)
+        examples += [_example(row, glue, split) for row in rows]
+    return Corpus(f"glue/{glue.name}", tuple(examples), {glue.task.name: glue.task})
 
 
 def _example(row: Row, glue: GlueTask, split: str) -> Example:
-    label = (
-        _score(row, glue.label)
-        if glue.task.is_regression
-        else row.translate(glue.label, glue.words)
-    )
+    label: Label
+    if glue.task.is_regression:
+        label = _score(row, glue.label)
+    else:
+        label = row.translate(glue.label, glue.words)
     pair = None if glue.pair is None else row.text(glue.pair)
     return Example(row.text(glue.text), {glue.task.name: label}, pair=pair, split=split)
 

@@ -1,10 +1,12 @@
-"""A data set of the Hugging Face Hub, or a local folder in its form; the only source that may use
-the network.
+"""A data set of the Hugging Face Hub, or a local folder in its form.
+
+This is the only source that may use the network.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     columns = column_map(options)
     splits = _splits(name, options.get("subset"))
     wanted = options["only"].split(",") if "only" in options else list(splits)
-    rows = (pair for split in wanted for pair in _rows(name, splits, split, columns.names))
+    rows = chain.from_iterable(_rows(name, splits, split, columns.names) for split in wanted)
     return corpus_of(f"hub:{name}", rows, columns)
 
 
@@ -68,10 +70,10 @@ def _rows(
     words = _class_words(features or {})
     for number, record in enumerate(_records(name, splits[split]), start=1):
         require_columns(file, record, needs)
-        values = {
-            key: _value(record[key], words.get(key), f"{file}, row {number}, column {key!r}")
-            for key in needs
-        }
+        values = {}
+        for key in needs:
+            place = f"{file}, row {number}, column {key!r}"
+            values[key] = _value(record[key], words.get(key), place)
         yield Row(file, number, values, unit="row"), SPLIT_WORDS[split.casefold()]
 
 

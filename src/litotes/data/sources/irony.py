@@ -1,8 +1,8 @@
 """The irony task of TweetEval: tweets found by their hashtags and then judged by people.
 
 Van Hee et al. 2018, "SemEval-2018 Task 3: Irony Detection in English Tweets"; Barbieri et al. 2020,
-"TweetEval". Irony is read as
-sarcasm, which it mostly is: here, a score says how far a model of sarcasm carries.
+"TweetEval". Irony is read as sarcasm, which it mostly is: a score here says how far a model of
+sarcasm generalises.
 """
 
 from __future__ import annotations
@@ -29,13 +29,11 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
         raise UserError(
             f"{folder} is no folder: give the one that holds {', '.join(_FILES.values())}."
         )
-    found = find_files(folder, _FILES)
-    examples = tuple(
-        _example(row, split)
-        for split, file in found.items()
-        for row in read_rows(file, needs=("text", "label"))
-    )
-    return Corpus("irony", examples, {SARCASM.name: SARCASM})
+    examples: list[Example] = []
+    for split, file in find_files(folder, _FILES).items():
+        rows = read_rows(file, needs=("text", "label"))
+        examples += [_example(row, split) for row in rows]
+    return Corpus("irony", tuple(examples), {SARCASM.name: SARCASM})
 
 
 def _example(row: Row, split: str) -> Example:

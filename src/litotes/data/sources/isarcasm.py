@@ -27,39 +27,37 @@ OPTIONS = {
 
 _FILES = {"train": "train.En.csv", "test": "task_A_En_test.csv"}
 _TEXTS = {"train": "tweet", "test": "text"}
-_LABEL, _MEANT = "sarcastic", "rephrase"
+_LABEL, _REPHRASED = "sarcastic", "rephrase"
 
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The English training and test files in a folder."""
-    is_rephrased, folder = choice(options, "rephrased", ("no", "yes")) == "yes", require_path(path)
+    has_rephrased = choice(options, "rephrased", ("no", "yes")) == "yes"
+    folder = require_path(path)
     if not folder.is_dir():
         raise UserError(
             f"{folder} is no folder: give the one that holds {' and '.join(_FILES.values())}."
         )
-    examples = tuple(
-        example
-        for split, file in find_files(folder, _FILES).items()
-        for example in _examples(split, file, is_rephrased=is_rephrased)
-    )
-    return Corpus("isarcasm", examples, {SARCASM.name: SARCASM})
+    examples: list[Example] = []
+    for split, file in find_files(folder, _FILES).items():
+        examples += _examples(split, file, has_rephrased=has_rephrased and split == "train")
+    return Corpus("isarcasm", tuple(examples), {SARCASM.name: SARCASM})
 
 
-def _examples(split: str, file: Path, *, is_rephrased: bool) -> Iterator[Example]:
-    with_meant = is_rephrased and split == "train"
-    for row in read_rows(file, needs=[_TEXTS[split], _LABEL, *([_MEANT] if with_meant else [])]):
-        if row.word(_TEXTS[split]) is None:
+def _examples(split: str, file: Path, *, has_rephrased: bool) -> Iterator[Example]:
+    text = _TEXTS[split]
+    needs = [text, _LABEL, _REPHRASED] if has_rephrased else [text, _LABEL]
+    for row in read_rows(file, needs=needs):
+        if row.word(text) is None:
             continue  # one tweet of the official training file is empty
         label = row.translate(_LABEL, SPELLINGS[SARCASM.name])
-        yield _example(row, _TEXTS[split], label, split)
-        if with_meant and label == "sarcastic" and row.word(_MEANT) is not None:
-            yield _example(row, _MEANT, "literal", split)
+        yield _example(row, text, label, split)
+        if has_rephrased and label == "sarcastic" and row.word(_REPHRASED) is not None:
+            yield _example(row, _REPHRASED, "literal", split)
 
 
 def _example(row: Row, column: str, label: str, split: str) -> Example:
-    """A tweet and what was meant by it are about the same thing: they stay on one side of every
-    split.
-    """
+    # a tweet and what was meant by it say the same: the group keeps them in one split
     return Example(
         row.text(column),
         {SARCASM.name: label},

@@ -1,6 +1,4 @@
-"""The sampler: invented texts in three varieties of English that come with the package, for trying
-things out.
-"""
+"""The sampler: invented texts in three varieties of English, built in, for trying things out."""
 
 from __future__ import annotations
 
@@ -23,8 +21,10 @@ _TASKS = {task.name: task for task in (SENTIMENT, SARCASM)}
 
 def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """All texts of the sampler."""
-    examples = tuple(_example(row, variety) for variety in VARIETIES for row in _rows(variety))
-    return Corpus("sampler", examples, _TASKS)
+    examples: list[Example] = []
+    for variety in VARIETIES:
+        examples += [_example(row, variety) for row in _rows(variety)]
+    return Corpus("sampler", tuple(examples), _TASKS)
 
 
 def _rows(variety: str) -> Iterator[Row]:
@@ -34,9 +34,8 @@ def _rows(variety: str) -> Iterator[Row]:
 
 def _example(row: Row, variety: str) -> Example:
     text = row.text("text")
-    labels = {
-        name: row.translate(name, {word: word for word in task.labels})
-        for name, task in _TASKS.items()
-    }
+    labels = {}
+    for name, task in _TASKS.items():
+        labels[name] = row.translate(name, {word: word for word in task.labels})
     split = split_by_hash(text_key(text), test_share=0.3)
     return Example(text, labels, variety=variety, source=row.require_word("source"), split=split)

@@ -1,6 +1,4 @@
-"""The Twitter entity-sentiment data set: 74,682 short tweets about brands and games, of which the
-longer ones are kept.
-"""
+"""The Twitter entity-sentiment data set: 74,682 tweets about brands and games, the long ones."""
 
 from __future__ import annotations
 
@@ -30,32 +28,32 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The positive and negative texts of a file, or of twitter_training.csv in a folder."""
     min_words = whole_number(options, "min_words", 40)
     file = find_file(require_path(path), "twitter_training.csv")
-    labelled = ((row, row.translate("sentiment", _LABELS)) for row in _rows(file))
-    kept = [
-        (row, label)
-        for row, label in labelled
-        if label and len(row.values["text"].split()) >= max(min_words, 1)
-    ]
+    kept = []
+    for row in _rows(file):
+        label = row.translate("sentiment", _LABELS)
+        n_words = len(row.values["text"].split())
+        if label and n_words >= max(min_words, 1):
+            kept.append((row, label))
     if not kept:
         raise UserError(
             f"{file} has no positive or negative text of {min_words} words or more: choose a"
             " smaller min_words."
         )
-    # Paraphrases share an id, and a few texts occur under two ids: neither may be torn apart.
-    roots = components(
-        (("id", row.require_word("id")), ("text", text_key(row.values["text"]))) for row, _ in kept
-    )
-    examples = tuple(
-        Example(
-            row.text("text"),
-            {SENTIMENT.name: label},
-            source="Twitter",
-            split=split_by_hash(kept[root][0].values["id"], test_share=0.1),
-            group=row.values["id"],
+    examples = []
+    roots = components(_ties(row) for row, _ in kept)
+    for (row, label), root in zip(kept, roots, strict=True):
+        first, _ = kept[root]
+        split = split_by_hash(first.values["id"], test_share=0.1)
+        labels, group = {SENTIMENT.name: label}, row.values["id"]
+        examples.append(
+            Example(row.text("text"), labels, source="Twitter", split=split, group=group)
         )
-        for (row, label), root in zip(kept, roots, strict=True)
-    )
-    return Corpus("twitter", examples, {SENTIMENT.name: SENTIMENT})
+    return Corpus("twitter", tuple(examples), {SENTIMENT.name: SENTIMENT})
+
+
+def _ties(row: Row) -> tuple[tuple[str, str], ...]:
+    # paraphrases share an id, and a few texts occur under two ids: each must stay in one split
+    return ("id", row.require_word("id")), ("text", text_key(row.values["text"]))
 
 
 def _rows(path: Path) -> Iterator[Row]:

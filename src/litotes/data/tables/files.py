@@ -1,6 +1,4 @@
-"""Finding files and reading text line by line, with one sentence for everything that can be wrong
-with them.
-"""
+"""Finds files and reads text line by line; whatever is wrong with them becomes one sentence."""
 
 from __future__ import annotations
 
@@ -14,8 +12,7 @@ from typing import BinaryIO, cast
 from litotes.core.errors import UserError
 
 MAX_CHARS = 1_000_000
-"""The longest line and the longest text read: nobody wrote more by hand, so more is a damaged file.
-"""
+"""The longest line and the longest text that are read; anything longer is a damaged file."""
 
 _MAX_BYTES = 4 * MAX_CHARS  # the most that many characters take in UTF-8
 _BOM = "\ufeff"
@@ -23,10 +20,9 @@ _BOM = "\ufeff"
 
 @dataclass(frozen=True)
 class Start:
-    """Where reading begins: so many rows lie before it, and in a file of lines this line, whose
-    first byte is at `offset`.
+    """Where reading begins: after so many rows; in a file of lines, at this line and byte.
 
-    In a .gz file bytes are counted as they were before they were compressed.
+    offset: the first byte of the line; in a .gz file counted before compression.
     """
 
     row: int = 0
@@ -38,7 +34,7 @@ BEGINNING = Start()
 
 
 def require_file(path: Path) -> None:
-    """Refuse a path at which there is no file."""
+    """Refuses a path at which there is no file."""
     if not path.exists():
         raise UserError(
             f"{path} does not exist: check the path (it is looked up from {Path.cwd()})."
@@ -48,14 +44,15 @@ def require_file(path: Path) -> None:
 
 
 def find_files(folder: Path, names: Mapping[str, str]) -> dict[str, Path]:
-    """Of the files `names` lists by key, those the folder holds, plain or with .gz (the plain one
-    where there are both).
+    """Of the files in `names`, those that the folder holds, by key.
+
+    A name may have .gz added; where there are both, the plain file is taken.
     """
-    found = {
-        key: path
-        for key, name in names.items()
-        if (path := _plain_or_gz(folder / name)) is not None
-    }
+    found = {}
+    for key, name in names.items():
+        path = _plain_or_gz(folder / name)
+        if path is not None:
+            found[key] = path
     if not found:
         raise UserError(
             f"{folder} holds none of the files expected there: {', '.join(names.values())} (each"
@@ -73,11 +70,9 @@ def find_file(path: Path, name: str) -> Path:
 
 
 def read_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file, gzipped or not, with their numbers and line ends; holds one line
-    in memory at a time.
-    """
+    """Number and text of each line of a UTF-8 file, gzipped or not; one at a time in memory."""
     for number, offset, raw in raw_lines(path, start=start):
-        yield number, _decoded(raw, f"{path}, line {number}", offset)
+        yield number, _decode(raw, f"{path}, line {number}", offset)
 
 
 def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, int, bytes]]:
@@ -114,7 +109,7 @@ def _open(path: Path) -> BinaryIO:
     return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _decoded(raw: bytes, place: str, offset: int) -> str:
+def _decode(raw: bytes, place: str, offset: int) -> str:
     if len(raw) > _MAX_BYTES:
         raise UserError(too_long(place))
     try:

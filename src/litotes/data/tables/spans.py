@@ -1,11 +1,11 @@
-"""Tables cut into spans of rows that can be read one without the other, by other processes or
-another day.
+"""Tables cut into spans of rows, each of which can be read by itself, in any process, at any time.
 
     Parquet            the rows are counted in the file's own list of row groups
-    JSONL, CSV, TSV    one look through the file finds the line, another its first byte; a span begins by jumping there
+    JSONL, CSV, TSV    one pass finds the line a span begins in, another its first byte;
+                       a reader seeks to that byte
 
-A .gz file has no such place to jump to: it is unpacked up to the span (and not parsed), which costs
-little beside scoring.
+A .gz file cannot be entered in the middle: it is unpacked up to the span (and not parsed), which
+costs little next to the predictions.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Span:
     n_rows: int
 
     def rows(self, needs: Collection[str]) -> Iterator[Row]:
-        """As many as there were when the file was cut."""
+        """The rows, as many as there were when the file was cut."""
         n_read = 0
         for row in islice(read_rows(Path(self.file), needs=needs, start=self.start), self.n_rows):
             n_read += 1
@@ -45,31 +45,29 @@ class Span:
 
 
 def find_tables(source: Path) -> list[Path]:
-    """The file itself, or all tables of a folder and the folders in it, by name; names that begin
-    with . or _ are passed over.
+    """The file itself, or all tables of a folder and its subfolders, by name.
+
+    Names that begin with . or _ are skipped.
     """
     if not source.is_dir():
         require_file(source)
         kind_of(source)
         return [source]
-    found = [
-        path
-        for path in sorted(source.rglob("*"))
-        if path.is_file() and not _is_hidden(path.relative_to(source))
-    ]
+    files = [path for path in sorted(source.rglob("*")) if path.is_file()]
+    found = [path for path in files if not _is_hidden(path.relative_to(source))]
     if not found:
         raise UserError(
             f"{source} holds no tables: name a folder of .parquet, .jsonl, .csv or .tsv files."
         )
     for path in found:
-        kind_of(path)  # a file that is no table is told before anything is read
+        kind_of(path)  # refuses a file that is not a table before anything is read
     return found
 
 
 def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
-    """The whole table in spans of up to n_rows; none where it has no rows.
+    """The whole table in spans of up to n_rows, none where it has no rows.
 
-    The columns in `needs` must be there.
+    Refuses a table without the columns in `needs`.
     """
     kind = kind_of(path)
     if kind == ".parquet":
@@ -77,12 +75,10 @@ def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
             n_total = file.metadata.num_rows
         starts = [Start(row=row) for row in range(0, n_total, n_rows)]
     else:
-        lines, n_total = _lines_at(_row_lines(path, kind), n_rows)
-        offsets = _offsets_of(path, lines)
-        starts = [Start(place * n_rows, line, offsets[line]) for place, line in enumerate(lines)]
+        starts, n_total = _starts(path, kind, n_rows)
     spans = [Span(str(path), start, min(n_rows, n_total - start.row)) for start in starts]
     if spans:
-        next(spans[0].rows(needs))  # the columns
+        next(spans[0].rows(needs))  # checks the columns
     return spans
 
 
@@ -93,24 +89,25 @@ def _is_hidden(path: Path) -> bool:
 def _row_lines(path: Path, kind: str) -> Iterator[int]:
     """The line every row begins in."""
     if kind in DELIMITERS:
-        # after the header
-        yield from (
-            line for line, _ in islice(read_records(path, delimiter=DELIMITERS[kind]), 1, None)
-        )
+        records = read_records(path, delimiter=DELIMITERS[kind])
+        for line, _ in islice(records, 1, None):  # after the header
+            yield line
     else:
-        yield from (number for number, line in read_lines(path) if line.strip())
+        for number, content in read_lines(path):
+            if content.strip():
+                yield number
 
 
-def _lines_at(lines: Iterator[int], every: int) -> tuple[list[int], int]:
-    """The first of every so many, and how many there are."""
-    chosen, n_total = [], 0
-    for line in lines:
-        if n_total % every == 0:
-            chosen.append(line)
+def _starts(path: Path, kind: str, n_rows: int) -> tuple[list[Start], int]:
+    """Where every n_rows-th row begins, and how many rows there are."""
+    rows: dict[int, int] = {}  # the first row of each span, by the line it begins in
+    n_total = 0
+    for line in _row_lines(path, kind):
+        if n_total % n_rows == 0:
+            rows[line] = n_total
         n_total += 1
-    return chosen, n_total
-
-
-def _offsets_of(path: Path, lines: list[int]) -> dict[int, int]:
-    wanted = set(lines)
-    return {number: offset for number, offset, _ in raw_lines(path) if number in wanted}
+    starts = []
+    for line, offset, _ in raw_lines(path):
+        if line in rows:
+            starts.append(Start(rows[line], line, offset))
+    return starts, n_total
