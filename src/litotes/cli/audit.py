@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from litotes.cli.options import add_data
+
+if TYPE_CHECKING:
+    from litotes.data.audit.audit import Audit
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -13,7 +17,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_table, progress
+    from litotes.cli.display import print_json, progress
     from litotes.core.storage import write_json
     from litotes.data.audit.audit import audit
     from litotes.data.sources import load
@@ -26,19 +30,25 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.as_json())
         return
+    _print(result)
+
+
+def _print(result: Audit) -> None:
+    from litotes.cli.display import print_table
+
     print(f"{result.corpus}: {result.n_examples} texts, {len(result.findings)} findings\n")
     for finding in result.findings:
         print(f"[{finding.severity}] {finding.kind}: {finding.sentence}")
         for example in finding.examples:
             print(f"    · {example}")
         print(f"    → {finding.advice}\n")
-    lengths = [
-        (str(length.cell), str(length.median), str(length.percentile_90), str(length.longest))
-        for length in result.lengths
-    ]
+    lengths = []
+    for length in result.lengths:
+        numbers = (length.median, length.percentile_90, length.longest)
+        lengths.append((str(length.cell), *map(str, numbers)))
     print_table(("cell", "words: median", "90 %", "longest"), lengths)
-    counts = [
-        (str(count.cell), count.split, count.task, count.label or "a number", str(count.n))
-        for count in result.balance
-    ]
+    counts = []
+    for count in result.balance:
+        label = count.label or "a number"
+        counts.append((str(count.cell), count.split, count.task, label, str(count.n)))
     print_table(("cell", "split", "task", "label", "n"), counts)

@@ -10,12 +10,13 @@ from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
     from litotes.predict.batch_predictor import BatchPredictor
+    from litotes.predict.tables.folder_request import FolderRequest
     from litotes.predict.tables.to_folder import FolderResult, Runner
 
 _ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
 
 
-def add_bulk(parser: argparse.ArgumentParser) -> None:
+def add_bulk_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "many rows, part by part", "--file F may then be a folder of tables, and --out is a folder"
     )
@@ -40,8 +41,8 @@ def add_bulk(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def check_without(options: argparse.Namespace) -> None:
-    """Without --on what belongs to it is a mistake."""
+def reject_bulk_options(options: argparse.Namespace) -> None:
+    """Without --on, options that need it are a mistake."""
     from litotes.core.errors import UserError
 
     for name in _ONLY_WITH_ON:
@@ -59,11 +60,33 @@ def check_without(options: argparse.Namespace) -> None:
 def run_bulk(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
-    from litotes.predict.tables.folder_request import ROWS_PER_PART, FolderRequest
     from litotes.predict.tables.to_folder import predict_to_folder
 
-    _check(options)
-    request = FolderRequest(
+    _check_options(options)
+    predictor = _batch_predictor(options)
+    say(predictor.predictor().notes)
+    if options.verbose:
+        say(predictor.predictor().in_words())
+    out, runner = Path(options.out), _runner(options)
+    with progress() as watch:
+        result = predict_to_folder(_request(options), predictor, out, runner=runner, watch=watch)
+    say(f"failed: {name}: {reason}" for name, reason in result.failures.items())
+    if options.json:
+        print_json(result.as_json())
+    else:
+        say([_summary(result)])
+    if result.failures:
+        reason = next(iter(result.failures.values()))
+        raise UserError(
+            f"{len(result.failures)} of {len(result.plan.spans)} parts failed, the others are in"
+            f" {result.out}. {reason}"
+        )
+
+
+def _request(options: argparse.Namespace) -> FolderRequest:
+    from litotes.predict.tables.folder_request import ROWS_PER_PART, FolderRequest
+
+    return FolderRequest(
         options.file,
         options.column,
         options.pair,
@@ -72,28 +95,9 @@ def run_bulk(options: argparse.Namespace) -> None:
         format=options.format or "parquet",
         n_rows=options.rows_per_part or ROWS_PER_PART,
     )
-    asked = _asked(options)
-    say(asked.predictor().notes)
-    if options.verbose:
-        say(asked.predictor().in_words())
-    with progress() as watch:
-        scored = predict_to_folder(
-            request, asked, Path(options.out), runner=_runner(options), watch=watch
-        )
-    say(f"failed: {name}: {reason}" for name, reason in scored.failures.items())
-    if options.json:
-        print_json(scored.as_json())
-    else:
-        say([_in_words(scored)])
-    if scored.failures:
-        reason = next(iter(scored.failures.values()))
-        raise UserError(
-            f"{len(scored.failures)} of {len(scored.plan.spans)} parts failed, the others are in"
-            f" {scored.out}. {reason}"
-        )
 
 
-def _check(options: argparse.Namespace) -> None:
+def _check_options(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
 
     if options.file is None or options.out is None:
@@ -109,15 +113,18 @@ def _check(options: argparse.Namespace) -> None:
         raise UserError("--address is that of a Ray cluster: add --on ray.")
 
 
-def _asked(options: argparse.Namespace) -> BatchPredictor:
-    """On the CPU unless told otherwise, so that every worker computes alike, whatever machine it is
-    on.
-    """
+def _batch_predictor(options: argparse.Namespace) -> BatchPredictor:
+    """On the CPU by default, so that all workers compute the same, on whatever machine."""
     from litotes.predict.batch_predictor import BatchPredictor
     from litotes.scale.crew import threads_each
 
-    alone = options.on == "here" and (options.workers or 1) == 1
-    n_cores = None if alone else 1 if options.on == "ray" else threads_each(options.workers)
+    n_workers = options.workers or 1
+    if options.on == "ray":
+        n_cores = 1
+    elif n_workers > 1:
+        n_cores = threads_each(n_workers)
+    else:
+        n_cores = None  # all of them
     return BatchPredictor(
         options.model, device=options.device or "cpu", runtime=options.runtime, n_cores=n_cores
     )
@@ -128,16 +135,13 @@ def _runner(options: argparse.Namespace) -> Runner:
 
     if options.on == "here":
         return local_runner(options.workers or 1)
-    return ray_runner(
-        options.workers,
-        options.address,
-        n_gpus=1 if (options.device or "").startswith("cuda") else 0,
-    )
+    n_gpus = 1 if (options.device or "").startswith("cuda") else 0
+    return ray_runner(options.workers, options.address, n_gpus=n_gpus)
 
 
-def _in_words(scored: FolderResult) -> str:
-    found = f" {scored.n_found} parts were there before." if scored.n_found else ""
+def _summary(result: FolderResult) -> str:
+    found = f" {result.n_found} parts were there before." if result.n_found else ""
     return (
-        f"{scored.n_answered} of {scored.plan.n_rows} rows answered in {scored.seconds:.0f} s:"
-        f" {scored.out}.{found}"
+        f"{result.n_answered} of {result.plan.n_rows} rows answered in {result.seconds:.0f} s:"
+        f" {result.out}.{found}"
     )

@@ -7,31 +7,53 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.progress import Watch
 
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from litotes.evaluation.evaluate import CellScores
+    from litotes.evaluation.scores import RegressionScores, Scores
+
 _SECONDS_BETWEEN_LINES = 5.0
 _JOINERS = "\u200c\u200d"
-"""Cannot be seen, but join letters and emoji."""
+"""Invisible, but they join letters and emoji."""
 
 
 def visible(text: str) -> str:
-    """Without characters that would move the cursor or colour a terminal: blanks for line ends,
-    dots for the rest.
+    """The text without characters that would move the cursor or colour the terminal.
+
+    White space becomes a blank, any other such character a dot.
     """
-    return "".join(
-        char if char.isprintable() or char in _JOINERS else " " if char.isspace() else "·"
-        for char in text
-    )
+    return "".join(map(_visible_character, text))
+
+
+def _visible_character(char: str) -> str:
+    if char.isprintable() or char in _JOINERS:
+        return char
+    return " " if char.isspace() else "·"
 
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """A bar with the time left on a terminal; a line now and then elsewhere (a log file, a CI job)."""
+    """A bar with the time left on a terminal; elsewhere (a log, a CI job) a line now and then."""
     if not sys.stderr.isatty():
         yield _line_watch()
         return
+    with _progress_bars() as bars:
+        tasks: dict[str, Any] = {}
+
+        def watch(what: str, done: int, total: int, note: str) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total, note=note)
+            bars.update(tasks[what], completed=done, total=total, note=note)
+
+        yield watch
+
+
+def _progress_bars() -> Progress:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -41,22 +63,14 @@ def progress() -> Iterator[Watch]:
         TimeRemainingColumn,
     )
 
-    columns = (
+    return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
+        console=Console(stderr=True),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bars:
-        ids: dict[str, Any] = {}
-
-        def watch(what: str, done: int, total: int, note: str) -> None:
-            if what not in ids:
-                ids[what] = bars.add_task(what, total=total, note=note)
-            bars.update(ids[what], completed=done, total=total, note=note)
-
-        yield watch
 
 
 def _line_watch() -> Watch:
@@ -66,18 +80,15 @@ def _line_watch() -> Watch:
         nonlocal last_what, last_time
         now = time.monotonic()
         if what != last_what or now - last_time > _SECONDS_BETWEEN_LINES:
-            print(
-                f"{what}: {done} of {total}{f', {note}' if note else ''}",
-                file=sys.stderr,
-                flush=True,
-            )
+            suffix = f", {note}" if note else ""
+            print(f"{what}: {done} of {total}{suffix}", file=sys.stderr, flush=True)
             last_what, last_time = what, now
 
     return watch
 
 
 def say(sentences: Iterable[str]) -> None:
-    """Notes for a person, beside the result."""
+    """Prints notes for the user on stderr, apart from the result on stdout."""
     for sentence in sentences:
         print(sentence, file=sys.stderr)
 
@@ -94,7 +105,7 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    # Text everywhere: a user's words are never markup
+    # Text everywhere: the user's words are never markup
     table = Table(
         title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
     )
@@ -102,45 +113,62 @@ def print_table(
         table.add_column(Text(name), overflow="fold")
     for row in rows:
         table.add_row(*(Text(value) for value in row))
-    # A file or a pipe has no edge to wrap at.
-    Console(width=None if sys.stdout.isatty() else 200).print(table)
+    Console(width=console_width()).print(table)
 
 
-def print_scores(rows: Sequence[Any]) -> None:
-    """Scores as a table: each with its interval and its majority line."""
+def console_width() -> int | None:
+    """None for the terminal's own; a file or a pipe has no edge to wrap at."""
+    return None if sys.stdout.isatty() else 200
+
+
+SCORE_COLUMNS = (
+    "task",
+    "cell",
+    "n",
+    "macro-F1",
+    "95 % interval",
+    "majority",
+    "accuracy",
+    "Matthews",
+    "calibration error",
+)
+
+
+def print_scores(rows: Sequence[CellScores]) -> None:
+    """Scores as a table, each with its interval and its majority line."""
     from litotes.evaluation.scores import Scores
 
     lines = []
     for row in rows:
-        scores, (low, high) = row.scores, row.scores.interval
-        if isinstance(scores, Scores):
-            values = (
-                f"{scores.macro_f1:.3f}",
-                f"{low:.3f}–{high:.3f}",
-                f"{scores.majority:.3f}",
-                f"{scores.accuracy:.3f}",
-                f"{scores.matthews:.3f}",
-                "" if scores.calibration_error is None else f"{scores.calibration_error:.3f}",
-            )
-        else:
-            values = (
-                f"r {scores.pearson:.3f}",
-                f"{low:.3f}–{high:.3f}",
-                "",
-                f"rmse {scores.root_mean_squared_error:.3f}",
-                f"ρ {scores.spearman:.3f}",
-                "",
-            )
+        scores = row.scores
+        values = _classification(scores) if isinstance(scores, Scores) else _regression(scores)
         lines.append((scores.task, row.cell, str(scores.n), *values))
-    head = (
-        "task",
-        "cell",
-        "n",
-        "macro-F1",
-        "95 % interval",
-        "majority",
-        "accuracy",
-        "Matthews",
-        "calibration error",
+    print_table(SCORE_COLUMNS, lines)
+
+
+def _classification(scores: Scores) -> tuple[str, ...]:
+    error = scores.calibration_error
+    return (
+        f"{scores.macro_f1:.3f}",
+        _interval(scores.interval),
+        f"{scores.majority:.3f}",
+        f"{scores.accuracy:.3f}",
+        f"{scores.matthews:.3f}",
+        "" if error is None else f"{error:.3f}",
     )
-    print_table(head, lines)
+
+
+def _regression(scores: RegressionScores) -> tuple[str, ...]:
+    return (
+        f"r {scores.pearson:.3f}",
+        _interval(scores.interval),
+        "",
+        f"rmse {scores.root_mean_squared_error:.3f}",
+        f"ρ {scores.spearman:.3f}",
+        "",
+    )
+
+
+def _interval(interval: tuple[float, float]) -> str:
+    low, high = interval
+    return f"{low:.3f}–{high:.3f}"

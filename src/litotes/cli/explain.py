@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
-    from litotes.cli.shaded import print_explanation
+    from litotes.cli.explanation_view import print_explanation
     from litotes.explain.explain import METHOD, chosen_methods
     from litotes.explain.writing import check_format, write_explanation
     from litotes.predict.predictor import Predictor

@@ -42,51 +42,45 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress
     from litotes.core.errors import UserError
     from litotes.export.export import export_models, working_copy
-    from litotes.model.builtin import BUILT_IN, located
+    from litotes.model.builtin import BUILT_IN
+    from litotes.model.folder import open_model
 
     if options.model in BUILT_IN and options.out is None:
         raise UserError(
             f"An export is written into the folder of its model, and {options.model} is not yours:"
             " copy it by --out FOLDER."
         )
-    folder = located(options.model)
+    folder = open_model(options.model)
+    source = options.data
+    if source is None and options.model in BUILT_IN:
+        source = "sampler"
     with progress() as watch, working_copy(folder, options.out) as target:
-        exported = export_models(
+        results = export_models(
             target,
             precision="int8" if options.int8 else "float32",
-            source=options.data or ("sampler" if options.model in BUILT_IN else None),
+            source=source,
             allowed=None if options.allow is None else options.allow / 100,
             n_texts=options.texts,
             watch=watch,
         )
     if options.json:
-        print_json([one.as_json() for one in exported])
+        print_json([result.as_json() for result in results])
         return
-    for one in exported:
-        _print(one)
+    for result in results:
+        _print(result)
 
 
-def _print(exported: ExportResult) -> None:
+def _print(result: ExportResult) -> None:
     from litotes.cli.display import print_table
 
     rows = []
-    for loss in exported.losses:
+    for loss in result.losses:
         f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
-        rows.append(
-            (
-                loss.task,
-                str(loss.n),
-                f"{loss.n_changed} ({loss.changed:.1%})",
-                f"{loss.largest_difference:.2g}",
-                f1,
-            )
-        )
+        changed = f"{loss.n_changed} ({loss.changed:.1%})"
+        rows.append((loss.task, str(loss.n), changed, f"{loss.largest_difference:.2g}", f1))
     title = (
-        f"{exported.file}, {exported.precision}, {exported.n_bytes / 1e6:.1f} MB; against torch on"
-        f" {exported.measured_on}"
+        f"{result.file}, {result.precision}, {result.n_bytes / 1e6:.1f} MB; against torch on"
+        f" {result.measured_on}"
     )
-    print_table(
-        ("task", "texts", "labels changed", "largest difference of a probability", "macro-F1"),
-        rows,
-        title=title,
-    )
+    columns = ("task", "texts", "labels changed", "largest difference of a probability", "macro-F1")
+    print_table(columns, rows, title=title)

@@ -1,9 +1,9 @@
-"""A command that only answers starts in half the time without what torch's compiler needs.
+"""A command that only predicts starts in half the time without what torch's compiler needs.
 
-`import torch` also registers, in Python, what shape every operator's result would have: half of the
-import, and used only by `torch.compile`, `torch.export` and tensors without data. While the block
-below runs, an empty module stands in its place; afterwards it is gone again, so that whoever asks
-for the real one gets it. A torch that does not import it, or is there already, is left as it is.
+`import torch` also registers, in Python, the shape of every operator's result: half of the import
+time, and used only by `torch.compile`, `torch.export` and tensors without data. While the block
+below runs, an empty module takes its place; afterwards that is removed, so that a later import gets
+the real one. If torch is imported already, or does not import this module, nothing changes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SHAPES = "torch._meta_registrations"
 
 @contextmanager
 def lean_torch() -> Iterator[None]:
-    """torch, if it is imported in here, comes without its Python shapes."""
+    """Imports of torch within the block leave out the shapes."""
     if "torch" in sys.modules:
         yield
         return

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -64,16 +68,11 @@ def _encoders() -> dict[str, str]:
     from litotes.encoders.bundled import BUNDLED
     from litotes.encoders.families import FAMILIES
 
-    others = {
-        "FOLDER": (
-            f"config.json, model.safetensors, tokenizer.json of a {', '.join(FAMILIES)} encoder"
-        )
-    }
-    return (
-        {name: bundled.about for name, bundled in BUNDLED.items()}
-        | others
-        | {"OWNER/NAME@REVISION": "the same from the Hugging Face Hub"}
-    )
+    encoders = {name: bundled.about for name, bundled in BUNDLED.items()}
+    families = ", ".join(FAMILIES)
+    encoders["FOLDER"] = f"config.json, model.safetensors, tokenizer.json of a {families} encoder"
+    encoders["OWNER/NAME@REVISION"] = "the same from the Hugging Face Hub"
+    return encoders
 
 
 def _models() -> dict[str, str]:
@@ -89,20 +88,22 @@ def _sources() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
-    from pydantic import BaseModel
-
     from litotes.training.recipe import Recipe
 
-    def lines(model: type[BaseModel], prefix: str) -> dict[str, str]:
-        found: dict[str, str] = {}
-        for name, field in model.model_fields.items():
-            if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-                found |= lines(field.annotation, f"{prefix}{name}.")
-            else:
-                found[f"{prefix}{name}"] = f"{field.default!r}  {field.description or ''}".strip()
-        return found
+    return _fields(Recipe, "")
 
-    return lines(Recipe, "")
+
+def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
+    """The fields of a recipe and of the models inside it, by their dotted names."""
+    from pydantic import BaseModel
+
+    lines: dict[str, str] = {}
+    for name, field in model.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            lines |= _fields(field.annotation, f"{prefix}{name}.")
+        else:
+            lines[f"{prefix}{name}"] = f"{field.default!r}  {field.description or ''}".strip()
+    return lines
 
 
 def _with_options(thing: Callable[..., object]) -> str:

@@ -37,7 +37,7 @@ COMMANDS = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parses, runs, and turns a user's mistake into one line."""
+    """Parses the arguments, runs the command, and reports a user's mistake in one line."""
     options = make_parser().parse_args(arguments)
     try:
         options.run(options)
@@ -45,14 +45,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"litotes: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        sys.stderr.close()  # the reader of our output has gone, so no error is reported
         return 0
     except OSError as error:  # a full disk, a folder that may not be written, a file in the way
-        print(
-            f"litotes: {error.filename or 'the system'}: {error.strerror or error}. Check the path"
-            " given, e.g. --out.",
-            file=sys.stderr,
-        )
+        place, reason = error.filename or "the system", error.strerror or error
+        advice = "Check the path given, e.g. --out."
+        print(f"litotes: {place}: {reason}. {advice}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("litotes: interrupted.", file=sys.stderr)

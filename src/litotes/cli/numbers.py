@@ -1,4 +1,4 @@
-"""Numbers on the command line, checked where they are read."""
+"""Types for numbers on the command line: they parse and check them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def count(text: str) -> int:
 
 
 def seed(text: str) -> int:
-    """A whole number that every generator takes."""
+    """A whole number that every random generator accepts."""
     return _between(text, 0, 2**32 - 1)
 
 
@@ -32,7 +32,7 @@ def percent(text: str) -> float:
 
 
 def points(text: str) -> float:
-    """Points of a score, below 0 where something has to be gained."""
+    """Points of a score; below 0 where the score has to rise."""
     return _number(text, "between -100 and 100", lambda number: -100 <= number <= 100)
 
 

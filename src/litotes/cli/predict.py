@@ -10,7 +10,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from litotes.cli.bulk import add_bulk, check_without, run_bulk
+from litotes.cli.bulk import add_bulk_options, reject_bulk_options, run_bulk
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
     add_runtime(parser)
     add_verbose(parser)
-    add_bulk(parser)
+    add_bulk_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -55,31 +55,33 @@ def run(options: argparse.Namespace) -> None:
     if options.on is not None:
         run_bulk(options)
         return
-    check_without(options)
+    reject_bulk_options(options)
     options.format = options.format or "table"
     with lean_torch():
         predictor = load_predictor(options, options.model)
-    if (
-        options.file is not None
-        and options.out is not None
-        and options.format != "table"
-        and not options.json
-    ):
-        _score(predictor, options)
+    is_file_to_file = options.file is not None and options.out is not None
+    if is_file_to_file and options.format != "table" and not options.json:
+        _predict_file(predictor, options)
         return
-    predictions = predictor.stream(_texts(options))
+    predictions = predictor.stream(_read_texts(options))
     if options.out is None:
         _print(predictions, predictor.tasks, sys.stdout, options)
-        return
+    else:
+        _write(predictions, predictor.tasks, options)
+
+
+def _write(
+    predictions: Iterable[Prediction], tasks: Mapping[str, Task], options: argparse.Namespace
+) -> None:
     from litotes.core.storage import write_text
 
     written = StringIO()
-    _print(predictions, predictor.tasks, written, options)
+    _print(predictions, tasks, written, options)
     write_text(Path(options.out), written.getvalue())  # whole or not at all
 
 
-def _score(predictor: Predictor, options: argparse.Namespace) -> None:
-    """A file to a file: of any length, and a stopped one goes on."""
+def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
+    """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
     from litotes.predict.tables.to_file import predict_to_file
 
@@ -96,7 +98,7 @@ def _table(options: argparse.Namespace) -> InputTable:
     return InputTable(options.file, options.column, options.pair)
 
 
-def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
+def _read_texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
     from litotes.core.errors import UserError
 
     if options.texts:
@@ -106,20 +108,19 @@ def _texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
     elif sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     else:
-        yield from _lines(sys.stdin)
+        yield from _read_lines(sys.stdin)
 
 
-def _lines(stream: TextIO) -> Iterator[str]:
-    """One text a line; an empty line would put every later answer beside the wrong text."""
+def _read_lines(stream: TextIO) -> Iterator[str]:
+    """One text a line; skipping an empty one would shift every later answer to the wrong text."""
     from litotes.core.errors import UserError
 
-    n_lines = 0
+    number = 0
     for number, line in enumerate(stream, start=1):
         if not line.strip():
             raise UserError(f"stdin, line {number} is empty: give it a text, or take it out.")
-        n_lines = number
         yield line.rstrip("\r\n")
-    if not n_lines:
+    if number == 0:
         raise UserError("There is nothing to label: stdin is empty.")
 
 
@@ -134,12 +135,8 @@ def _print(
 
     columns = columns_of(tasks)
     if options.json:
-        json.dump(
-            [as_json(prediction, columns) for prediction in predictions],
-            target,
-            ensure_ascii=False,
-            indent=2,
-        )
+        documents = [as_json(prediction, columns) for prediction in predictions]
+        json.dump(documents, target, ensure_ascii=False, indent=2)
         target.write("\n")
     elif options.format == "table":
         _print_table(predictions, target)
@@ -153,20 +150,19 @@ def _print(
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
-    """A block per text: easy to read for a few, easy to follow for many.
+    """A block for each text: easy to read for a few, easy to follow for many.
 
-    Whoever wrote a text does not steer the terminal.
+    Control characters of a text do not reach the terminal.
     """
     from litotes.cli.display import visible
 
     for prediction in predictions:
         target.write(f"{visible(prediction.text)}\n")
         for task, answer in prediction.answers.items():
-            shown = (
-                f"{answer.label:.3f}"
-                if isinstance(answer.label, float)
-                else f"{answer.label:<10} {answer.probability or 0:6.1%}"
-            )
-            target.write(f"  {task:<10} {shown}\n")
+            if isinstance(answer.label, float):
+                target.write(f"  {task:<10} {answer.label:.3f}\n")
+            else:
+                probability = answer.probability or 0
+                target.write(f"  {task:<10} {answer.label:<10} {probability:6.1%}\n")
         if prediction.truncated:
             target.write("  (the text is longer than the model reads; its end was not seen)\n")

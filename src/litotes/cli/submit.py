@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from litotes.cli.options import add_runtime, add_verbose
 from litotes.cli.predictors import load_predictors
+
+if TYPE_CHECKING:
+    from litotes.core.values import Task
+    from litotes.evaluation.submission import Submission
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,32 +38,28 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.shared_task import TASKS
     from litotes.evaluation.submission import ANSWER, answer, write_submission
 
-    out = _target(options)
+    out = _archive(options)
     predictors = load_predictors(options, options.model)
     with progress() as watch:
         submission = answer(options.data, predictors, watch=watch)
     write_submission(submission, out)
     say(submission.notes)
-    counts = {
-        task.name: {label: submission.count(task.name, n) for n, label in enumerate(task.labels)}
-        for task in TASKS
-    }
+    counts = {task.name: _count_labels(submission, task) for task in TASKS}
+    n_rows = len(submission.rows)
     if options.json:
-        print_json(
-            {
-                "file": str(out),
-                "n": len(submission.rows),
-                "answers": counts,
-                "notes": list(submission.notes),
-            }
-        )
+        notes = list(submission.notes)
+        print_json({"file": str(out), "n": n_rows, "answers": counts, "notes": notes})
         return
-    for name, found in counts.items():
-        print(f"{name}: " + ", ".join(f"{n} {label}" for label, n in found.items()))
-    print(f"{out} holds {ANSWER} with {len(submission.rows)} rows, compared with {options.data}.")
+    for task, by_label in counts.items():
+        print(f"{task}: " + ", ".join(f"{n} {label}" for label, n in by_label.items()))
+    print(f"{out} holds {ANSWER} with {n_rows} rows, compared with {options.data}.")
 
 
-def _target(options: argparse.Namespace) -> Path:
+def _count_labels(submission: Submission, task: Task) -> dict[str, int]:
+    return {label: submission.count(task.name, n) for n, label in enumerate(task.labels)}
+
+
+def _archive(options: argparse.Namespace) -> Path:
     from litotes.core.errors import UserError
     from litotes.evaluation.submission import ANSWER
 

@@ -1,0 +1,145 @@
+"""An explanation on a terminal: words shaded, and marked so that a pipe or a printer keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from litotes.cli.display import console_width, print_table, visible
+from litotes.explain.attribution import by_weight
+from litotes.explain.page.words import segments, unread
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from litotes.explain.explanation import Explanation, Shading
+
+FOR, AGAINST = (86, 180, 233), (230, 159, 0)
+"""Blue and orange, which colour-blind readers can tell apart (Okabe and Ito 2008)."""
+
+STRONG, CLEAR = 2 / 3, 1 / 3
+"""Shares of the largest weight from which a word is marked twice, and once."""
+
+N_TOP_WORDS = 3
+
+
+def print_explanation(explanation: Explanation) -> None:
+    from rich.console import Console
+
+    console = Console(width=console_width(), highlight=False, markup=False)
+    for line in _answer_lines(explanation):
+        console.print(line, soft_wrap=True)
+    for text in shaded_texts(explanation):
+        console.print()
+        console.print(text, soft_wrap=True)
+    console.print()
+    for line in (*_word_lines(explanation), *_layer_lines(explanation)):
+        console.print(line, soft_wrap=True)
+    _print_methods(explanation)
+
+
+def _print_methods(explanation: Explanation) -> None:
+    """A row for each method: how faithful it is, and the words it puts first."""
+    rows = []
+    for name, shading in explanation.shadings.items():
+        top_words = by_weight(shading.weights)[:N_TOP_WORDS]
+        words = ", ".join(_word(explanation, place) for place in top_words)
+        rows.append((name, *_faithfulness(shading), words))
+    print_table(("method", "comprehensiveness", "sufficiency loss", "first words"), rows)
+
+
+def _answer_lines(explanation: Explanation) -> Iterator[str]:
+    answer = explanation.answer
+    if isinstance(answer.label, float):
+        yield f"{explanation.task}: {answer.label:.3f}"
+    else:
+        others = []
+        for label, probability in explanation.probabilities.items():
+            if label != answer.label:
+                others.append(f"{label} {probability:.1%}")
+        sure = f"{answer.label}, {answer.probability or 0:.1%} sure"
+        yield f"{explanation.task}: {sure} ({', '.join(others)})"
+    if explanation.read.pieces.truncated:
+        yield "(the text is longer than the model reads; its end was not seen)"
+
+
+def shaded_texts(explanation: Explanation) -> Iterator[Text]:
+    """The text, and its pair if it has one, as written, with their words marked."""
+    read = explanation.read
+    yield _shaded_text(explanation, is_pair=False)
+    if read.pair is not None:
+        yield _shaded_text(explanation, is_pair=True)
+
+
+def _shaded_text(explanation: Explanation, *, is_pair: bool) -> Text:
+    from rich.text import Text
+
+    read, shading = explanation.read, explanation.shadings[explanation.method]
+    greatest = max(map(abs, shading.weights)) or 1.0
+    text = Text()
+    for part, word in segments(read, is_pair=is_pair):
+        if word is None:
+            text.append(visible(part))
+        else:
+            text.append(*_mark_word(visible(part), shading.weights[word] / greatest, shading))
+    text.append(visible(unread(read, is_pair=is_pair)))
+    return text
+
+
+def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
+    """The word with its marks, and a style of as much colour as it has weight."""
+    size = min(abs(strength), 1.0)
+    sign = ("+" if strength > 0 else "-") if shading.is_signed else "*"
+    marks = sign * ((size >= STRONG) + (size >= CLEAR))
+    hue = AGAINST if strength < 0 else FOR
+    red, green, blue = (round(255 + (part - 255) * size) for part in hue)
+    style = f"black on rgb({red},{green},{blue})" if size >= CLEAR / 2 else ""
+    return (f"[{marks}{word}]" if marks else word), style
+
+
+def _word_lines(explanation: Explanation) -> Iterator[str]:
+    """What the marks mean, and the words with the most weight."""
+    shading = explanation.shadings[explanation.method]
+    order = by_weight(shading.weights)
+    if not shading.is_signed:
+        yield f"{shading.method}: [*word] counts, [**word] counts most"
+        yield f"most: {_list_words(explanation, order[:N_TOP_WORDS])}"
+        return
+    yield (
+        f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and"
+        " [--word] most"
+    )
+    words_for = [word for word in order if shading.weights[word] > 0]
+    words_against = [word for word in reversed(order) if shading.weights[word] < 0]
+    yield f"for: {_list_words(explanation, words_for[:N_TOP_WORDS]) or 'no word'}"
+    yield f"against: {_list_words(explanation, words_against[:N_TOP_WORDS]) or 'no word'}"
+
+
+def _list_words(explanation: Explanation, words: Sequence[int]) -> str:
+    shading = explanation.shadings[explanation.method]
+    form = "+.3f" if shading.is_signed else ".3f"
+    return ", ".join(f"{_word(explanation, word)} {shading.weights[word]:{form}}" for word in words)
+
+
+def _layer_lines(explanation: Explanation) -> Iterator[str]:
+    """Which words a pruned model removed after which layer; layers count from 1 for readers."""
+    by_layer: dict[int, list[str]] = {}
+    remaining = []
+    for place, layer in enumerate(explanation.left_at_layer):
+        words = remaining if layer is None else by_layer.setdefault(layer, [])
+        words.append(_word(explanation, place))
+    for layer, words in sorted(by_layer.items()):
+        yield f"left after layer {layer + 1}: {', '.join(words)}"
+    if by_layer:
+        yield f"stayed to the end: {', '.join(remaining) or 'no word'}"
+
+
+def _faithfulness(shading: Shading) -> tuple[str, str]:
+    faithfulness = shading.faithfulness
+    if faithfulness is None:
+        return "", ""
+    return f"{faithfulness.comprehensiveness:+.3f}", f"{faithfulness.sufficiency_loss:+.3f}"
+
+
+def _word(explanation: Explanation, place: int) -> str:
+    return visible(explanation.read.words[place].written)
