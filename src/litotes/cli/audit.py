@@ -30,18 +30,22 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.as_json())
         return
-    _print(result)
+    _print_findings(result)
+    _print_counts(result)
 
 
-def _print(result: Audit) -> None:
-    from litotes.cli.display import print_table
-
+def _print_findings(result: Audit) -> None:
     print(f"{result.corpus}: {result.n_examples} texts, {len(result.findings)} findings\n")
     for finding in result.findings:
         print(f"[{finding.severity}] {finding.kind}: {finding.sentence}")
         for example in finding.examples:
             print(f"    · {example}")
         print(f"    → {finding.advice}\n")
+
+
+def _print_counts(result: Audit) -> None:
+    from litotes.cli.display import print_table
+
     lengths = []
     for length in result.lengths:
         numbers = (length.median, length.percentile_90, length.longest)

@@ -43,16 +43,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, say
-    from litotes.data.coverage import coverage, parts_of
     from litotes.data.coverage_figure import figure
-    from litotes.data.sources import load
     from litotes.report.writing import write_figure
 
-    where = {"split": ["train"]} | parse_where(options.where)
-    parts = []
-    for source in options.data:
-        parts += parts_of(load(source).where(**where))
-    result = coverage(parts, top=options.top, by=_counted_unit(options))
+    result = _measure(options)
     if options.out:
         write_figure(Path(options.out) / "coverage", figure(result), result.as_json())
     say(result.notes())
@@ -62,6 +56,17 @@ def run(options: argparse.Namespace) -> None:
     _print(result)
     if options.out:
         print(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
+
+
+def _measure(options: argparse.Namespace) -> Coverage:
+    from litotes.data.coverage import coverage, parts_of
+    from litotes.data.sources import load
+
+    where = {"split": ["train"]} | parse_where(options.where)
+    parts = []
+    for source in options.data:
+        parts += parts_of(load(source).where(**where))
+    return coverage(parts, top=options.top, by=_counted_unit(options))
 
 
 def _counted_unit(options: argparse.Namespace) -> Unit:

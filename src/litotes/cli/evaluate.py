@@ -37,15 +37,17 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.paired import paired
 
     where = parse_where(options.where)
-    folders = [options.model, *([options.against] if options.against else [])]
+    folders = [options.model]
+    if options.against:
+        folders.append(options.against)
     models = load_predictors(options, folders)
     corpus = select_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:
         judged, *others = [judge(model, corpus, watch=watch) for model in models]
     rows = cell_scores(judged, corpus, seed=seed)
-    against = [row for other in others for row in paired(judged, other, corpus, seed=seed)]
-    content = _as_json(rows, against if options.against else None)
+    against = paired(judged, others[0], corpus, seed=seed) if others else None
+    content = _as_json(rows, against)
     if options.out:
         _write(content, judged, Path(options.out))
     say(warnings_of(rows))

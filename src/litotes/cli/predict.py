@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -17,7 +17,9 @@ from litotes.cli.predictors import load_predictor
 
 if TYPE_CHECKING:
     from litotes.core.values import Prediction, Task
+    from litotes.predict.columns import Column
     from litotes.predict.predictor import Predictor
+    from litotes.predict.tables.formats import LineFormat
     from litotes.predict.tables.input import InputTable
 
 
@@ -131,7 +133,7 @@ def _print(
     options: argparse.Namespace,
 ) -> None:
     from litotes.predict.columns import as_json, columns_of
-    from litotes.predict.tables.formats import LINE_FORMATS, PredictionTable
+    from litotes.predict.tables.formats import LINE_FORMATS
 
     columns = columns_of(tasks)
     if options.json:
@@ -141,12 +143,22 @@ def _print(
     elif options.format == "table":
         _print_table(predictions, target)
     else:
-        line_format = LINE_FORMATS[options.format]
-        for number, prediction in enumerate(predictions):
-            row = PredictionTable(columns, [prediction])
-            if not number:
-                target.write(line_format.header(row))
-            target.write(line_format.rows(row))
+        _print_lines(predictions, columns, target, LINE_FORMATS[options.format])
+
+
+def _print_lines(
+    predictions: Iterable[Prediction],
+    columns: Sequence[Column],
+    target: TextIO,
+    line_format: LineFormat,
+) -> None:
+    from litotes.predict.tables.formats import PredictionTable
+
+    for number, prediction in enumerate(predictions):
+        row = PredictionTable(columns, [prediction])
+        if number == 0:
+            target.write(line_format.header(row))
+        target.write(line_format.rows(row))
 
 
 def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
