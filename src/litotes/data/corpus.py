@@ -64,14 +64,10 @@ class Corpus:
             wanted[field] = self._selection(field, words, present)
         names = self._selection("task", task, set(self.tasks))
         tasks = {name: entry for name, entry in self.tasks.items() if name in names}
-        kept = []
-        for example in self:
-            if any(getattr(example, field) not in words for field, words in wanted.items()):
-                continue
-            if task is not None:
-                example = _with_tasks(example, names)
-            if task is None or example.labels:
-                kept.append(example)
+        kept = [example for example in self if _matches(example, wanted)]
+        if task is not None:
+            kept = [_with_tasks(example, names) for example in kept]
+            kept = [example for example in kept if example.labels]
         if not kept:
             raise UserError(self._nothing_fits(variety, source, task, split))
         return Corpus(self.name, tuple(kept), tasks)
@@ -240,6 +236,10 @@ def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
                 )
         examples += corpus
     return Corpus(" + ".join(corpus.name for corpus in corpora), tuple(examples), tasks)
+
+
+def _matches(example: Example, wanted: Mapping[str, Set[str | None]]) -> bool:
+    return all(getattr(example, field) in words for field, words in wanted.items())
 
 
 def _with_tasks(example: Example, names: Set[str | None]) -> Example:

@@ -130,10 +130,7 @@ def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
 
     Of pieces equally frequent at the last rank, the alphabet decides which are in.
     """
-    names = [part.name for part in parts]
-    for name in sorted(names):
-        if names.count(name) > 1:
-            raise UserError(f"Two parts are called {name!r}: give each corpus once.")
+    names = _unique_names(parts)
     if top < 1:
         raise UserError(
             f"The {top} most frequent {by.name} cannot be compared: give a number from 1."
@@ -143,12 +140,20 @@ def coverage(parts: Sequence[Part], *, by: Unit, top: int = TOP) -> Coverage:
     return Coverage(
         by=by.name,
         top=top,
-        names=tuple(names),
+        names=names,
         groups=tuple(part.group for part in parts),
         n_texts=tuple(len(part.texts) for part in parts),
         n_different=tuple(map(len, counts)),
         matrix=tuple(_shares(own, frequent) for own in frequent),
     )
+
+
+def _unique_names(parts: Sequence[Part]) -> tuple[str, ...]:
+    names = tuple(part.name for part in parts)
+    for name in sorted(names):
+        if names.count(name) > 1:
+            raise UserError(f"Two parts are called {name!r}: give each corpus once.")
+    return names
 
 
 def _shares(own: Set[str], others: Sequence[Set[str]]) -> tuple[float, ...]:

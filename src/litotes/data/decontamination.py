@@ -27,27 +27,25 @@ def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, in
         tested += [_plain_words(example) for example in test if example.split != "train"]
     training = [place for place, example in enumerate(corpus) if example.split == "train"]
     trained = [_plain_words(corpus.examples[place]) for place in training]
-    removed = set()
-    tested_letters = set(map(_letters, tested)) - {""}
-    for place, text in zip(training, trained, strict=True):
-        if _letters(text) in tested_letters:
-            removed.add(place)
     found = near_duplicates([*trained, *tested], first=len(trained))
     if not found.is_complete:  # a pair that was not compared would be trained on
         raise UserError(
             f"{corpus.name} has too many texts that resemble those to avoid. Take repeated texts"
             " out, or avoid fewer tests."
         )
+    repeated = _same_letters(trained, tested)
     for one, other in found.pairs:
         if one < len(trained) <= other:
-            removed.add(training[one])
+            repeated.add(one)
+    removed = {training[number] for number in repeated}
     kept = tuple(example for place, example in enumerate(corpus) if place not in removed)
     return replace(corpus, examples=kept), len(removed)
 
 
-def _letters(plain: str) -> str:
-    """Blanks do not count either: `can not` and `cannot` are the same."""
-    return plain.replace(" ", "")
+def _same_letters(trained: Sequence[str], tested: Sequence[str]) -> set[int]:
+    """The places of training texts with the letters of a test: `can not` and `cannot` are equal."""
+    letters = {text.replace(" ", "") for text in tested} - {""}
+    return {place for place, text in enumerate(trained) if text.replace(" ", "") in letters}
 
 
 def _plain_words(example: Example) -> str:

@@ -47,12 +47,7 @@ def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
     Texts of fewer than three words are ignored. first: only pairs whose later text stands at this
     place or behind it are looked for.
     """
-    words, places = [], []
-    for place, text in enumerate(texts):
-        found = re.findall(r"\w+", text)
-        if len(found) >= 3:
-            words.append(found)
-            places.append(place)
+    words, places = _long_enough(texts)
     if not words:
         return NearDuplicates((), is_complete=True)
     n_before = sum(place < first for place in places)
@@ -63,6 +58,17 @@ def near_duplicates(texts: Sequence[str], *, first: int = 0) -> NearDuplicates:
         if _similarity(words[earlier], words[later]) >= THRESHOLD:
             pairs.append((places[earlier], places[later]))
     return NearDuplicates(tuple(sorted(pairs)), n_candidates < MAX_CANDIDATES)
+
+
+def _long_enough(texts: Sequence[str]) -> tuple[list[list[str]], list[int]]:
+    """The words of each text that has a 3-gram, and its place."""
+    words, places = [], []
+    for place, text in enumerate(texts):
+        found = re.findall(r"\w+", text)
+        if len(found) >= 3:
+            words.append(found)
+            places.append(place)
+    return words, places
 
 
 def _similarity(one: Sequence[str], other: Sequence[str]) -> float:

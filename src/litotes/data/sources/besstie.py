@@ -9,7 +9,7 @@ in the wide form of the ALTA 2026 shared task.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -100,19 +100,23 @@ def _files(path: Path, options: Mapping[str, str]) -> dict[str, Path]:
 def _examples(path: Path, split: str) -> Iterator[Example]:
     rows = read_rows(path, needs=("text", "variety", "source"))
     first = next(rows)
-    columns = first.values.keys()
-    is_long = "label" in columns or "task" in columns
-    if is_long:
-        require_columns(str(path), columns, ("label", "task"))
-    elif split != "test":  # an unlabelled test file has neither column
-        require_columns(str(path), columns, tuple(_TASKS))
     all_rows = chain([first], rows)
-    if is_long:
+    if _is_long_form(path, first.values.keys(), split):
         labelled = _merge_tasks(_read_long(row, split) for row in all_rows)
     else:
         labelled = map(_read_wide, all_rows)
     for item in labelled:
         yield Example(item.text, item.labels, variety=item.variety, source=item.source, split=split)
+
+
+def _is_long_form(path: Path, columns: Collection[str], split: str) -> bool:
+    """Whether the file has a row for each text and task; refuses one that lacks its columns."""
+    if "label" in columns or "task" in columns:
+        require_columns(str(path), columns, ("label", "task"))
+        return True
+    if split != "test":  # an unlabelled test file has neither column
+        require_columns(str(path), columns, tuple(_TASKS))
+    return False
 
 
 def _read_long(row: Row, split: str) -> _LabelledText:

@@ -83,10 +83,7 @@ def _example(row: Row, split: str, columns: Columns) -> Example:
     others = columns.others
     if "split" in others:
         split = row.translate(others["split"], SPLIT_WORDS, "split")
-    labels = {}
-    for task, column in columns.labels.items():
-        if row.word(column) is not None:
-            labels[task] = _label(row, task, columns)
+    labels = _labels(row, columns)
     # a test split may come without labels; the others would be useless
     if columns.labels and not labels and split != "test":
         row.require_word(next(iter(columns.labels.values())))
@@ -98,6 +95,14 @@ def _example(row: Row, split: str, columns: Columns) -> Example:
 
 def _word(row: Row, column: str | None) -> str | None:
     return None if column is None else row.require_word(column)
+
+
+def _labels(row: Row, columns: Columns) -> dict[str, Label]:
+    labels = {}
+    for task, column in columns.labels.items():
+        if row.word(column) is not None:
+            labels[task] = _label(row, task, columns)
+    return labels
 
 
 def _label(row: Row, task: str, columns: Columns) -> Label:

@@ -28,12 +28,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """The positive and negative texts of a file, or of twitter_training.csv in a folder."""
     min_words = whole_number(options, "min_words", 40)
     file = find_file(require_path(path), "twitter_training.csv")
-    kept = []
-    for row in _rows(file):
-        label = row.translate("sentiment", _LABELS)
-        n_words = len(row.values["text"].split())
-        if label and n_words >= max(min_words, 1):
-            kept.append((row, label))
+    kept = _long_texts(file, max(min_words, 1))
     if not kept:
         raise UserError(
             f"{file} has no positive or negative text of {min_words} words or more: choose a"
@@ -49,6 +44,17 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
             Example(row.text("text"), labels, source="Twitter", split=split, group=group)
         )
     return Corpus("twitter", tuple(examples), {SENTIMENT.name: SENTIMENT})
+
+
+def _long_texts(file: Path, min_words: int) -> list[tuple[Row, str]]:
+    """The rows with a label, and it."""
+    kept = []
+    for row in _rows(file):
+        label = row.translate("sentiment", _LABELS)
+        n_words = len(row.values["text"].split())
+        if label and n_words >= min_words:
+            kept.append((row, label))
+    return kept
 
 
 def _ties(row: Row) -> tuple[tuple[str, str], ...]:
