@@ -15,7 +15,7 @@ from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
 from litotes.prune.frontier import measure_loss, speed_ratios
 from litotes.prune.search import N_CHANGES, POWERS, Search, first_texts
-from litotes.text.packing import TextSet, text_set
+from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.teacher import Teacher
 
@@ -35,7 +35,7 @@ def texts_of(tiny: Pretrained, n: int = 12) -> TextSet:
         Example(" ".join(words[place % 5 : place % 5 + 6]), {"sentiment": LABELS[place % 2]})
         for place in range(n)
     ]
-    return text_set(examples, [SENTIMENT], tiny.tokenizer)
+    return make_text_set(examples, [SENTIMENT], tiny.tokenizer)
 
 
 @pytest.mark.parametrize("target", [1.3, 2.0, 3.0])

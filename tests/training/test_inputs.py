@@ -7,7 +7,7 @@ from litotes.core.errors import UserError
 from litotes.data.sources import load
 from litotes.encoders.pretrained import Pretrained
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, text_set
+from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import all_logits, freeze, make_inputs
 
 CPU = torch.device("cpu")
@@ -16,7 +16,7 @@ CPU = torch.device("cpu")
 @pytest.fixture
 def texts(tiny: Pretrained) -> TextSet:
     corpus = load("sampler")
-    return text_set(corpus.examples[:20], corpus.tasks.values(), tiny.tokenizer)
+    return make_text_set(corpus.examples[:20], corpus.tasks.values(), tiny.tokenizer)
 
 
 @pytest.fixture(params=["linear", "mean"])

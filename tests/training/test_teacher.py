@@ -53,7 +53,7 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
     from litotes.data.tasks import SENTIMENT
     from litotes.encoders import pretrained
     from litotes.model.classifier import Classifier
-    from litotes.text.packing import text_set
+    from litotes.text.packing import make_text_set
     from litotes.training.inputs import PieceInputs, all_logits
     from litotes.training.loop import Loop, RunContext
     from litotes.training.processes import Processes
@@ -68,7 +68,7 @@ def test_the_loop_listens_to_its_teacher(tiny_recipe: Recipe, tmp_path: Path) ->
         torch.manual_seed(0)
         classifier = Classifier(loaded.encoder, [SENTIMENT], head="mean", dropout=0.0)
         examples = [Example(text, {}) for text in ("great tea", "bad queue", "love it", "hate it")]
-        source = PieceInputs(text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
+        source = PieceInputs(make_text_set(examples, [SENTIMENT], loaded.tokenizer), cpu)
         wanted = torch.tensor([[-2.0, 2.0], [2.0, -2.0]]).repeat(2, 1)
         context = RunContext(cpu, tmp_path / str(share), "key", Processes())
         Loop(

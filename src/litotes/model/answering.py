@@ -25,11 +25,11 @@ def logits_of(
     """
     import torch
 
-    from litotes.text.packing import by_budget, pack
+    from litotes.text.packing import batches_by_budget, pack
 
     parts = []
     with torch.inference_mode():
-        for places in by_budget([len(text.ids) for text in texts]):
+        for places in batches_by_budget([len(text.ids) for text in texts]):
             between()
             batch = pack([texts[place] for place in places], device=model.classifier.device)
             parts.append(

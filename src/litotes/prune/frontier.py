@@ -20,8 +20,8 @@ from litotes.evaluation.answer_patterns import patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, by_budget
-from litotes.training.held_out import labelled
+from litotes.text.packing import TextSet, batches_by_budget
+from litotes.training.losses import has_label
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def measure_loss(
     for number, (name, task) in enumerate(classifier.tasks.items()):
         if task.is_regression:
             continue
-        there = labelled(task, texts.targets[name])
+        there = has_label(texts.targets[name])
         answers = torch.stack(
             [dense[name].argmax(-1)[there], pruned[name].argmax(-1)[there]]
         ).numpy()
@@ -100,7 +100,7 @@ def speed_ratios(
     turns, pieces to logits.
     """
     batches = [
-        texts.batch(places, dense.device) for places in by_budget(texts.lengths, max_texts=32)
+        texts.batch(places, dense.device) for places in batches_by_budget(texts.lengths, max_texts=32)
     ]
 
     def answer_all(classifier: Classifier) -> None:

@@ -38,7 +38,7 @@ from litotes.prune.frontier import Loss, Point, measure_loss, speed_ratios
 from litotes.prune.phases import PruneContext, explore, search, settle
 from litotes.prune.result import PruneResult, PruneSettings
 from litotes.prune.search import FoundShares, first_texts
-from litotes.text.packing import TextSet, text_set
+from litotes.text.packing import TextSet, make_text_set
 from litotes.training.card import model_card
 from litotes.training.held_out import fit_calibrations
 from litotes.training.inputs import all_logits, make_inputs
@@ -166,7 +166,7 @@ def _work(
     def shuffled(examples: Sequence[Example]) -> TextSet:
         # files are sorted by cell; the first texts shall stand for all
         order = random.Random(recipe.seed).sample(examples, len(examples))
-        return text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+        return make_text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
 
     train, held_out, judged = map(shuffled, (learned_from, validated_by, judged_by))
     answers = all_logits(
@@ -277,7 +277,7 @@ def _points(
 ) -> tuple[Point, ...]:
     dense, tasks = context.dense.classifier, list(context.dense.classifier.tasks.values())
     test = (
-        text_set(context.prepared.test.examples, tasks, context.dense.tokenizer)
+        make_text_set(context.prepared.test.examples, tasks, context.dense.tokenizer)
         if context.prepared.test is not None
         else None
     )

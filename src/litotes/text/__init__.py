@@ -1,3 +1,1 @@
-"""Texts as an encoder reads them: pieces, batches laid end to end, and where each text lies in
-them.
-"""
+"""Texts as an encoder reads them: pieces, packed batches, and where each text lies in a batch."""

@@ -1,6 +1,6 @@
 """Where each text lies in a packed tensor.
 
-Texts are laid end to end along the first axis, `(piece, …)`, with their lengths beside them:
+Texts are laid end to end along the first axis, `(piece, …)`, with their lengths alongside:
 nothing is padded. Three texts of 3, 1 and 2 pieces:
 
     piece      0 1 2 | 3 | 4 5
@@ -20,9 +20,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Layout:
-    """The lengths of packed texts, and the index tensors that follow from them (made once, on
-    `device`).
-    """
+    """The lengths of packed texts, and the index tensors that follow, made once on `device`."""
 
     lengths: tuple[int, ...]
     device: torch.device

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -18,8 +19,8 @@ from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batch:
     """One batch of the texts in order."""
-    ids = [piece for text in texts for piece in text.ids]
-    segments = [segment for text in texts for segment in text.segments]
+    ids = list(chain.from_iterable(text.ids for text in texts))
+    segments = list(chain.from_iterable(text.segments for text in texts))
     return Batch(
         pieces=torch.tensor(ids, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
         segments=torch.tensor(segments, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
@@ -40,14 +41,13 @@ def _target(examples: Sequence[Example], task: Task) -> Tensor:
     return torch.tensor([MISSING if label is None else place[str(label)] for label in labels])
 
 
-def by_budget(
+def batches_by_budget(
     lengths: Sequence[int], *, max_texts: int = 64, max_pieces: int = 4096
 ) -> Iterator[list[int]]:
-    """Places of consecutive texts that fit into one batch, by their number and by their pieces
-    together.
+    """The places of consecutive texts that fit into one batch.
 
-    The defaults suit work without gradients: large enough to keep the cores busy, small enough for
-    their caches.
+    A batch is limited by the number of its texts and of their pieces. The defaults suit work
+    without gradients: large enough to keep the cores busy, small enough for their caches.
     """
     batch: list[int] = []
     n_pieces = 0
@@ -63,8 +63,9 @@ def by_budget(
 
 @dataclass(frozen=True)
 class TextSet:
-    """Texts ready to be packed: their pieces, targets (text,) per task, and the number of the group
-    each belongs to (text,).
+    """Texts ready to be packed.
+
+    targets: (text,) per task; groups: the number of the group each text belongs to (text,).
     """
 
     pieces: Sequence[Pieces]
@@ -94,7 +95,7 @@ class TextSet:
         return pack([self.pieces[place] for place in places], device=device)
 
 
-def text_set(
+def make_text_set(
     examples: Sequence[Example],
     tasks: Iterable[Task],
     tokenizer: PieceTokenizer,
@@ -102,9 +103,8 @@ def text_set(
     group_by: Axis = "variety",
 ) -> TextSet:
     """Tokenizes the examples, looks up their targets and numbers their groups."""
-    pieces = tokenizer.encode(
-        [example.text for example in examples], [example.pair for example in examples]
-    )
+    texts = [example.text for example in examples]
+    pieces = tokenizer.encode(texts, [example.pair for example in examples])
     names = [name_along(example, group_by) for example in examples]
     known = tuple(sorted(set(names)))
     groups = torch.tensor([known.index(name) for name in names], dtype=torch.long)  # (text,)

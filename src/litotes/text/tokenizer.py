@@ -1,4 +1,4 @@
-"""Texts become pieces (sub-words) with the `tokenizers` library; nothing is cut in silence."""
+"""Texts become pieces (sub-words) with the `tokenizers` library; nothing is cut silently."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from litotes.core.errors import UserError
 
 @dataclass(frozen=True)
 class Pieces:
-    """One text (or pair) as piece numbers with their segments; `truncated` when it was longer than
-    the encoder can read.
+    """One text (or pair) as piece numbers with their segments.
+
+    truncated: whether it was longer than the encoder can read.
     """
 
     ids: list[int]
@@ -24,8 +25,9 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Word:
-    """A word as the tokenizer cuts text: where it stands in the text (or in the pair), and its
-    pieces by their places.
+    """A word as the tokenizer cuts text.
+
+    start, end: where it stands in the text (or in the pair); pieces: the places of its pieces.
     """
 
     written: str
@@ -37,9 +39,9 @@ class Word:
 
 @dataclass(frozen=True)
 class ReadText:
-    """A text as the encoder reads it, with what a person needs to read along.
+    """A text as the encoder reads it, with the strings that a person needs to follow.
 
-    written: the pieces in writing (`[CLS]`, `##ing`). words: in order; special pieces, and pieces
+    written: the pieces as strings (`[CLS]`, `##ing`). words: in order; special pieces, and pieces
     of blanks, belong to none.
     """
 
@@ -93,37 +95,26 @@ class PieceTokenizer:
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[Pieces]:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
-        return [_pieces(encoding) for _, _, encoding in self._encoded(texts, pairs)]
+        return [_pieces(encoding) for _, _, encoding in self._encode(texts, pairs)]
 
     def piece_strings(self, texts: Sequence[str]) -> list[list[str]]:
-        """Every text as the pieces an encoder would read of it, in writing (`##ing`); the special
-        pieces are left out.
-        """
-        encodings = self._tokenizer.encode_batch(list(texts))
-        return [
-            [
-                piece
-                for piece, is_special in zip(
-                    encoding.tokens, encoding.special_tokens_mask, strict=True
-                )
-                if not is_special
-            ]
-            for encoding in encodings
-        ]
+        """The pieces of every text as strings (`##ing`), without the special ones."""
+        return [_plain_pieces(encoding) for encoding in self._tokenizer.encode_batch(list(texts))]
 
     def read(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[ReadText]:
-        """The same as `encode`, with the pieces in writing and the words they belong to."""
-        return [_read(*encoded) for encoded in self._encoded(texts, pairs)]
+        """The same as `encode`, with the pieces as strings and the words they belong to."""
+        encodings = self._encode(texts, pairs)
+        return [_read_text(text, pair, encoding) for text, pair, encoding in encodings]
 
-    def _encoded(
+    def _encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None
     ) -> list[tuple[str, str | None, Encoding]]:
         pairs = pairs or [None] * len(texts)
-        inputs = [
-            text if pair is None else (text, pair) for text, pair in zip(texts, pairs, strict=True)
-        ]
+        inputs = []
+        for text, pair in zip(texts, pairs, strict=True):
+            inputs.append(text if pair is None else (text, pair))
         return list(zip(texts, pairs, self._tokenizer.encode_batch(inputs), strict=True))
 
 
@@ -131,30 +122,34 @@ def _pieces(encoding: Encoding) -> Pieces:
     return Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing))
 
 
-def _read(text: str, pair: str | None, encoding: Encoding) -> ReadText:
-    """Words are what the tokenizer splits at before it looks for pieces (BERT: blanks and
-    punctuation).
-    """
-    places: dict[tuple[int, int], list[int]] = {}
-    for place, (word, sequence) in enumerate(
-        zip(encoding.word_ids, encoding.sequence_ids, strict=True)
-    ):
-        if word is not None and sequence is not None:
-            places.setdefault((sequence, word), []).append(place)
+def _plain_pieces(encoding: Encoding) -> list[str]:
+    pieces = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
+    return [piece for piece, is_special in pieces if not is_special]
+
+
+def _read_text(text: str, pair: str | None, encoding: Encoding) -> ReadText:
     words = []
-    for (sequence, _), pieces in places.items():
+    for (sequence, _), pieces in _pieces_by_word(encoding).items():
         start, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[-1]][1]
         written = (text if sequence == 0 else pair or "")[start:end]
         # RoBERTa counts the blank before a word as its beginning
         start += len(written) - len(written.lstrip())
-        if written.strip():
-            words.append(
-                Word(
-                    written.strip(),
-                    start,
-                    start + len(written.strip()),
-                    sequence == 1,
-                    tuple(pieces),
-                )
-            )
+        written = written.strip()
+        if written:
+            end = start + len(written)
+            words.append(Word(written, start, end, sequence == 1, tuple(pieces)))
     return ReadText(text, pair, _pieces(encoding), tuple(encoding.tokens), tuple(words))
+
+
+def _pieces_by_word(encoding: Encoding) -> dict[tuple[int, int], list[int]]:
+    """The places of each word's pieces, by (sequence, word): sequence 1 is the pair.
+
+    Words are what the tokenizer splits at before it looks for pieces (BERT: blanks and
+    punctuation).
+    """
+    places: dict[tuple[int, int], list[int]] = {}
+    numbers = zip(encoding.word_ids, encoding.sequence_ids, strict=True)
+    for place, (word, sequence) in enumerate(numbers):
+        if word is not None and sequence is not None:
+            places.setdefault((sequence, word), []).append(place)
+    return places

@@ -16,7 +16,7 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.model.classifier import Classifier
 from litotes.text.layout import Layout
-from litotes.text.packing import TextSet, by_budget
+from litotes.text.packing import TextSet, batches_by_budget
 
 
 class Inputs(Protocol):
@@ -53,7 +53,7 @@ class HiddenInputs:
         self.hidden: list[Tensor] = []  # per text (piece, width)
         classifier.eval()
         with torch.no_grad():
-            for places in by_budget(texts.lengths):
+            for places in batches_by_budget(texts.lengths):
                 batch = texts.batch(places, device)
                 encoding = classifier.encoder.walk(
                     classifier.encoder.embeddings(batch), batch.layout, stop=layer
@@ -115,7 +115,7 @@ def all_logits(
     parts: list[dict[str, Tensor]] = []
     n_done = 0
     with torch.no_grad():
-        for places in by_budget(source.texts.lengths):
+        for places in batches_by_budget(source.texts.lengths):
             parts.append(
                 {
                     task: logits.float().cpu()
