@@ -100,7 +100,8 @@ def speed_ratios(
     turns, pieces to logits.
     """
     batches = [
-        texts.batch(places, dense.device) for places in batches_by_budget(texts.lengths, max_texts=32)
+        texts.batch(places, dense.device)
+        for places in batches_by_budget(texts.lengths, max_texts=32)
     ]
 
     def answer_all(classifier: Classifier) -> None:
