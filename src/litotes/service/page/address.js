@@ -9,14 +9,14 @@ export function readAddress() {
   return Object.fromEntries(KEYS.filter((key) => found.has(key)).map((key) => [key, found.get(key)]));
 }
 
-// The link to a view, and whether it is short enough to be of use.
+// The link to a view, and whether it is too long to be of use.
 export function linkTo(view) {
   const named = KEYS.filter((key) => view[key]).map((key) => [key, String(view[key]).toWellFormed()]);
   const link = `${location.origin}${location.pathname}#${new URLSearchParams(named)}`;
   return { link, isTooLong: link.length > LONGEST_LINK };
 }
 
-// Without the text where it is too long: an address that shows another text than the page would be a lie.
+// Without the text if it is too long: the address must never show another text than the page.
 export function writeAddress(view) {
   const { link, isTooLong } = linkTo(view);
   history.replaceState(null, "", isTooLong ? linkTo({ ...view, text: "" }).link : link);

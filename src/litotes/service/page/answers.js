@@ -3,11 +3,11 @@
 import { byId, element, harmless } from "./harmless.js";
 import { inWords, shareText } from "./numbers.js";
 
-const QUIET_MS = 1200; // before a screen reader is told: nobody wants to hear every letter's answer
+const QUIET_MS = 1200; // before a screen reader announces it: not after every letter
 let cards = {};
 let announcing;
 
-// Built once for a model's tasks, {name: labels}; answers only change what stands in it, so nothing flickers.
+// Built once for a model's tasks, {name: labels}; answers only change the content, so nothing flickers.
 export function showTasks(tasks) {
   cards = Object.fromEntries(Object.entries(tasks).map(([task, labels]) => [task, cardOf(task, labels)]));
   byId("answers").replaceChildren(...Object.values(cards).map((card) => card.root));
@@ -31,10 +31,10 @@ function cardOf(task, labels) {
 }
 
 export function showAnswer(prediction) {
-  const told = Object.entries(cards).map(([task, card]) => `${task}: ${showCard(card, prediction[task])}`);
+  const sentences = Object.entries(cards).map(([task, card]) => `${task}: ${showCard(card, prediction[task])}`);
   byId("answers").classList.remove("waiting", "empty");
   clearTimeout(announcing);
-  announcing = setTimeout(() => { byId("announced").textContent = harmless(`${told.join("; ")}.`); }, QUIET_MS);
+  announcing = setTimeout(() => { byId("announced").textContent = harmless(`${sentences.join("; ")}.`); }, QUIET_MS);
 }
 
 function showCard({ said, share, fill, labels }, answer) {
@@ -54,12 +54,12 @@ function secondShare({ label, probability }, labels) {
   return label === labels[1] ? probability : 1 - probability;
 }
 
-// The last answer stays to be seen, paler, with a sign that another is on its way.
+// The last answer stays visible, paler, until the next one arrives.
 export function showWaiting() {
   byId("answers").classList.add("waiting");
 }
 
-// Nothing to say: the sentence tells why.
+// sentence: why there is no answer.
 export function showNoAnswer(sentence) {
   clearTimeout(announcing);
   byId("announced").textContent = "";

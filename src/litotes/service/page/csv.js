@@ -8,7 +8,7 @@ function cell(value) {
   return /["',;\t\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-// With the mark that tells spreadsheets it is UTF-8.
+// With the byte order mark by which spreadsheets recognise UTF-8.
 export function csvOf(rows) {
   return `\ufeff${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
 }

@@ -1,4 +1,4 @@
-// Invented sentences in several varieties of English; the first is shown to whoever comes for the first time.
+// Invented sentences in several varieties of English; the first is shown on a first visit.
 
 export const EXAMPLES = [
   ["British", "Oh brilliant, the 8:14 is cancelled again. I do so love an hour on a freezing platform with four hundred strangers."],

@@ -5,12 +5,12 @@ import { counted, plural } from "./numbers.js";
 import { showMaps } from "./maps.js";
 import { fillText } from "./words.js";
 
-// Pieces whose keys and values each layer sees.
+// How many pieces each layer sees, as keys and values.
 function nSeen({ pieces, layers }) {
   return layers.map((_, layer) => pieces.filter(({ left_at_layer: left }) => left === null || left >= layer).length);
 }
 
-// Once for an explanation.
+// Called once for each explanation.
 export function showLayers(explanation) {
   const { layers, pieces } = explanation, seen = nSeen(explanation), slider = byId("layer");
   slider.max = layers.length;

@@ -1,17 +1,17 @@
-// Many lines, each a text of its own: asked in portions, shown as a table, kept as CSV.
+// Many lines, each a text of its own: requested in portions, shown as a table, saved as CSV.
 
 import { linkTo } from "./address.js";
 import { csvOf, download } from "./csv.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { counted, inWords, plural, shareText } from "./numbers.js";
-import { Latest, Problem, ask } from "./service.js";
-import { persistently, sayProblem } from "./trouble.js";
+import { LatestRequest, Problem, ask } from "./service.js";
+import { askWithRetries, showProblem } from "./retry.js";
 
-const MOST_ROWS = 1000; // drawn; the CSV has all
-const REDRAW_MS = 1000; // while answers come in: to draw a thousand rows takes as long as to answer some
-const running = new Latest();
+const MAX_ROWS = 1000; // drawn; the CSV has all
+const REDRAW_MS = 1000; // while answers arrive: drawing a thousand rows takes as long as answering some
+const running = new LatestRequest();
 let rows = []; // {number, text, prediction, problem}
-let known = new Map(); // text → prediction or problem: an edited line does not ask for the others again
+let known = new Map(); // text → prediction or problem: when a line is edited, the others are not requested again
 let about = null; // {tasks, limits, model}
 let drawnAt = 0;
 let order = { column: "number", isUp: true };
@@ -31,7 +31,7 @@ export function stopLines() {
   running.stop();
 }
 
-// --- asking
+// --- requests
 
 async function askAll() {
   const signal = running.start(), waiting = rows.filter((row) => !row.prediction && !row.problem);
@@ -45,7 +45,7 @@ async function askAll() {
     }
   } catch (problem) {
     if (signal.aborted) return;
-    sayProblem(problem);
+    showProblem(problem);
   } finally {
     if (!signal.aborted) {
       drawRows();
@@ -74,11 +74,11 @@ function* portionsOf(waiting, limits) {
   if (portion.length) yield portion;
 }
 
-// Where the service refuses a portion for one of its texts, halves find out which.
+// If the service refuses a portion because of one text, halving it finds out which.
 async function askPortion(portion, signal) {
   const body = { texts: portion.map((row) => row.text), ...(about.model && { model: about.model }) };
   try {
-    const { predictions } = await persistently(() => ask("v1/predict", { body, signal }), signal);
+    const { predictions } = await askWithRetries(() => ask("v1/predict", { body, signal }), signal);
     portion.forEach((row, at) => settle(row, { prediction: predictions[at] }));
   } catch (problem) {
     if (signal.aborted || !(problem instanceof Problem) || ![413, 422].includes(problem.status)) throw problem;
@@ -103,7 +103,7 @@ function showProgress(isRunning) {
   byId("stop").textContent = isRunning ? "Stop" : "Go on";
   byId("download").disabled = nDone === 0;
   const failed = nFailed ? ` ${plural(nFailed, "line")} could not be answered; the reason stands in the row.` : "";
-  const drawn = rows.length > MOST_ROWS ? ` The first ${counted(MOST_ROWS)} rows are shown; the CSV has all.` : "";
+  const drawn = rows.length > MAX_ROWS ? ` The first ${counted(MAX_ROWS)} rows are shown; the CSV has all.` : "";
   byId("lines-note").textContent = nDone === rows.length
     ? `All ${plural(rows.length, "line")} answered.${failed}${drawn}`
     : `${counted(nDone)} of ${plural(rows.length, "line")} answered${isRunning ? " …" : "; stopped."}${failed}${drawn}`;
@@ -140,13 +140,13 @@ function drawHead() {
 const kindOf = (column) => (column.ofTask ? "share" : ["number", "text", "truncated"].includes(column.name) ? column.name : "label");
 
 function sortBy(column) {
-  order = { column, isUp: order.column === column ? !order.isUp : !column.endsWith("_probability") }; // the surest first
+  order = { column, isUp: order.column === column ? !order.isUp : !column.endsWith("_probability") }; // the most certain first
   drawHead();
   drawRows();
   [...byId("table").tHead.rows[0].cells].find((cell) => cell.ariaSort)?.firstChild.focus();
 }
 
-// What has no answer yet stands last, whichever way.
+// Rows without an answer come last in either direction.
 function sorted() {
   const { value } = columns().find((column) => column.name === order.column) ?? columns()[0], sign = order.isUp ? 1 : -1;
   const compare = (one, other) => (typeof one === "string" ? one.localeCompare(other) : one - other);
@@ -158,7 +158,7 @@ function sorted() {
 
 function drawRows() {
   drawnAt = performance.now();
-  byId("table").tBodies[0].replaceChildren(...sorted().slice(0, MOST_ROWS).map(rowOf));
+  byId("table").tBodies[0].replaceChildren(...sorted().slice(0, MAX_ROWS).map(rowOf));
 }
 
 function rowOf(row) {

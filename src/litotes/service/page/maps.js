@@ -1,12 +1,12 @@
-// Attention between words as two pictures side by side, and as bars where there are too many words to draw each beside each.
+// Attention between words as two maps, or as bars where there are too many words for a map.
 
 import { byId, element, harmless, quoted } from "./harmless.js";
 import { numberText, plural } from "./numbers.js";
 
 const KINDS = ["standard", "effective"];
-const FEWEST_PIXELS = 14; // of a cell whose word can be read beside it
+const FEWEST_PIXELS = 14; // of a cell whose word can be read next to it
 const LONGEST_LABEL = 13; // letters
-const LIFT = 0.65; // the power of a weight that is its shade; 1: in proportion
+const LIFT = 0.65; // exponent from weight to shade; 1: in proportion
 const FONT = "12px system-ui, sans-serif";
 let shown = null; // {explanation, layer, words: their numbers, greatest, row, column}
 
@@ -43,7 +43,7 @@ function noteOf(maps, nThere, nDrawn) {
   return `${what}${same} Rows ask, columns are looked at.${drawn}`;
 }
 
-// As many as can be labelled: those that receive most, in the order of the text.
+// As many words as can be labelled: those that receive most, in the order of the text.
 function drawnWords(there, maps, chosen) {
   const side = byId("standard").clientWidth || 300, most = Math.max(6, Math.floor((side - 90) / FEWEST_PIXELS));
   const received = (number) => (number === chosen ? Infinity : Math.abs(maps.received.standard[number]) + Math.abs(maps.received.effective[number]));
@@ -70,13 +70,13 @@ function colourOf(name) {
 
 const css = (colour) => `rgb(${colour.join(" ")})`;
 
-// Weak weights are lifted, or one strong word would hide all others.
+// The exponent lifts weak weights; otherwise one strong word would hide all others.
 function shadeOf(weight, colours) {
   const share = Math.min(1, Math.abs(weight) / shown.greatest) ** LIFT, end = colours[weight < 0 ? "map-against" : "map-for"];
   return css(colours["map-zero"].map((channel, at) => Math.round(channel + (end[at] - channel) * share)));
 }
 
-function sharp(canvas, width, height) {
+function sharpContext(canvas, width, height) {
   const dense = window.devicePixelRatio || 1, context = canvas.getContext("2d");
   canvas.width = Math.round(width * dense);
   canvas.height = Math.round(height * dense);
@@ -91,7 +91,7 @@ function labelOf(number) {
   return letters.length > LONGEST_LABEL ? `${letters.slice(0, LONGEST_LABEL - 1).join("")}…` : letters.join("");
 }
 
-// Where the cells lie: left of them and above them is room for the longest word.
+// The layout of the cells, with room for the longest word to the left and above.
 function placesIn(canvas) {
   const context = canvas.getContext("2d"), side = canvas.clientWidth;
   context.font = FONT;
@@ -102,7 +102,7 @@ function placesIn(canvas) {
 function drawMap(canvas, weights, colours) {
   const { side, margin, cell } = placesIn(canvas), { words } = shown, extent = cell * words.length;
   canvas.style.height = `${margin + extent + 2}px`;
-  const context = sharp(canvas, side, margin + extent + 2), gap = cell > 10 ? 1 : 0;
+  const context = sharpContext(canvas, side, margin + extent + 2), gap = cell > 10 ? 1 : 0;
   words.forEach((row, y) => words.forEach((column, x) => {
     context.fillStyle = shadeOf(weights[row][column], colours);
     context.fillRect(margin + x * cell, margin + y * cell, cell - gap, cell - gap);
@@ -142,7 +142,7 @@ function drawCross(context, margin, cell, colours) {
 }
 
 function drawScale(canvas, colours) {
-  const width = canvas.clientWidth, height = 38, pad = 30, context = sharp(canvas, width, height), n = 120;
+  const width = canvas.clientWidth, height = 38, pad = 30, context = sharpContext(canvas, width, height), n = 120;
   const first = shown.hasBelow ? -1 : 0, xOf = (share) => pad + ((width - 2 * pad) * (share - first)) / (1 - first);
   const weightOf = (share) => Math.sign(share) * Math.abs(share) ** (1 / LIFT) * shown.greatest; // even steps of colour
   for (let at = 0; at < n; at++) {
@@ -163,8 +163,8 @@ function moveTo(row, column) {
   Object.assign(shown, { row, column });
   redraw();
   const [standard, effective] = KINDS.map((kind) => numberText(shown.maps.between[kind][row][column]));
-  const [asks, asked] = [row, column].map((number) => quoted(shown.explanation.words[number].word));
-  byId("cell-said").replaceChildren(asks, " looks at ", asked, `: standard ${standard}, effective ${effective}.`);
+  const [query, key] = [row, column].map((number) => quoted(shown.explanation.words[number].word));
+  byId("cell-said").replaceChildren(query, " looks at ", key, `: standard ${standard}, effective ${effective}.`);
 }
 
 const ARROWS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };

@@ -4,7 +4,7 @@ export const counted = (n) => n.toLocaleString("en-GB");
 
 export const plural = (n, one, many = `${one}s`) => `${counted(n)} ${n === 1 ? one : many}`;
 
-// Two digits that matter, and a minus that is one.
+// Two significant digits, with a typographic minus.
 export function numberText(value) {
   return String(Number(value.toPrecision(2))).replace(/^-/, "−");
 }
@@ -18,7 +18,7 @@ export function shareText(share) {
 
 const SURENESS = [[0.97, "almost certainly"], [0.9, "clearly"], [0.75, "probably"], [0.6, "leaning"], [0, "barely"]];
 
-// `leaning sarcastic`; a regression's number as it is.
+// E.g. `leaning sarcastic`; a regression's number as it is.
 export function inWords({ label, probability }) {
   if (probability === null) return typeof label === "number" ? numberText(label) : String(label);
   return `${SURENESS.find(([least]) => probability >= least)[1]} ${label}`;

@@ -1,4 +1,4 @@
-// One view, kept in the address: what is asked when it changes, and who shows the answer.
+// The view, which the address keeps: what is requested when it changes, and which part shows the answer.
 
 import { readAddress, writeAddress } from "./address.js";
 import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
@@ -8,17 +8,17 @@ import { showLayer, showLayers } from "./layers.js";
 import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
 import { listenToMaps } from "./maps.js";
 import { counted, plural } from "./numbers.js";
-import { Latest, ask, debounced } from "./service.js";
+import { LatestRequest, ask, debounce } from "./service.js";
 import { listenToTools } from "./tools.js";
-import { persistently, sayProblem } from "./trouble.js";
+import { askWithRetries, showProblem } from "./retry.js";
 import { aboutMethod, listenToWords, methodName, showWords } from "./words.js";
 
 const LABEL_MS = 250, EXPLAIN_MS = 700, WAITING_MS = 200;
-const LONGEST_UNASKED = 400; // characters that are explained while somebody types; a longer text costs seconds and waits for the button
-const FEWEST_PASTED_LINES = 3; // that are taken for texts of their own
+const LONGEST_TYPED = 400; // characters of a text that is explained while it is typed; a longer one takes seconds and waits for the button
+const FEWEST_PASTED_LINES = 3; // pasted lines that count as texts of their own
 
 const view = { text: "", task: "", method: "", layer: 0, reading: "", model: "" };
-const labelling = new Latest(), explaining = new Latest();
+const labelling = new LatestRequest(), explaining = new LatestRequest();
 let service = null; // what v1/models says
 let explanation = null; // on display, with {text, task, model} it was asked for
 let chosenWord = null;
@@ -26,13 +26,13 @@ let isModelMissing = false; // which a link asked for
 
 const isInLines = () => view.reading === "lines" && linesOf(view.text).length > 1;
 const model = () => service.models.find(({ name }) => name === view.model) ?? service.models[0];
-const asked = () => ({ ...(view.model && { model: view.model }) });
-const keepAddress = debounced(300, () => writeAddress(view));
+const modelChoice = () => ({ ...(view.model && { model: view.model }) });
+const keepAddress = debounce(300, () => writeAddress(view));
 
-// --- what there is to ask
+// --- the service
 
-async function meetService() {
-  service = await persistently(() => ask("v1/models"), new Latest().start());
+async function loadService() {
+  service = await askWithRetries(() => ask("v1/models"), new LatestRequest().start());
   byId("model").replaceChildren(...service.models.map(({ name }) => new Option(harmless(name), name)));
   byId("model-choice").hidden = service.models.length < 2;
   byId("method").replaceChildren(...service.methods.map((method) => new Option(methodName(method), method)));
@@ -51,11 +51,11 @@ function showModel() {
   }));
   byId("tasks").hidden = Object.keys(tasks).length < 2;
   byId("about").replaceChildren("Answered by ", element("b", { textContent: harmless(name) }), `, run by ${harmless(runtime)}. ${harmless(about.join(" "))} litotes ${harmless(service.version)}.`);
-  settleView();
+  completeView();
 }
 
-// What a link asks for and is not there gives way to what is.
-function settleView() {
+// What a link asks for and the service does not have is replaced by a default.
+function completeView() {
   const tasks = Object.keys(model().tasks);
   if (!tasks.includes(view.task)) view.task = tasks.includes("sarcasm") ? "sarcasm" : tasks[0];
   if (!service.methods.includes(view.method)) view.method = service.methods.includes("occlusion") ? "occlusion" : service.methods[0];
@@ -84,22 +84,22 @@ function tooLong(n, most, what) {
   return `${plural(n, "character")} are ${counted(n - most)} more than the ${counted(most)} that can be ${what}: shorten the text.`;
 }
 
-const labelSoon = debounced(LABEL_MS, label), explainSoon = debounced(EXPLAIN_MS, explain), linesSoon = debounced(LABEL_MS, askLines);
+const labelSoon = debounce(LABEL_MS, label), explainSoon = debounce(EXPLAIN_MS, explain), linesSoon = debounce(LABEL_MS, askLines);
 
-// isMeant: by an example, a link or a button; somebody who types is asked less often.
-function textChanged({ isMeant = false } = {}) {
+// isDeliberate: by an example, a link or a button; while the user types, requests are debounced.
+function textChanged({ isDeliberate = false } = {}) {
   showText();
   if (!service) return;
-  for (const soon of [labelSoon, explainSoon, linesSoon]) soon.never();
-  if (isInLines()) return isMeant ? linesSoon.now() : linesSoon();
+  for (const soon of [labelSoon, explainSoon, linesSoon]) soon.cancel();
+  if (isInLines()) return isDeliberate ? linesSoon.now() : linesSoon();
   stopLines();
-  if (isMeant) {
+  if (isDeliberate) {
     labelSoon.now();
     return explainSoon.now();
   }
   labelSoon();
   const n = nCharacters(view.text);
-  if (n <= LONGEST_UNASKED || n > service.limits.explained_characters) return explainSoon();
+  if (n <= LONGEST_TYPED || n > service.limits.explained_characters) return explainSoon();
   explaining.stop();
   noteExplanation();
 }
@@ -118,14 +118,14 @@ async function label() {
   if (n > most) return showNoAnswer(tooLong(n, most, "read"));
   const waiting = setTimeout(showWaiting, WAITING_MS);
   try {
-    const { predictions } = await persistently(() => ask("v1/predict", { body: { text, ...asked() }, signal }), signal);
+    const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { text, ...modelChoice() }, signal }), signal);
     if (signal.aborted) return;
     showAnswer(predictions[0]);
     noteAnswer(aboutAnswer(predictions[0]));
   } catch (problem) {
     if (signal.aborted) return;
     showNoAnswer(problem.message);
-    if (![413, 422].includes(problem.status)) sayProblem(problem);
+    if (![413, 422].includes(problem.status)) showProblem(problem);
   } finally {
     clearTimeout(waiting);
   }
@@ -149,10 +149,10 @@ async function explain() {
     noteExplanation(isBlank(text) ? "Here the words will be shaded by how much they count." : tooLong(n, most, "explained"));
     return hideExplanation();
   }
-  const body = { text, task, method, methods: [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name)), ...asked() };
+  const body = { text, task, method, methods: [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name)), ...modelChoice() };
   const waiting = setTimeout(() => { byId("why").classList.add("waiting"); noteExplanation("Explaining …"); }, WAITING_MS);
   try {
-    const found = await persistently(() => ask("v1/explain", { body, signal }), signal);
+    const found = await askWithRetries(() => ask("v1/explain", { body, signal }), signal);
     if (signal.aborted) return;
     const shadings = isOf(explanation) ? { ...explanation.shadings, ...found.shadings } : found.shadings;
     explanation = { ...found, shadings, askedModel: view.model };
@@ -194,7 +194,7 @@ function hideExplanation() {
   delete document.documentElement.dataset.explained;
 }
 
-// What stands above the shaded text: a sentence given, or that it is of an older text.
+// The note above the shaded text: the sentence given, or that the text is an older one.
 function noteExplanation(sentence) {
   const isOld = explanation !== null && explanation.text !== view.text;
   for (const id of ["explained", "layers"]) byId(id).classList.toggle("old", isOld);
@@ -202,7 +202,7 @@ function noteExplanation(sentence) {
   byId("why-note").textContent = sentence ?? `${older}A text this long is explained when you press Explain, or Ctrl and Enter.`;
 }
 
-// --- what people do
+// --- events
 
 function changeMethod(method) {
   view.method = method;
@@ -224,15 +224,15 @@ function listenToText() {
     textChanged();
   });
   box.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) textChanged({ isMeant: true });
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) textChanged({ isDeliberate: true });
   });
   for (const input of document.querySelectorAll('input[name="reading"]')) {
-    input.addEventListener("change", () => { view.reading = input.value; keepAddress(); textChanged({ isMeant: true }); });
+    input.addEventListener("change", () => { view.reading = input.value; keepAddress(); textChanged({ isDeliberate: true }); });
   }
   byId("examples").replaceChildren(...EXAMPLES.map(([variety, text]) => {
     const chip = element("button", { type: "button", className: "chip", textContent: variety, title: text });
     chip.dataset.text = text;
-    chip.addEventListener("click", () => { Object.assign(view, { text, reading: "" }); keepAddress(); textChanged({ isMeant: true }); });
+    chip.addEventListener("click", () => { Object.assign(view, { text, reading: "" }); keepAddress(); textChanged({ isDeliberate: true }); });
     return chip;
   }));
 }
@@ -255,41 +255,41 @@ function listenToChoices() {
     view.model = event.target.value === service.models[0].name ? "" : event.target.value;
     keepAddress();
     showModel();
-    textChanged({ isMeant: true });
+    textChanged({ isDeliberate: true });
   });
-  byId("again").addEventListener("click", () => (service ? textChanged({ isMeant: true }) : begin()));
+  byId("again").addEventListener("click", () => (service ? textChanged({ isDeliberate: true }) : begin()));
 }
 
-// Words that fit beside the cells change with the width.
+// The words that fit next to the cells depend on the width.
 function listenToWidth() {
   let before = innerWidth;
-  addEventListener("resize", debounced(150, () => {
+  addEventListener("resize", debounce(150, () => {
     if (innerWidth !== before && explanation) showLayer(explanation, view.layer, chosenWord);
     before = innerWidth;
   }));
 }
 
-function takeAddress() {
+function readView() {
   Object.assign(view, { text: "", task: "", method: "", layer: 0, reading: "", model: "" }, readAddress());
   if (!location.hash) view.text = EXAMPLES[0][1];
 }
 
 async function begin() {
   try {
-    await meetService();
-    textChanged({ isMeant: true });
+    await loadService();
+    textChanged({ isDeliberate: true });
   } catch (problem) {
-    sayProblem(problem);
+    showProblem(problem);
   }
 }
 
-takeAddress();
+readView();
 listenToText();
 listenToChoices();
 listenToLines();
 listenToMaps();
 listenToTools(view);
 listenToWidth();
-addEventListener("hashchange", () => { takeAddress(); if (service) showModel(); textChanged({ isMeant: true }); });
+addEventListener("hashchange", () => { readView(); if (service) showModel(); textChanged({ isDeliberate: true }); });
 showText();
 begin();

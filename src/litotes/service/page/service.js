@@ -1,9 +1,9 @@
 // The service over HTTP: its answer, or a Problem whose message is a sentence.
 
 const TOKEN = "litotes-token";
-let token = keptToken();
+let token = storedToken();
 
-// Where the service's own sentence is meant for programs.
+// Shown instead of the service's own sentence where that is meant for programs.
 const SENTENCES = {
   401: "This service asks for a token.",
   429: "The service is busy.",
@@ -11,23 +11,23 @@ const SENTENCES = {
 };
 
 export class Problem extends Error {
-  // status: 0 where nobody answered. retryAfter: in seconds.
+  // status: 0 if the service did not answer. retryAfter: in seconds.
   constructor(status, sentence, retryAfter = 1) {
     super(sentence);
     Object.assign(this, { status, retryAfter });
   }
 }
 
-function keptToken() {
-  try { return sessionStorage.getItem(TOKEN); } catch { return null; } // a browser may refuse to keep anything
+function storedToken() {
+  try { return sessionStorage.getItem(TOKEN); } catch { return null; } // a browser may refuse to store anything
 }
 
 export function useToken(given) {
   token = given;
-  try { sessionStorage.setItem(TOKEN, given); } catch { /* then it is asked for again after a reload */ }
+  try { sessionStorage.setItem(TOKEN, given); } catch { /* then the page asks for it again after a reload */ }
 }
 
-// GET, or POST where there is a body.
+// GET, or POST if there is a body.
 export async function ask(path, { body, signal } = {}) {
   const headers = { ...(body && { "Content-Type": "application/json" }), ...(token && { Authorization: `Bearer ${token}` }) };
   let response;
@@ -42,13 +42,13 @@ export async function ask(path, { body, signal } = {}) {
 }
 
 async function problemOf(response) {
-  const told = await response.json().catch(() => ({})); // a proxy in between may answer with a page of its own
-  const sentence = [told.title, told.detail].filter(Boolean).join(". ") || `The service answered with the status ${response.status}, and not why.`;
+  const content = await response.json().catch(() => ({})); // a proxy in between may answer with a page of its own
+  const sentence = [content.title, content.detail].filter(Boolean).join(". ") || `The service answered with the status ${response.status}, and not why.`;
   return new Problem(response.status, SENTENCES[response.status] ?? sentence, Math.min(60, Number(response.headers.get("Retry-After")) || 1));
 }
 
-// One question at a time: starting the next one ends the last, so an older answer never comes after a newer one.
-export class Latest {
+// One request at a time: starting the next one aborts the last, so an older answer never arrives after a newer one.
+export class LatestRequest {
   start() {
     this.stop();
     this.controller = new AbortController();
@@ -60,11 +60,11 @@ export class Latest {
   }
 }
 
-// Runs `action` once nobody has called for `milliseconds`.
-export function debounced(milliseconds, action) {
+// A function that runs `action` once it has not been called for `milliseconds`.
+export function debounce(milliseconds, action) {
   let timer;
   const later = () => { clearTimeout(timer); timer = setTimeout(action, milliseconds); };
   later.now = () => { clearTimeout(timer); return action(); };
-  later.never = () => clearTimeout(timer);
+  later.cancel = () => clearTimeout(timer);
   return later;
 }

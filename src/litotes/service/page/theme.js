@@ -1,11 +1,11 @@
 "use strict";
-// Runs before anything is drawn, so that a page chosen dark does not begin with a flash of white. CSS knows the rest.
+// Runs before anything is drawn, so that a dark page does not begin with a white flash. The style sheet does the rest.
 
 const theme = {
   key: "litotes-theme",
 
-  // A browser may refuse to keep anything; then the choice lasts as long as the page.
-  kept() {
+  // A browser may refuse to store anything; then the choice lasts as long as the page.
+  stored() {
     try { return localStorage.getItem(this.key); } catch { return null; }
   },
 
@@ -16,9 +16,9 @@ const theme = {
 
   choose(name) {
     document.documentElement.dataset.theme = name;
-    try { localStorage.setItem(this.key, name); } catch { /* see kept */ }
+    try { localStorage.setItem(this.key, name); } catch { /* see stored */ }
     document.dispatchEvent(new Event("themechange"));
   },
 };
 
-if (["dark", "light"].includes(theme.kept())) document.documentElement.dataset.theme = theme.kept();
+if (["dark", "light"].includes(theme.stored())) document.documentElement.dataset.theme = theme.stored();

@@ -5,7 +5,7 @@ import { byId } from "./harmless.js";
 import { redraw } from "./maps.js";
 import { counted } from "./numbers.js";
 
-// view: read when somebody presses the button.
+// view: read when the button is pressed.
 export function listenToTools(view) {
   byId("copy-link").addEventListener("click", () => copyLink(view));
   listenToTheme();
@@ -13,17 +13,17 @@ export function listenToTools(view) {
 
 async function copyLink(view) {
   const { link, isTooLong } = linkTo(view), button = byId("copy-link");
-  if (isTooLong) return tell(button, `Too long for a link: ${counted(link.length)} of ${counted(LONGEST_LINK)} characters`);
+  if (isTooLong) return showOnButton(button, `Too long for a link: ${counted(link.length)} of ${counted(LONGEST_LINK)} characters`);
   writeAddress(view);
   try {
     await navigator.clipboard.writeText(link);
-    tell(button, "Copied");
+    showOnButton(button, "Copied");
   } catch {
-    tell(button, "The link is in the address bar"); // clipboards need https or localhost, and a permission
+    showOnButton(button, "The link is in the address bar"); // clipboards need https or localhost, and a permission
   }
 }
 
-function tell(button, words) {
+function showOnButton(button, words) {
   button.textContent = byId("announced").textContent = words;
   setTimeout(() => { button.textContent = "Copy link"; }, 4000);
 }

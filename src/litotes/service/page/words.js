@@ -3,10 +3,10 @@
 import { byId, element, harmless, quoted } from "./harmless.js";
 import { plural, counted, signedText } from "./numbers.js";
 
-const FAINT = 0.1; // of the greatest weight: what is less is left unshaded
-const MOST_UNREAD = 300; // characters shown of what the model did not read
+const FAINT = 0.1; // share of the greatest weight below which a word is not shaded
+const MAX_UNREAD = 300; // characters shown of what the model did not read
 
-// What each method measures; a name that is not here is shown as it is.
+// What each method measures; other methods are shown by their name alone.
 const METHODS = {
   occlusion: "What the answer loses when the word is left out.",
   integrated_gradients: "The word’s share in the way from an empty text to this answer.",
@@ -21,7 +21,7 @@ const METHODS = {
 export const methodName = (method) => harmless(method.replaceAll("_", " "));
 export const aboutMethod = (method) => METHODS[method] ?? "";
 
-// The text in parts, each with the number of its word or null. The service counts characters, JavaScript counts halves of emoji.
+// The text in parts, each with the number of its word or null. The service counts characters, JavaScript code units.
 function partsOf({ text, words, truncated }) {
   const characters = [...text], parts = [];
   let end = 0;
@@ -36,13 +36,13 @@ function partsOf({ text, words, truncated }) {
   return { parts, between: truncated ? "" : rest.join(""), unread: truncated ? rest : [] };
 }
 
-// Fills a paragraph with the text; `look` makes the element of a word from its number and letters.
-export function fillText(paragraph, explanation, look) {
-  const { parts, between, unread } = partsOf(explanation), hidden = unread.length - MOST_UNREAD;
-  paragraph.replaceChildren(...parts.map(([letters, number]) => (number === null ? harmless(letters) : look(number, harmless(letters)))), harmless(between));
+// Fills a paragraph with the text; `makeWord` makes the element of a word from its number and letters.
+export function fillText(paragraph, explanation, makeWord) {
+  const { parts, between, unread } = partsOf(explanation), hidden = unread.length - MAX_UNREAD;
+  paragraph.replaceChildren(...parts.map(([letters, number]) => (number === null ? harmless(letters) : makeWord(number, harmless(letters)))), harmless(between));
   if (unread.length) {
     const more = hidden > 0 ? `… and ${plural(hidden, "more character")}` : "";
-    paragraph.append(element("i", { className: "unread", textContent: harmless(unread.slice(0, MOST_UNREAD).join("")) + more, title: "not read" }));
+    paragraph.append(element("i", { className: "unread", textContent: harmless(unread.slice(0, MAX_UNREAD).join("")) + more, title: "not read" }));
   }
 }
 
@@ -73,7 +73,7 @@ function weightText({ task, answers }, { is_signed: isSigned }, weight) {
 
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
 
-// Once for the page. choose: called with the number of a word somebody clicks or presses Enter on.
+// Called once. choose: called with the number of a word that is clicked, or chosen with Enter.
 export function listenToWords(choose) {
   const all = () => [...byId("shaded").querySelectorAll(".word")];
   const listen = (kind, act) => byId("shaded").addEventListener(kind, (event) => {

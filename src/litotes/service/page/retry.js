@@ -1,74 +1,74 @@
-// What goes wrong and passes by itself: the service is away, busy, or wants a token. Whoever asks waits here and asks again.
+// Problems that pass: the service is away, busy, or needs a token. Requests wait here and are sent again.
 
 import { byId } from "./harmless.js";
 import { Problem, ask, useToken } from "./service.js";
 
 const SECONDS_BETWEEN_TRIES = 5;
-const PASSES = new Set([0, 401, 429, 503]); // 0: nobody answers
-let passing = null; // one wait for all who ask
-let answered = () => {}; // called when anybody has an answer
+const TRANSIENT = new Set([0, 401, 429, 503]); // statuses; 0: the service does not answer
+let waiting = null; // one promise for all requests that wait
+let onAnswer = () => {}; // called when any request has an answer
 let hasGivenToken = false;
 
-// Asks until there is an answer; only what does not pass is thrown.
-export async function persistently(question, signal) {
+// Sends a request until it is answered; throws only problems that do not pass.
+export async function askWithRetries(request, signal) {
   for (;;) {
     try {
-      const answer = await question();
-      if (!signal.aborted) calm();
+      const answer = await request();
+      if (!signal.aborted) hideNotice();
       return answer;
     } catch (problem) {
-      if (signal.aborted || !(problem instanceof Problem) || !PASSES.has(problem.status)) throw problem;
-      passing ??= passed(problem).finally(() => { passing = null; });
-      await Promise.race([passing, aborted(signal)]);
+      if (signal.aborted || !(problem instanceof Problem) || !TRANSIENT.has(problem.status)) throw problem;
+      waiting ??= waitFor(problem).finally(() => { waiting = null; });
+      await Promise.race([waiting, rejectOnAbort(signal)]);
     }
   }
 }
 
-function aborted(signal) {
+function rejectOnAbort(signal) {
   return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
 
-// Resolves when it is worth asking again.
-async function passed(problem) {
+// Resolves when it is worth sending the request again.
+async function waitFor(problem) {
   if (problem.status === 401) return askForToken(problem);
   if (problem.status === 429) return countDown(problem.message, problem.retryAfter);
-  const isBack = new Promise((resolve) => { answered = () => resolve(true); });
-  for (let told = problem; ;) {
-    if (await Promise.race([countDown(told.message, SECONDS_BETWEEN_TRIES), isBack])) return;
+  const isBack = new Promise((resolve) => { onAnswer = () => resolve(true); });
+  for (let latest = problem; ;) {
+    if (await Promise.race([countDown(latest.message, SECONDS_BETWEEN_TRIES), isBack])) return;
     try {
       await ask("ready");
-      return say("The service is back.");
+      return showNotice("The service is back.");
     } catch (stillAway) {
-      told = stillAway;
+      latest = stillAway;
     }
   }
 }
 
-// The seconds are for the eyes: a screen reader is told once.
+// The seconds are hidden from screen readers, which announce the sentence once.
 async function countDown(sentence, seconds) {
   const ticking = document.createElement("span");
   ticking.ariaHidden = "true";
   for (let left = seconds; left > 0; left--) {
     ticking.textContent = ` Trying again in ${left} s.`;
-    if (left === seconds) say(sentence, ticking);
+    if (left === seconds) showNotice(sentence, ticking);
     await new Promise((done) => setTimeout(done, 1000));
   }
 }
 
-function say(...parts) {
+function showNotice(...parts) {
   byId("notice-said").replaceChildren(...parts);
   byId("again").hidden = true;
   byId("notice").hidden = false;
 }
 
-function calm() {
+function hideNotice() {
   byId("notice").hidden = true;
-  answered();
+  onAnswer();
 }
 
-// A problem that does not pass by itself, and a button to try all the same.
-export function sayProblem(problem) {
-  say(problem.message);
+// A problem that does not pass, and a button to try again.
+export function showProblem(problem) {
+  showNotice(problem.message);
   byId("again").hidden = false;
 }
 
