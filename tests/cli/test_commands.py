@@ -20,8 +20,27 @@ from litotes.cli.main import COMMANDS, main
 @pytest.fixture(scope="module")
 def run_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
     out = tmp_path_factory.mktemp("cli") / "run"
-    assert main(["train", str(root / "recipes" / "quick.toml"), "--set", f"model.encoder={tiny_folder}", "--set", "training.freeze_below=0",
-                 "--set", "training.epochs=1", "--device", "cpu", "--out", str(out), "--seed", "5"]) == 0  # fmt: skip
+    assert (
+        main(
+            [
+                "train",
+                str(root / "recipes" / "quick.toml"),
+                "--set",
+                f"model.encoder={tiny_folder}",
+                "--set",
+                "training.freeze_below=0",
+                "--set",
+                "training.epochs=1",
+                "--device",
+                "cpu",
+                "--out",
+                str(out),
+                "--seed",
+                "5",
+            ]
+        )
+        == 0
+    )
     return out
 
 

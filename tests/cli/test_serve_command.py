@@ -72,7 +72,7 @@ def test_a_free_port_and_its_address() -> None:
         assert listener_url(listener) == f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_open_to_everybody_is_warned_of(
+def test_a_public_service_without_a_token_is_warned_about(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("LITOTES_TOKEN", raising=False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from asking_apps import asked
+from app_client import ask_app
 from fastapi import FastAPI
 
 from litotes.predict.predictor import Predictor
@@ -30,4 +30,4 @@ def app(predictor: Predictor) -> Iterator[FastAPI]:
 
 @pytest.fixture
 def ask() -> Ask:
-    return asked
+    return ask_app

@@ -20,8 +20,12 @@ import litotes
 _PROGRAM = """
 import json, sys, time
 events = []
+WATCHED = {
+    "open", "socket.connect", "socket.bind", "subprocess.Popen", "os.system", "os.exec",
+    "os.remove", "os.rename",
+}
 def hook(event, arguments):
-    if event in ("open", "socket.connect", "socket.bind", "subprocess.Popen", "os.system", "os.exec", "os.remove", "os.rename"):
+    if event in WATCHED:
         events.append((time.time(), event, repr(arguments[:2])))
 sys.addaudithook(hook)
 from litotes.cli.main import main
@@ -145,7 +149,7 @@ def _whole(received: bytes) -> int:
     return len(received) + 1
 
 
-def parsed(answer: bytes) -> tuple[int, dict[str, str], Any]:
+def parse_answer(answer: bytes) -> tuple[int, dict[str, str], Any]:
     """Status, headers, and the body, read if it is JSON."""
     while answer.startswith(b"HTTP/1.1 100"):
         answer = answer.partition(b"\r\n\r\n")[2]

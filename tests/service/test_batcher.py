@@ -1,4 +1,4 @@
-"""The queue: one budget, answers in order, nobody computed who does not wait, nobody failed by
+"""The queue: one budget, answers in order, abandoned jobs not computed, no job failed by
 another.
 """
 
@@ -39,7 +39,7 @@ def labels(job: Any) -> list[Any]:
     return [prediction.answers["size"].label for prediction in job.future.result(20)]
 
 
-def held(batcher: Batcher, model: FakePredictor) -> Any:
+def hold_batch(batcher: Batcher, model: FakePredictor) -> Any:
     """A job that is being computed and does not end until the gate is opened: everything after it
     waits.
     """
@@ -51,7 +51,7 @@ def held(batcher: Batcher, model: FakePredictor) -> Any:
 
 def test_answers_come_back_in_order(model: Any) -> None:
     batcher = batcher_with(batch_texts=4)
-    first = held(batcher, model)
+    first = hold_batch(batcher, model)
     jobs = [
         batcher.submit(model, ["x" * (10 * n + k) for k in range(1, n + 2)], soon())
         for n in range(6)
@@ -66,7 +66,7 @@ def test_answers_come_back_in_order(model: Any) -> None:
 
 def test_what_comes_while_a_batch_is_computed_is_computed_together(model: Any) -> None:
     batcher = batcher_with()
-    held(batcher, model)
+    hold_batch(batcher, model)
     jobs = [batcher.submit(model, [f"text {n}"], soon()) for n in range(5)]
     model.gate.set()
     for job in jobs:
@@ -76,7 +76,7 @@ def test_what_comes_while_a_batch_is_computed_is_computed_together(model: Any) -
 
 def test_many_texts_do_not_hold_up_the_next_request_nor_are_held_up(model: Any) -> None:
     batcher = batcher_with(batch_texts=4)
-    held(batcher, model)
+    hold_batch(batcher, model)
     many = batcher.submit(model, [f"many {n}" for n in range(6)], soon())
     few = [batcher.submit(model, [f"few {n}"], soon()) for n in range(4)]
     model.gate.set()
@@ -89,7 +89,7 @@ def test_many_texts_do_not_hold_up_the_next_request_nor_are_held_up(model: Any) 
 
 def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
     batcher = batcher_with(queue_texts=10, queue_seconds=1000.0)
-    first = held(batcher, model)
+    first = hold_batch(batcher, model)
     jobs = [
         batcher.submit(model, ["one"] * 7, soon()),
         *(batcher.submit(model, ["one"], soon()) for _ in range(2)),
@@ -98,9 +98,9 @@ def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
         batcher.submit(model, ["one"] * 2, soon())
     jobs.append(batcher.submit(model, ["one"], soon()))
     assert batcher.is_full
-    with pytest.raises(QueueFull) as told:
+    with pytest.raises(QueueFull) as raised:
         batcher.submit(model, ["one"], soon())
-    assert told.value.seconds >= 1
+    assert raised.value.seconds >= 1
     model.gate.set()
     for job in (first, *jobs):
         job.future.result(20)
@@ -109,7 +109,7 @@ def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
 
 def test_the_queue_is_bounded_in_time_at_the_speed_measured(model: Any) -> None:
     batcher = batcher_with(queue_seconds=0.5)
-    held(batcher, model)
+    hold_batch(batcher, model)
     batcher.speed = 20.0
     jobs = [batcher.submit(model, ["one"], soon()) for _ in range(10)]
     assert batcher.is_full
@@ -121,7 +121,7 @@ def test_a_slow_model_gets_small_batches(model: Any, monkeypatch: pytest.MonkeyP
     batcher = batcher_with()
     monkeypatch.setattr(batcher, "_measure", lambda n, seconds: None)
     batcher.speed = 40.0
-    held(batcher, model)
+    hold_batch(batcher, model)
     job = batcher.submit(model, ["one"] * 20, soon())
     model.gate.set()
     job.future.result(20)
@@ -130,7 +130,7 @@ def test_a_slow_model_gets_small_batches(model: Any, monkeypatch: pytest.MonkeyP
 
 def test_the_queue_is_bounded_in_characters(model: Any) -> None:
     batcher = batcher_with(queue_characters=1000, queue_seconds=1000.0)
-    held(batcher, model)
+    hold_batch(batcher, model)
     job = batcher.submit(model, ["x" * 999], soon())
     assert not batcher.is_full
     other = batcher.submit(model, ["y" * 5], soon())
@@ -140,9 +140,9 @@ def test_the_queue_is_bounded_in_characters(model: Any) -> None:
     other.future.result(20)
 
 
-def test_who_has_gone_or_is_too_late_is_not_computed(model: Any) -> None:
+def test_abandoned_jobs_are_not_computed(model: Any) -> None:
     batcher = batcher_with()
-    held(batcher, model)
+    hold_batch(batcher, model)
     gone = batcher.submit(model, ["gone"] * 3, soon())
     late = batcher.submit(model, ["late"], time.monotonic() + 0.05)
     here = batcher.submit(model, ["here"], soon())
@@ -157,7 +157,7 @@ def test_who_has_gone_or_is_too_late_is_not_computed(model: Any) -> None:
 
 def test_a_text_that_cannot_be_computed_fails_its_own_request_alone(model: Any) -> None:
     batcher = batcher_with()
-    held(batcher, model)
+    hold_batch(batcher, model)
     fine, guilty, wrong, after = (
         batcher.submit(model, texts, soon())
         for texts in (["fine"], ["ok", "guilty"], ["wrong"], ["also fine"])
@@ -175,7 +175,7 @@ def test_a_text_that_cannot_be_computed_fails_its_own_request_alone(model: Any) 
 def test_models_are_not_mixed(model: Any) -> None:
     other: Any = FakePredictor()
     batcher = batcher_with()
-    held(batcher, model)
+    hold_batch(batcher, model)
     jobs = [
         batcher.submit(one, [f"text {n}"], soon())
         for n, one in enumerate([model, other, model, other])
@@ -194,9 +194,9 @@ def test_speed_follows_what_is_measured(model: Any) -> None:
     assert batcher.speed > 1000
 
 
-def test_who_waits_at_the_end_is_told(model: Any) -> None:
+def test_waiting_jobs_can_be_failed_at_the_end(model: Any) -> None:
     batcher = batcher_with()
-    held(batcher, model)
+    hold_batch(batcher, model)
     job = batcher.submit(model, ["one"], soon())
     batcher.fail_all(lambda: UserError("over"))
     with pytest.raises(UserError, match="over"):
@@ -205,7 +205,7 @@ def test_who_waits_at_the_end_is_told(model: Any) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_who_computes_steps_back_and_nobody_else() -> None:
+def test_workers_run_at_a_lower_priority_than_other_threads() -> None:
     seen: list[int] = []
     start_worker_thread(
         lambda: seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id())), "test"
@@ -239,7 +239,7 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
     assert explainer.submit(slow, soon()).result(20) == b"done"
 
 
-def test_an_explanation_nobody_waits_for_is_ended() -> None:
+def test_an_abandoned_explanation_is_ended() -> None:
     explainer, began, n_steps = Explainer(2), threading.Event(), [0]
 
     def endless(watch: Watch) -> bytes:

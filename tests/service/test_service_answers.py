@@ -53,9 +53,9 @@ def test_many_texts_in_their_order_and_as_the_command_line_says_it(
         )
         == 0
     )
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    printed_lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [one["text"] for one in predictions] == TEXTS
-    for served, printed in zip(predictions, told, strict=True):
+    for served, printed in zip(predictions, printed_lines, strict=True):
         assert served.keys() == printed.keys()
         for task in ("sentiment", "sarcasm"):
             assert served[task]["label"] == printed[task]["label"]
@@ -96,7 +96,7 @@ def test_an_explanation_by_other_methods(app: FastAPI, ask: Any) -> None:
     assert "comprehensiveness" in content["shadings"]["rollout"]["faithfulness"]
 
 
-def test_what_there_is(predictor: Predictor, ask: Any) -> None:
+def test_the_list_of_models(predictor: Predictor, ask: Any) -> None:
     app = create_app(
         {"first": predictor, "second": predictor},
         settings=ServiceSettings(max_texts=100, queue_texts=50),

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 from hostile_requests import get, post
-from running_service import Running, parsed, read_answer, start
+from running_service import Running, parse_answer, read_answer, start
 
 pytestmark = pytest.mark.slow
 
 
-def keep_asking(service: Running, seen: Counter[str], chance: random.Random) -> None:
+def send_until_stopped(service: Running, seen: Counter[str], chance: random.Random) -> None:
     """One request after the other, on kept connections and on new ones, until nobody listens any
     more.
     """
@@ -38,7 +38,7 @@ def keep_asking(service: Running, seen: Counter[str], chance: random.Random) -> 
             seen["lost"] += 1
             connection = None
             continue
-        status, headers, _ = parsed(answer)
+        status, headers, _ = parse_answer(answer)
         seen[str(status)] += 1
         if headers.get("connection") == "close" or chance.random() < 0.1:
             connection.close()
@@ -52,7 +52,7 @@ def test_nothing_that_was_accepted_is_lost(trained_folder: Path, tmp_path: Path,
     service = start(trained_folder, tmp_path)
     counters = [Counter[str]() for _ in range(8)]
     clients = [
-        threading.Thread(target=keep_asking, args=(service, seen, random.Random(n)))
+        threading.Thread(target=send_until_stopped, args=(service, seen, random.Random(n)))
         for n, seen in enumerate(counters)
     ]
     for client in clients:
@@ -76,13 +76,13 @@ def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_
     service = start(trained_folder, tmp_path)
     with service.connect() as kept:
         kept.sendall(get(b"/ready"))
-        status, headers, _ = parsed(read_answer(kept))
+        status, headers, _ = parse_answer(read_answer(kept))
         assert (status, headers.get("connection")) == (200, None)
         service.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
-        assert parsed(service.ask(get(b"/ready")))[0] == 503
+        assert parse_answer(service.ask(get(b"/ready")))[0] == 503
         kept.sendall(post(b'{"text": "ok"}'))
-        status, headers, _ = parsed(read_answer(kept))
+        status, headers, _ = parse_answer(read_answer(kept))
         assert (status, headers["connection"]) == (200, "close")
         assert kept.recv(10) == b""
     assert service.process.wait(10) == 0
@@ -91,9 +91,7 @@ def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_
     service.process.communicate()
 
 
-def test_a_client_that_does_nothing_does_not_hold_it_up(
-    trained_folder: Path, tmp_path: Path
-) -> None:
+def test_an_idle_client_does_not_delay_the_end(trained_folder: Path, tmp_path: Path) -> None:
     service = start(trained_folder, tmp_path, "--drain-seconds", "3")
     with service.connect(), service.connect() as half:
         half.sendall(post(b"", length=b"100"))  # and never a body
@@ -103,12 +101,14 @@ def test_a_client_that_does_nothing_does_not_hold_it_up(
         assert time.monotonic() - began < 3.5
 
 
-def test_a_log_that_nobody_reads_does_not_hold_it_up(trained_folder: Path, tmp_path: Path) -> None:
+def test_a_log_that_is_not_read_does_not_delay_the_end(
+    trained_folder: Path, tmp_path: Path
+) -> None:
     service = start(trained_folder, tmp_path)
     with service.connect() as connection:
         for _ in range(900):  # more lines than a pipe takes
             connection.sendall(get(b"/live"))
-            assert parsed(read_answer(connection))[0] == 200
+            assert parse_answer(read_answer(connection))[0] == 200
     time.sleep(0.3)
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(10) == 0

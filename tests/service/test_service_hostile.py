@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from hostile_requests import HOSTILE, Hostile, get, post
-from running_service import Running, parsed, read_answer, start
+from running_service import Running, parse_answer, read_answer, start
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ def test_there_are_enough_of_them() -> None:
 
 @pytest.mark.parametrize("hostile", HOSTILE, ids=lambda one: one.name)
 def test_each_is_answered_or_refused_with_a_sentence(running: Running, hostile: Hostile) -> None:
-    status, headers, content = parsed(running.ask(*hostile.parts))
+    status, headers, content = parse_answer(running.ask(*hostile.parts))
     assert status in hostile.statuses
     assert headers["x-content-type-options"] == "nosniff"
     if status >= 400:
@@ -51,10 +51,10 @@ def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
 
 
 def test_more_connections_than_anybody_needs(running: Running) -> None:
-    held = [running.connect() for _ in range(500)]
-    status, _, _ = parsed(running.ask(post(b'{"text": "one more"}')))
+    connections = [running.connect() for _ in range(500)]
+    status, _, _ = parse_answer(running.ask(post(b'{"text": "one more"}')))
     assert status == 200
-    for connection in held:
+    for connection in connections:
         connection.close()
 
 
@@ -95,7 +95,9 @@ def test_requests_one_behind_the_other(running: Running) -> None:
 
 
 def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) -> None:
-    status, _, content = parsed(running.ask(post(b'{"text": "one"}') + b"\x00\x01 noise\r\n\r\n"))
+    status, _, content = parse_answer(
+        running.ask(post(b'{"text": "one"}') + b"\x00\x01 noise\r\n\r\n")
+    )
     assert status == 200
     assert content["predictions"][0]["text"] == "one"
 
@@ -103,8 +105,8 @@ def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) ->
 def test_the_page_of_another_size(running: Running) -> None:
     whole = running.ask(get(b"/page/index.html"))
     assert (
-        parsed(running.ask(get(b"/page/index.html", b"Range: bytes=0-3\r\n")))[2]
-        == parsed(whole)[2]
+        parse_answer(running.ask(get(b"/page/index.html", b"Range: bytes=0-3\r\n")))[2]
+        == parse_answer(whole)[2]
     )
 
 
@@ -112,7 +114,7 @@ def test_at_the_end_it_still_answers_and_has_opened_nothing(running: Running) ->
     """No file, no socket and no process since it was ready; and no 5xx and no word of a text in its
     log.
     """
-    status, _, _ = parsed(running.ask(post(b'{"text": "still here"}')))
+    status, _, _ = parse_answer(running.ask(post(b'{"text": "still here"}')))
     assert status == 200
     until = time.time()
     code, written = running.stop()

@@ -15,7 +15,7 @@ from litotes.service import ServiceSettings, create_app
 from litotes.service.problems import PROBLEM_KINDS
 
 
-def test_it_names_everything(app: FastAPI) -> None:
+def test_the_schema_has_every_path_and_status(app: FastAPI) -> None:
     content = app.openapi()
     assert set(content["paths"]) == {
         "/v1/predict",
@@ -41,7 +41,9 @@ def test_it_names_everything(app: FastAPI) -> None:
     assert "HTTPValidationError" not in content["components"]["schemas"]
 
 
-def failures_of(app: FastAPI, headers: dict[str, str], most_examples: int) -> tuple[int, list[str]]:
+def find_failures(
+    app: FastAPI, headers: dict[str, str], most_examples: int
+) -> tuple[int, list[str]]:
     """How many requests were made, and what was found in any phase, by any check."""
     config = schemathesis.Config.from_dict(
         {
@@ -52,7 +54,7 @@ def failures_of(app: FastAPI, headers: dict[str, str], most_examples: int) -> tu
                 "database": "none",
                 "deterministic": True,
             },
-            # too much of something is told as 413, which is not among the statuses it expects by
+            # too much of something is raised as 413, which is not among the statuses it expects by
             # default
             "checks": {
                 "negative_data_rejection": {
@@ -96,6 +98,6 @@ def test_schemathesis_finds_nothing(predictor: Predictor, token: str | None) -> 
         {"tiny": predictor}, settings=ServiceSettings(allowed_hosts=("testserver",), token=token)
     )
     headers: dict[str, Any] = {} if token is None else {"Authorization": f"Bearer {token}"}
-    n_requests, found = failures_of(app, headers, most_examples=10 if token is None else 3)
+    n_requests, found = find_failures(app, headers, most_examples=10 if token is None else 3)
     assert not found, "\n\n".join(found[:5])
     assert n_requests > 100

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from asking_apps import asked_later, finished
+from app_client import ask_app_async, run_in_thread
 from fake_models import FakePredictor
 from fastapi import FastAPI
 
@@ -21,7 +21,7 @@ from litotes.service.models import ServedModels, load_models
 from litotes.service.problems import PROBLEM_KINDS
 
 
-def is_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]:
+def assert_problem(answer: httpx.Response, status: int, name: str) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     content = answer.json()
@@ -79,11 +79,11 @@ WRONG: list[tuple[str, bytes | dict[str, Any] | list[Any], int, str]] = [
     WRONG,
     ids=[f"{n}-{case[3]}" for n, case in enumerate(WRONG)],
 )
-def test_what_is_wrong_is_told_and_not_repeated(
+def test_a_problem_does_not_repeat_what_was_sent(
     app: FastAPI, ask: Any, path: str, body: Any, status: int, name: str
 ) -> None:
     answer = ask(app, path, body)
-    is_problem(answer, status, name)
+    assert_problem(answer, status, name)
     assert "zebra" not in answer.text
     assert "zebra" not in str(answer.headers)
 
@@ -96,7 +96,7 @@ def test_another_method_is_named(app: FastAPI, ask: Any) -> None:
 
 def test_another_content_type(app: FastAPI, ask: Any) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "application/jsonx", ""):
-        is_problem(
+        assert_problem(
             ask(app, "/v1/predict", {"text": "ok"}, headers={"content-type": kind}),
             415,
             "wrong-content-type",
@@ -128,7 +128,7 @@ def test_a_body_that_is_too_long_is_not_read_to_its_end(app: FastAPI) -> None:
                 "/v1/predict", content=endless(), headers={"content-type": "application/json"}
             )
 
-    is_problem(finished(go()), 413, "too-large")
+    assert_problem(run_in_thread(go()), 413, "too-large")
     assert n_sent < 15
 
 
@@ -136,12 +136,14 @@ def test_more_texts_than_the_queue_holds_are_refused_for_good(fake: Any, ask: An
     app = fake_app(fake, queue_texts=5)
     assert (
         "5 texts"
-        in is_problem(ask(app, "/v1/predict", {"texts": ["ok"] * 6}), 413, "too-large")["detail"]
+        in assert_problem(ask(app, "/v1/predict", {"texts": ["ok"] * 6}), 413, "too-large")[
+            "detail"
+        ]
     )
     assert ask(app, "/v1/predict", {"texts": ["ok"] * 5}).status_code == 200
 
 
-def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
+def test_a_full_queue_refuses_before_the_body_is_read(fake: Any) -> None:
     app = fake_app(fake, queue_texts=3, queue_seconds=1000.0)
     fake.gate.clear()
 
@@ -150,16 +152,16 @@ def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
         yield b""
 
     async def go() -> None:
-        first = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "first"}))
+        first = asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"text": "first"}))
         while not fake.began.is_set():
             await asyncio.sleep(0.01)
-        waiting = [asyncio.ensure_future(asked_later(app, "/v1/predict", {"texts": ["b", "c"]}))]
+        waiting = [asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"texts": ["b", "c"]}))]
         while app.state.service.batcher.n_waiting < 2:
             await asyncio.sleep(0.01)
         # seen when it is known how many there are
-        refused = await asked_later(app, "/v1/predict", {"texts": ["d", "e"]})
-        is_problem(refused, 429, "busy")
-        waiting.append(asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "d"})))
+        refused = await ask_app_async(app, "/v1/predict", {"texts": ["d", "e"]})
+        assert_problem(refused, 429, "busy")
+        waiting.append(asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"text": "d"})))
         while not app.state.service.batcher.is_full:
             await asyncio.sleep(0.01)
         async with httpx.AsyncClient(
@@ -167,7 +169,7 @@ def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
         ) as client:
             headers = {"content-type": "application/json", "content-length": "20"}
             refused = await client.post("/v1/predict", content=unread(), headers=headers)
-        is_problem(refused, 429, "busy")
+        assert_problem(refused, 429, "busy")
         assert int(refused.headers["retry-after"]) >= 1
         fake.gate.set()
         assert [answer.status_code for answer in await asyncio.gather(first, *waiting)] == [
@@ -176,14 +178,14 @@ def test_a_full_queue_is_told_before_the_body_is_read(fake: Any) -> None:
             200,
         ]
 
-    finished(go())
+    run_in_thread(go())
 
 
-def test_who_waits_too_long_is_told(fake: Any, ask: Any) -> None:
+def test_a_request_past_its_deadline_is_answered_with_504(fake: Any, ask: Any) -> None:
     app = fake_app(fake, seconds=0.2, body_seconds=0.1)
     fake.gate.clear()
     began = time.monotonic()
-    is_problem(ask(app, "/v1/predict", {"text": "slow"}), 504, "too-late")
+    assert_problem(ask(app, "/v1/predict", {"text": "slow"}), 504, "too-late")
     assert time.monotonic() - began < 5
     fake.gate.set()
 
@@ -203,15 +205,15 @@ def test_a_slow_body(app: FastAPI, predictor: Predictor) -> None:
                 "/v1/predict", content=slow(), headers={"content-type": "application/json"}
             )
 
-    is_problem(finished(go()), 408, "slow-body")
+    assert_problem(run_in_thread(go()), 408, "slow-body")
 
 
-def test_a_bug_is_ours_and_has_a_number(
+def test_a_bug_is_answered_with_the_request_id(
     fake: Any, ask: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = fake_app(fake)
     answer = ask(app, "/v1/predict", {"text": "guilty zebra"})
-    content = is_problem(answer, 500, "bug")
+    content = assert_problem(answer, 500, "bug")
     assert answer.headers["x-request-id"] in content["detail"]
     app.state.service.log.flush()
     written = capsys.readouterr().err
@@ -221,11 +223,11 @@ def test_a_bug_is_ours_and_has_a_number(
     assert ask(app, "/v1/predict", {"text": "fine"}).status_code == 200
 
 
-def test_a_sentence_of_the_model(fake: Any, ask: Any) -> None:
+def test_an_error_of_the_model_is_passed_on(fake: Any, ask: Any) -> None:
     assert (
-        is_problem(ask(fake_app(fake), "/v1/predict", {"text": "wrong"}), 422, "unreadable-text")[
-            "detail"
-        ]
+        assert_problem(
+            ask(fake_app(fake), "/v1/predict", {"text": "wrong"}), 422, "unreadable-text"
+        )["detail"]
         == "Text 1 is wrong."
     )
 
@@ -243,14 +245,14 @@ def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
     assert ask(app, "/live").status_code == 200
     for path, body in (("/ready", None), ("/v1/predict", {"text": "ok"}), ("/v1/models", None)):
         answer = ask(app, path, body)
-        is_problem(answer, 503, "loading")
+        assert_problem(answer, 503, "loading")
         assert answer.headers["retry-after"] == "1"
     gate.set()
     while not service.is_ready:
         time.sleep(0.01)
     assert ask(app, "/ready").status_code == 200
     service.is_draining = True
-    is_problem(ask(app, "/ready"), 503, "draining")
+    assert_problem(ask(app, "/ready"), 503, "draining")
     assert ask(app, "/live").status_code == 200
     # who still comes is still answered, on a connection that ends
     answer = ask(app, "/v1/predict", {"text": "ok"})
@@ -258,15 +260,15 @@ def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
     assert answer.headers["connection"] == "close"
 
 
-def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
+def test_requests_that_still_wait_when_the_drain_ends_get_503(fake: Any) -> None:
     app = fake_app(fake)
     fake.gate.clear()
 
     async def go() -> httpx.Response:
-        first = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "first"}))
+        first = asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"text": "first"}))
         while not fake.began.is_set():
             await asyncio.sleep(0.01)
-        second = asyncio.ensure_future(asked_later(app, "/v1/predict", {"text": "second"}))
+        second = asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"text": "second"}))
         while app.state.service.batcher.n_waiting < 1:
             await asyncio.sleep(0.01)
         app.state.service.fail_waiting()
@@ -275,7 +277,7 @@ def test_who_waits_when_the_time_to_drain_is_over_is_told(fake: Any) -> None:
         await first
         return answer
 
-    is_problem(finished(go()), 503, "draining")
+    assert_problem(run_in_thread(go()), 503, "draining")
 
 
 def test_models_that_cannot_be_loaded(tmp_path: Path) -> None:

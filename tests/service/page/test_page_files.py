@@ -71,10 +71,10 @@ def test_every_place_a_script_asks_for_exists() -> None:
     page = next(file for file in FILES if file.suffix == ".html").read_text("utf-8")
     places = re.findall(r'\bid="([\w-]+)"', page)
     assert len(places) == len(set(places))
-    asked = {
+    requested = {
         name
         for file in SCRIPTS
         for name in re.findall(r'byId\("([\w-]+)"\)', file.read_text("utf-8"))
     }
-    assert asked
-    assert asked <= set(places)
+    assert requested
+    assert requested <= set(places)

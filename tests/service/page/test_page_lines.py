@@ -40,16 +40,16 @@ def test_two_hundred_lines_become_a_table_and_a_file(
     open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path
 ) -> None:
     page = open_page(permissions=CLIPBOARD)
-    asked = []
+    requests = []
     page.on(
         "request",
         lambda request: (
-            asked.append(request.post_data_json) if request.url.endswith("/v1/predict") else None
+            requests.append(request.post_data_json) if request.url.endswith("/v1/predict") else None
         ),
     )
     paste(page, "\n".join(LINES))
     expect(page.locator("#lines-note")).to_have_text("All 200 lines answered.")
-    assert [len(body["texts"]) for body in asked if "texts" in body] == [64, 64, 64, 8]
+    assert [len(body["texts"]) for body in requests if "texts" in body] == [64, 64, 64, 8]
     expect(page.locator("#table tbody tr")).to_have_count(200)
     expected = predictors["pruned"].predict(LINES)
 
@@ -91,12 +91,12 @@ def test_lines_may_be_one_text_all_the_same(open_page: Opens) -> None:
 def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Opens) -> None:
     # the browser writes down what the service refuses
     page = open_page(may_complain=True, permissions=CLIPBOARD)
-    told = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
+    problem = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
 
     def refuse(route: Route) -> None:
         is_bad = "queue" in (route.request.post_data or "")
         (
-            route.fulfill(status=422, content_type="application/problem+json", body=told)
+            route.fulfill(status=422, content_type="application/problem+json", body=problem)
             if is_bad
             else route.continue_()
         )
@@ -117,10 +117,10 @@ def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Open
 def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:
     page = open_page(may_complain=True, permissions=CLIPBOARD)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
-    asked: list[float] = []
+    requests: list[float] = []
 
     def refuse(route: Route) -> None:
-        asked.append(time.monotonic())
+        requests.append(time.monotonic())
         route.fulfill(
             status=429,
             headers={"Retry-After": "1"},
@@ -132,8 +132,10 @@ def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) 
     paste(page, "\n".join(LINES[:70]))
     expect(page.locator("#notice-said")).to_have_text("The service is busy. Trying again in 1 s.")
     page.wait_for_timeout(2_200)
-    assert len(asked) >= 2
-    assert min(after - before for before, after in pairwise(asked)) > 0.9  # as it was asked to wait
+    assert len(requests) >= 2
+    assert (
+        min(after - before for before, after in pairwise(requests)) > 0.9
+    )  # as it was asked to wait
     page.locator("#stop").click()
     expect(page.locator("#lines-note")).to_have_text("0 of 70 lines answered; stopped.")
     page.unroute("**/v1/predict")

@@ -1,4 +1,4 @@
-"""One text: its label while it is typed, its words, its layers, and the link that shows it again."""
+"""One text: its label as it is typed, its words, its layers, and the link that shows it again."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ def test_typing_is_answered_as_python_answers(
 
 
 LATE = """
-const asked = window.fetch;
+const originalFetch = window.fetch;
 window.fetch = async (path, options = {}) => {
-  if (!String(options.body).includes("late")) return asked(path, options);
-  const answer = await asked(path, { ...options, signal: undefined });
+  if (!String(options.body).includes("late")) return originalFetch(path, options);
+  const answer = await originalFetch(path, { ...options, signal: undefined });
   await new Promise((done) => setTimeout(done, 900));
   return answer;
 };
@@ -150,9 +150,9 @@ def test_maps_tell_the_weights_between_words(
             "tea is bad", methods=[], method="standard", faithfulness=False
         )
     )
-    told = page.locator("#cell-said").inner_text()
-    assert told.startswith("“tea” looks at “is”")
-    standard = re.search(r"standard ([\d.]+)", told)
+    cell_note = page.locator("#cell-said").inner_text()
+    assert cell_note.startswith("“tea” looks at “is”")
+    standard = re.search(r"standard ([\d.]+)", cell_note)
     assert standard is not None
     assert float(standard[1]) == pytest.approx(maps[0]["between"]["standard"][0][1], rel=0.06)
 

@@ -1,4 +1,4 @@
-"""What goes wrong is told in a sentence, and passes by itself where it can."""
+"""Problems are explained in a sentence, and those that pass are retried."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ def test_a_text_too_long_says_by_how_much(open_page: Opens) -> None:
         "10,240 characters are 240 more than the 10,000 that can be read: shorten the text."
     )
     page.locator("#text").fill("a " * 1_500)
-    told = "3,000 characters are 1,000 more than the 2,000 that can be explained: shorten the text."
-    expect(page.locator("#why-note")).to_have_text(told)
+    sentence = (
+        "3,000 characters are 1,000 more than the 2,000 that can be explained: shorten the text."
+    )
+    expect(page.locator("#why-note")).to_have_text(sentence)
     expect(page.locator("#explained")).to_be_hidden()
 
 
@@ -48,11 +50,11 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(
     own = Server(predictors, token="open-sesame")
     own.start()
     page = open_page(at=own, may_complain=True)
-    for token, told in (
+    for token, sentence in (
         ("wrong", "Whoever started it has one"),
         ("open-sesame", "did not accept that token"),
     ):
-        expect(page.locator("#token-said")).to_contain_text(told)
+        expect(page.locator("#token-said")).to_contain_text(sentence)
         page.locator("#token").fill(token)
         page.keyboard.press("Enter")
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
@@ -64,16 +66,16 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(
 
 
 @pytest.mark.parametrize(("status", "path"), [(504, "predict"), (500, "explain")])
-def test_what_does_not_pass_is_told_and_can_be_tried_again(
+def test_a_lasting_problem_is_shown_and_can_be_retried(
     open_page: Opens, status: int, path: str
 ) -> None:
     page = open_page(may_complain=True)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
-    told = '{"title": "Not answered in time", "detail": "Send less."}'
+    problem = '{"title": "Not answered in time", "detail": "Send less."}'
     page.route(
         f"**/v1/{path}",
         lambda route: route.fulfill(
-            status=status, content_type="application/problem+json", body=told
+            status=status, content_type="application/problem+json", body=problem
         ),
         times=1,
     )

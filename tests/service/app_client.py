@@ -14,7 +14,7 @@ from fastapi import FastAPI
 Outcome = TypeVar("Outcome")
 
 
-async def asked_later(
+async def ask_app_async(
     app: FastAPI, path: str, body: Any = None, *, headers: dict[str, str] | None = None, **more: Any
 ) -> httpx.Response:
     """A body is posted: as JSON, or as it is when it is bytes."""
@@ -31,11 +31,11 @@ async def asked_later(
         )
 
 
-def asked(*arguments: Any, **options: Any) -> httpx.Response:
-    return finished(asked_later(*arguments, **options))
+def ask_app(*arguments: Any, **options: Any) -> httpx.Response:
+    return run_in_thread(ask_app_async(*arguments, **options))
 
 
-def finished(work: Coroutine[Any, Any, Outcome]) -> Outcome:
+def run_in_thread(work: Coroutine[Any, Any, Outcome]) -> Outcome:
     """What it gives, run in a thread of its own: in this one the browser of other tests may have a
     loop that runs.
     """
