@@ -1,4 +1,4 @@
-"""What is deployed: commands that the program understands, probes that it answers, and nobody with
+"""The deployment files: commands that the program understands, probes that it answers, and no
 rights that are not needed.
 """
 
