@@ -1,6 +1,4 @@
-"""A predictor for other people's workers (Spark, Dask, Ray Data): a path on its way, a model where
-it arrives.
-"""
+"""A predictor for the workers of Spark, Dask and Ray Data: it travels as a path, not as a model."""
 
 from __future__ import annotations
 
@@ -19,11 +17,11 @@ _LOADING = Lock()  # threads of one worker process share a model
 
 @dataclass(frozen=True)
 class BatchPredictor:
-    """Answers batches in any process it is sent to; each loads the model once, when it is first
-    asked.
+    """Predicts batches in any process it is sent to; each loads the model once, on first use.
 
-    n_cores: how many cores the model may use in each process; None: all. One, because there is
-    usually a process for every core. By torch it holds for all that the process computes.
+    n_cores: how many cores the model may use in each process; None: all. The default is 1 because
+    there is usually a process for every core. With torch it holds for everything the process
+    computes.
 
     >>> frame.map_partitions(BatchPredictor("builtin"))  # Dask               # doctest: +SKIP
     """
@@ -34,7 +32,7 @@ class BatchPredictor:
     n_cores: int | None = 1
 
     def __post_init__(self) -> None:
-        # the worker may stand in another folder
+        # the worker may have another working directory
         if self.folder not in BUILT_IN and Path(self.folder).exists():
             object.__setattr__(self, "folder", str(Path(self.folder).resolve()))
 
@@ -48,12 +46,15 @@ class BatchPredictor:
     def predictor(self) -> Predictor:
         """The model of this process."""
         with _LOADING:
-            return _loaded(self, os.getpid())
+            return _load(self, os.getpid())
 
 
 @cache
-def _loaded(asked: BatchPredictor, process: int) -> Predictor:
+def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
     """process: a fork inherits what was loaded before, but not the threads that compute it."""
     return Predictor.load(
-        asked.folder, device=asked.device, runtime=asked.runtime, n_cores=asked.n_cores
+        batch_predictor.folder,
+        device=batch_predictor.device,
+        runtime=batch_predictor.runtime,
+        n_cores=batch_predictor.n_cores,
     )

@@ -31,12 +31,10 @@ def add_predictions(
     columns = answer_columns(tasks)
     _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
     texts = _texts(adapter.values(batch, column), column)
-    pairs = None if pair is None else _texts(adapter.values(batch, pair), pair)
-    if pairs is not None and len(pairs) != len(texts):
-        raise UserError(
-            f"The batch has {len(texts)} values in {column!r} and {len(pairs)} in {pair!r}: give as"
-            " many of each."
-        )
+    pairs = None
+    if pair is not None:
+        pairs = _texts(adapter.values(batch, pair), pair)
+        _check_lengths({column: len(texts), pair: len(pairs)})
     predictions = predict(texts, pairs)
     added = {column: column.values(predictions) for column in columns}
     return adapter.add(batch, added, text_column=column)
@@ -62,6 +60,16 @@ def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Colum
             raise UserError(
                 f"The batch has a column {column.name!r} already, which the answers would take:"
                 " rename it, or leave it out."
+            )
+
+
+def _check_lengths(lengths: Mapping[str, int]) -> None:
+    (column, n_texts), *others = lengths.items()
+    for pair, n_pairs in others:
+        if n_pairs != n_texts:
+            raise UserError(
+                f"The batch has {n_texts} values in {column!r} and {n_pairs} in {pair!r}: give as"
+                " many of each."
             )
 
 

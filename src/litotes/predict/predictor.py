@@ -19,6 +19,7 @@ from litotes.core.values import Answer, Prediction, Task
 from litotes.model.answering import answers_of
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, hash_files, open_model
+from litotes.predict.chunks import read_chunks
 from litotes.predict.frames import add_predictions
 from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, is_installed
 from litotes.runtime.runtime import Runtime
@@ -28,15 +29,12 @@ if TYPE_CHECKING:
     from litotes.model.checkpoint import Model
 
 RUNTIMES = ("torch", "onnx")
-_FIRST_CHUNK, _LARGEST_CHUNK = 4, 1024
-"""Texts of a stream that are answered together: few at first, so that the first answer comes soon,
-then many.
-"""
 
 
 class Predictor:
-    """One model ready to answer, or several that each answer tasks of their own. notes: what the
-    user should know about how it is run.
+    """One model ready to answer, or several that each answer tasks of their own.
+
+    notes: what the user should know about how it is run.
 
     >>> predictor = Predictor.load("builtin")                            # doctest: +SKIP
     >>> predictor.predict(["Lovely. Another delay."])[0].answers["sarcasm"].label  # doctest: +SKIP
@@ -97,29 +95,29 @@ class Predictor:
     def _predict(
         self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int
     ) -> list[Prediction]:
-        """first: the number of the first text, for whoever reads an error."""
+        """first: the number of the first text, for error messages."""
         _check_texts(texts, pairs, first=first)
         answers: dict[str, list[Answer]] = {}
         truncated = [False] * len(texts)
         for runtime in self.runtimes:
             pieces = runtime.tokenizer.encode(texts, pairs)
-            truncated = [
-                before or now.truncated for before, now in zip(truncated, pieces, strict=True)
-            ]
+            for place, cut in enumerate(pieces):
+                truncated[place] |= cut.truncated
             for name, logits in runtime.logits(pieces).items():
-                answers[name] = answers_of(
-                    logits, self.tasks[name], runtime.calibration.get(name, Calibration())
-                )
-        return [
-            Prediction(text, {name: answers[name][place] for name in self.tasks}, truncated[place])
-            for place, text in enumerate(texts)
-        ]
+                calibration = runtime.calibration.get(name, Calibration())
+                answers[name] = answers_of(logits, self.tasks[name], calibration)
+        predictions = []
+        for place, text in enumerate(texts):
+            own = {name: answers[name][place] for name in self.tasks}
+            predictions.append(Prediction(text, own, truncated[place]))
+        return predictions
 
     def labels_and_probabilities(
         self, texts: Sequence[str]
     ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """For every classification task the place of each text's label in `Task.labels` (text,),
-        and the probabilities of all labels (text, class).
+        """The labels and probabilities of every classification task.
+
+        Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
         """
         _check_texts(texts, [None] * len(texts), first=1)
         found = {}
@@ -130,39 +128,31 @@ class Predictor:
         return found
 
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
-        """Predictions for any number of texts, or of texts with their pairs, in order and in
-        constant memory.
+        """Predictions for any number of texts, or (text, pair) tuples, in order.
 
-        While some are computed, the next ones are read and cut into pieces, so that no core waits.
-        Texts that came before one that cannot be read are answered first.
+        Memory stays constant. While some texts are computed, the next ones are read and cut into
+        pieces, so that no core waits. When a text cannot be read, those before it come first.
         """
         under_way: deque[Future[list[Prediction]]] = deque()
         pool = ThreadPoolExecutor(2, thread_name_prefix="litotes-stream")
         try:
-            for first, chunk, failure in _chunks(texts):
-                if chunk:
+            for chunk in read_chunks(texts):
+                if chunk.texts:
                     under_way.append(
-                        pool.submit(
-                            self._predict,
-                            [text for text, _ in chunk],
-                            [pair for _, pair in chunk],
-                            first=first,
-                        )
+                        pool.submit(self._predict, chunk.texts, chunk.pairs, first=chunk.first)
                     )
-                while under_way and (
-                    len(under_way) > 1 or failure is not None or under_way[0].done()
-                ):
+                # one chunk stays under way, so that the pool is never idle
+                while len(under_way) > 1 or (under_way and under_way[0].done()):
                     yield from under_way.popleft().result()
-                if failure is not None:
-                    raise failure
             while under_way:
                 yield from under_way.popleft().result()
+            if chunk.failure is not None:  # only the last one has a failure
+                raise chunk.failure
         finally:
             pool.shutdown(cancel_futures=True)
 
     def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        """The batch with a column more for each answer: `sentiment`, `sentiment_probability`, …,
-        `truncated`.
+        """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`.
 
         batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
         lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can
@@ -186,12 +176,11 @@ class Predictor:
     ) -> Explanation:
         """Why the model answers as it does, in torch and float32.
 
-        One task at a time: the one named, or the first of `tasks`.
+        One task at a time: the one named, or the first of `tasks`. A text that is too long is
+        explained as far as it was read.
 
-        method: the one to show first; None: occlusion. methods: those to ask beside it; None: all
-        of `METHODS`.
-        faithfulness: measures each by taking words away, which takes most of the time. A text that
-        is too long is explained as it was read.
+        method: the one to show first; None: occlusion. methods: the others; None: all of `METHODS`.
+        faithfulness: measures each method by removing words, which takes most of the time.
         """
         from litotes.explain.explain import METHOD, explain
 
@@ -199,7 +188,7 @@ class Predictor:
         if pair is not None and not pair.strip():
             raise UserError("The pair is empty: leave it out, or give its text.")
         in_torch = [runtime.in_torch() for runtime in self.runtimes]
-        # of the very model that is looked into
+        # the answers of the very model that is explained
         answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers
         model = next(runtime.model() for runtime in in_torch if asked.name in runtime.tasks)
         (read,) = model.tokenizer.read([text], [pair])
@@ -215,14 +204,14 @@ class Predictor:
         )
 
     def in_words(self) -> list[str]:
-        """What computes, a sentence for each model."""
+        """What computes the answers, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.in_words()}" for runtime in self.runtimes]
 
 
 def chosen_runtime(
     folders: Sequence[ModelFolder], device: str | None, runtime: str | None
 ) -> tuple[str, list[str]]:
-    """One runtime for all of these model folders, and what the user should know about the choice."""
+    """One runtime for all these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:
         raise UserError(unknown(runtime, RUNTIMES, "runtime"))
     if runtime == "onnx" and device not in (None, "cpu"):
@@ -248,35 +237,6 @@ def chosen_runtime(
     return "onnx", []
 
 
-def _chunks(
-    texts: Iterable[str | tuple[str, str]],
-) -> Iterator[tuple[int, list[tuple[str, str | None]], Exception | None]]:
-    """Texts with their pairs in chunks that grow, the number of the first in each, and why there
-    are no more if the source failed.
-
-    Between two texts an empty chunk is given: whoever reads can then hand on what is ready while
-    the source is slow.
-    """
-    size, first = _FIRST_CHUNK, 1
-    chunk: list[tuple[str, str | None]] = []
-    source = iter(texts)
-    while True:
-        try:
-            text = next(source)
-        except StopIteration:
-            yield first, chunk, None
-            return
-        except Exception as error:
-            yield first, chunk, error
-            return
-        chunk.append((text, None) if isinstance(text, str) else text)
-        if len(chunk) == size:
-            yield first, chunk, None
-            first, size, chunk = first + len(chunk), min(2 * size, _LARGEST_CHUNK), []
-        else:
-            yield first, [], None
-
-
 def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
     if isinstance(model, Runtime):
         return model
@@ -286,7 +246,7 @@ def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
 
 
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> None:
-    """first: the number of the first text, for the reader of an error."""
+    """first: the number of the first text, for error messages."""
     for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
         if not text.strip():
             raise UserError(f"Text {number} is empty; there is nothing to label.")

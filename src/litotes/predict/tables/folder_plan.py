@@ -53,9 +53,7 @@ def resume_or_plan(
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
     files = find_tables(request.source)
     made_from = _made_from(request, files, model)
-    stamps = {}
-    for file, (_, size, time) in zip(files, made_from["input"], strict=True):
-        stamps[str(file)] = (size, time)
+    stamps = _stamps(files, made_from)
     record = out / PLAN
     if record.is_file():
         key_type, spans = read_record(record, made_from, lambda plan: _parse_parts(plan, files))
@@ -83,6 +81,13 @@ def _made_from(
         "format": request.format,
         "model": list(model),
     }
+
+
+def _stamps(files: Sequence[Path], made_from: Mapping[str, Any]) -> dict[str, tuple[int, int]]:
+    stamps = {}
+    for file, (_, size, time) in zip(files, made_from["input"], strict=True):
+        stamps[str(file)] = (size, time)
+    return stamps
 
 
 def _cut(request: FolderRequest, files: Sequence[Path], watch: Watch) -> list[Span]:

@@ -44,22 +44,20 @@ class PartJob:
 def predict_part(job: PartJob, watch: Watch) -> None:
     """Writes the file of this part."""
     predictor = _checked_predictor(job.batch_predictor, job.model)
-    texts, key_values = _read_rows(job)
+    texts, key = _read_rows(job)
     predictions = []
     for prediction in predictor.stream(texts):
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
-    request = job.request
-    key = None if request.key is None else Key(request.key, job.key_type, key_values)
-    table = PredictionTable(request.columns(predictor.tasks), predictions, key)
+    table = PredictionTable(job.request.columns(predictor.tasks), predictions, key)
     # A node that was believed dead may still be writing the same part: neither process may find
     # half of the other's file.
     writer = f"{platform.node()}-{os.getpid()}-"
-    write_bytes(job.file, PART_FORMATS[request.format](table), writer=writer)
+    write_bytes(job.file, PART_FORMATS[job.request.format](table), writer=writer)
 
 
-def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], list[object]]:
-    """Texts and keys. All bad rows are reported together, so that they can be mended together."""
+def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], Key | None]:
+    """Texts and their key; all bad rows are reported together, to be mended together."""
     request = job.request
     table = InputTable(Path(job.span.file), request.column, request.pair)
     texts, keys, bad = [], [], []
@@ -71,14 +69,18 @@ def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], list[object]]
             continue
         if request.key is not None:
             keys.append(row.value(request.key))
-    stat = table.file.stat()
-    if (stat.st_size, stat.st_mtime_ns) != job.stamp:
-        raise UserError(
-            f"{table.file} has been changed while it was read: begin anew, with another --out."
-        )
+    _check_unchanged(table.file, job.stamp)
     if bad:
         raise UserError(_bad_rows(bad))
-    return texts, keys
+    return texts, None if request.key is None else Key(request.key, job.key_type, keys)
+
+
+def _check_unchanged(file: Path, stamp: tuple[int, int]) -> None:
+    stat = file.stat()
+    if (stat.st_size, stat.st_mtime_ns) != stamp:
+        raise UserError(
+            f"{file} has been changed while it was read: begin anew, with another --out."
+        )
 
 
 def _bad_rows(errors: list[str]) -> str:

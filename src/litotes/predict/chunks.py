@@ -1,0 +1,54 @@
+"""A stream of texts in chunks that are predicted together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+_FIRST_SIZE, _LARGEST_SIZE = 4, 1024
+"""Texts in a chunk: few at first, so that the first prediction comes soon, then more and more."""
+
+
+@dataclass
+class Chunk:
+    """Texts that follow each other, with their pairs.
+
+    first: the number of the first text. failure: why the stream breaks off after them.
+    """
+
+    first: int
+    texts: list[str] = field(default_factory=list)
+    pairs: list[str | None] = field(default_factory=list)
+    failure: Exception | None = None
+
+    def add(self, item: str | tuple[str, str]) -> None:
+        text, pair = (item, None) if isinstance(item, str) else item
+        self.texts.append(text)
+        self.pairs.append(pair)
+
+
+def read_chunks(texts: Iterable[str | tuple[str, str]]) -> Iterator[Chunk]:
+    """The texts in chunks that grow.
+
+    After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
+    what is ready while the source is slow.
+    """
+    size = _FIRST_SIZE
+    chunk = Chunk(first=1)
+    source = iter(texts)
+    while True:
+        try:
+            chunk.add(next(source))
+        except StopIteration:
+            yield chunk
+            return
+        except Exception as error:
+            chunk.failure = error
+            yield chunk
+            return
+        if len(chunk.texts) < size:
+            yield Chunk(chunk.first)
+            continue
+        yield chunk
+        chunk = Chunk(chunk.first + size)
+        size = min(2 * size, _LARGEST_SIZE)
