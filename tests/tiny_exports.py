@@ -12,10 +12,11 @@ import torch
 from litotes.core.values import Task
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
-from litotes.export.writing import written
+from litotes.export.model_graph import build_onnx, write_export
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model
+from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
+from litotes.model.folder import open_model
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
@@ -68,8 +69,16 @@ def model_of(
 
 def session_of(model: Model, folder: Path, **options: Any) -> OnnxSession:
     file = folder / "model.onnx"
-    file.write_bytes(written(model, made_from={}, **options))
+    file.write_bytes(build_onnx(model, made_from={}, **options))
     return OnnxSession.load(file)
+
+
+def export_unmeasured(path: Path) -> Path:
+    """Writes `model.onnx` into a model folder, in float32, without asking what it loses."""
+    folder = open_model(path)
+    content = build_onnx(load_model(folder), made_from=folder.stated_hashes)
+    write_export(folder.path, content, "float32", {})
+    return folder.path / "model.onnx"
 
 
 def text_of(length: int, *, pair: bool = False) -> Pieces:

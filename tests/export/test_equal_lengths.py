@@ -77,7 +77,7 @@ def test_a_text_alone_is_the_text_in_a_group(case: str, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[OnnxSession, OnnxSession]:
-    """In float32 and in int8, with everything that can happen to a piece and to an attention head."""
+    """In float32 and in int8, with everything that can happen to a piece or an attention head."""
     model = model_of(encoder_of(**PRUNED["fused"]), head="crosstalk")
     folder = tmp_path_factory.mktemp("pruned")
     return session_of(model, folder), session_of(model, folder, precision="int8", texts=SEEN)

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,9 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.export import export as exporting
 from litotes.export.export import export_models
+from litotes.export.loss import ExportLoss, compare, measure_losses
+from litotes.export.sample import choose_sample
+from litotes.model.folder import ModelFolder, open_model
 from litotes.predict import predictor
 from litotes.predict.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
@@ -82,9 +86,9 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
-    assert predictor.chosen_runtime([folder, folder / "none"], "cpu", None)[1][0].startswith(
-        "Run by torch"
-    )
+    exported, other = open_model(folder), ModelFolder(folder / "none", {})
+    _, notes = predictor.chosen_runtime([exported, other], "cpu", None)
+    assert notes[0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
     monkeypatch.setattr(predictor, "is_installed", lambda: False)
@@ -103,15 +107,11 @@ def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> 
 def test_more_changed_labels_than_allowed_leave_nothing(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured = exporting._losses
+    def one_changed(*arguments: Any) -> list[ExportLoss]:
+        losses = measure_losses(*arguments)
+        return [ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in losses]
 
-    def one_changed(*arguments: object) -> list[exporting.ExportLoss]:
-        return [
-            exporting.ExportLoss(loss.task, loss.n, 1, 0.5, None, None)
-            for loss in measured(*arguments)
-        ]  # type: ignore[arg-type]
-
-    monkeypatch.setattr(exporting, "_losses", one_changed)
+    monkeypatch.setattr(exporting, "measure_losses", one_changed)
     with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
         export_models(folder, n_texts=20)
     assert not (folder / "model.onnx").exists()
@@ -127,16 +127,14 @@ def test_losses_count_what_changed() -> None:
         np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]),
         np.array([[1.0, 0], [1, 0], [2, 0], [0, 2]]),
     )
-    loss = exporting._loss(task, Calibration(), ours, theirs, ["no", "yes", None, "yes"])
+    loss = compare(task, Calibration(), ours, theirs, ["no", "yes", None, "yes"])
     assert (loss.n, loss.n_changed, loss.changed) == (4, 1, 0.25)
     assert loss.largest_difference == pytest.approx(1 / (1 + np.exp(-1)) - 1 / (1 + np.exp(1)))
     assert (loss.macro_f1, loss.macro_f1_exported) == (1.0, pytest.approx(2 / 3))
-    number = exporting._loss(
-        Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4
-    )
+    number = compare(Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4)
     assert (number.n_changed, number.largest_difference) == (1, 1.0)
-    with pytest.raises(UserError, match="no numbers"):
-        exporting._loss(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
+    with pytest.raises(UserError, match="not numbers"):
+        compare(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
 
 
 def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
@@ -189,7 +187,7 @@ def test_the_command_and_a_start_without_torch(
 @pytest.mark.parametrize("n", [20, 480, 500])
 def test_the_share_advised_is_accepted(n: int) -> None:
     for n_changed in range(1, n + 1):
-        loss = exporting.ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
+        loss = ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
         with pytest.raises(UserError) as error:
             exporting._check([loss], "float32", 0.0)
         advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
@@ -199,13 +197,15 @@ def test_the_share_advised_is_accepted(n: int) -> None:
 
 def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
     from litotes.model.checkpoint import load_model
-    from litotes.training.training_data import prepare
     from litotes.training.recipe import recipe_of
+    from litotes.training.training_data import prepare
 
     model = load_model(folder)
-    seen, measured, _ = exporting._texts(model, None)
+    sample = choose_sample(model, None)
     prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
-    assert {example.text for example in seen} == {example.text for example in prepared.train}
-    assert not {example.text for example in measured} & {example.text for example in prepared.train}
-    # an order drawn at random
-    assert [example.text for example in seen] != [example.text for example in prepared.train]
+    training = [example.text for example in sample.training]
+    measured = [example.text for example in sample.measured]
+    learned_from = [example.text for example in prepared.train]
+    assert set(training) == set(learned_from)
+    assert not set(measured) & set(learned_from)
+    assert training != learned_from  # an order drawn at random

@@ -14,7 +14,7 @@ from torch import nn
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.export.graph import Graph, Value, model_bytes
-from litotes.export.int8 import HIGHEST_SUM, REACHES, Inputs, Int8, _errors, measure_inputs
+from litotes.export.int8 import HIGHEST_SUM, REACHES, Inputs, Int8, _rounding_errors, measure_inputs
 from litotes.text.packing import pack
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
@@ -36,7 +36,7 @@ def inputs_of(rows: np.ndarray) -> Inputs:
 def product(layer: nn.Linear, rows: np.ndarray, known: Inputs | None = None) -> np.ndarray:
     graph = Graph()
     graph.inputs = [Value("rows", np.float32, ("row", layer.in_features))]
-    name = Int8(graph, {layer: known or inputs_of(rows)}).one("rows", layer)
+    name = Int8(graph, {layer: known or inputs_of(rows)}).apply("rows", layer)
     graph.outputs = [Value(name, np.float32, ("row", layer.out_features))]
     return run(graph, rows=rows)[0]
 
@@ -69,7 +69,7 @@ def test_neighbours_never_sum_to_more_than_16_bits_hold() -> None:
     for width in (64, 33):
         for _ in range(20):
             layer = layer_of(generator.standard_normal((5, width)).astype(np.float32))
-            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).one(
+            Int8(graph, {layer: inputs_of(np.zeros((1, width), dtype=np.float32))}).apply(
                 "rows", layer
             )
     weights = [array.astype(int) for array in graph.constants.values() if array.dtype == np.int8]
@@ -129,10 +129,12 @@ def test_steps_reach_as_far_as_makes_the_error_smallest() -> None:
     layer = layer_of(generator.standard_normal((16, 64)).astype(np.float32))
     rows = generator.standard_normal((4000, 64)).astype(np.float32)
     rows[0] *= 2  # reaches twice as far, once in 4,000
-    wide = _errors(layer, inputs_of(rows), torch.from_numpy(rows))
+    wide = _rounding_errors(layer, inputs_of(rows), torch.from_numpy(rows))
     assert REACHES[int(wide.argmin())] < 1
     even = np.repeat(np.array([[-1.0], [1.0]], dtype=np.float32), 64, axis=1)
-    assert REACHES[int(_errors(layer, inputs_of(even), torch.from_numpy(even)).argmin())] == 1
+    assert (
+        REACHES[int(_rounding_errors(layer, inputs_of(even), torch.from_numpy(even)).argmin())] == 1
+    )
 
 
 def test_layers_that_see_nothing_but_zeros() -> None:

@@ -14,7 +14,16 @@ import onnx
 import onnxruntime
 import pytest
 import torch
-from tiny_exports import GRADE, SARCASM, SENTIMENT, encoder_of, model_of, session_of, text_of
+from tiny_exports import (
+    GRADE,
+    SARCASM,
+    SENTIMENT,
+    encoder_of,
+    export_unmeasured,
+    model_of,
+    session_of,
+    text_of,
+)
 
 from litotes.attention.cascade import Cascade
 from litotes.attention.softmax import Softmax
@@ -22,10 +31,11 @@ from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.encoders import pretrained
 from litotes.export.graph import Graph, Value, model_bytes
-from litotes.export.writing import export, written
+from litotes.export.model_graph import build_onnx
 from litotes.heads.linear import Linear
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
+from litotes.model.folder import open_model
 from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPSET
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.packing import pack
@@ -33,7 +43,7 @@ from litotes.text.tokenizer import Pieces
 
 
 def proto_of(**choices: Any) -> onnx.ModelProto:
-    return onnx.load_from_string(written(model_of(encoder_of(**choices)), made_from={}))
+    return onnx.load_from_string(build_onnx(model_of(encoder_of(**choices)), made_from={}))
 
 
 def test_one_file_that_onnx_itself_finds_valid() -> None:
@@ -78,8 +88,8 @@ def test_a_folder_gains_a_file_that_belongs_to_it(
     save_model(
         model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card=""
     )
-    assert export(tmp_path) == tmp_path / "model.onnx"
-    session = OnnxSession.of_folder(tmp_path, n_threads=2)
+    assert export_unmeasured(tmp_path) == tmp_path / "model.onnx"
+    session = OnnxSession.of_folder(open_model(tmp_path), n_threads=2)
     for name in ("model.safetensors", "tokenizer.json"):
         assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
     assert session.tasks == ("sarcasm",)
@@ -102,7 +112,7 @@ def test_files_that_are_no_exports_are_told(tmp_path: Path) -> None:
         b"",
         b"not a model",
         model_bytes(graph, {}),
-        written(model_of(encoder_of()), made_from={})[:-1000],
+        build_onnx(model_of(encoder_of()), made_from={})[:-1000],
     ):
         file.write_bytes(content)
         with pytest.raises(UserError, match="Export the model again"):
@@ -131,7 +141,7 @@ def test_calibration_is_inside(threshold: float | None) -> None:
     model = model_of(encoder_of(), calibration=calibration)
     for head in model.classifier.heads.values():
         torch.nn.init.normal_(head.output.weight)  # all kinds of answers
-    content = written(model, made_from={})
+    content = build_onnx(model, made_from={})
     labels = set()
     for length in range(1, 30):
         outputs = outputs_of(content, text_of(length))
@@ -147,7 +157,7 @@ def test_calibration_is_inside(threshold: float | None) -> None:
 
 def test_a_number_has_no_probabilities() -> None:
     outputs = outputs_of(
-        written(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5)
+        build_onnx(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5)
     )
     assert {name: values.shape for name, values in outputs.items()} == {
         "sentiment.logits": (1, 3),
@@ -171,9 +181,9 @@ def test_texts_that_do_not_fit_are_told(length: int, tmp_path: Path) -> None:
 
 def test_precisions_are_known_by_name() -> None:
     with pytest.raises(UserError, match="float32"):
-        written(model_of(encoder_of()), precision="float23", made_from={})
+        build_onnx(model_of(encoder_of()), precision="float23", made_from={})
     with pytest.raises(UserError, match="texts"):
-        written(model_of(encoder_of()), precision="int8", made_from={})
+        build_onnx(model_of(encoder_of()), precision="int8", made_from={})
 
 
 class Mine(Softmax):
@@ -192,15 +202,15 @@ def test_what_has_no_operators_yet_is_named() -> None:
     model = model_of(encoder_of())
     model.classifier.encoder.blocks[1].attention.weighting = Mine(4)
     with pytest.raises(UserError, match="weighting Mine"):
-        written(model, made_from={})
+        build_onnx(model, made_from={})
     model = model_of(encoder_of())
     model.classifier.heads["sarcasm"] = MyHead(32, 2, dropout=0.0)
     with pytest.raises(UserError, match="head MyHead"):
-        written(model, made_from={})
+        build_onnx(model, made_from={})
     model = model_of(encoder_of())
     model.classifier.encoder.pruning = MyPruning(3, 4, 32)
     with pytest.raises(UserError, match="pruning MyPruning"):
-        written(model, made_from={})
+        build_onnx(model, made_from={})
 
 
 def test_missing_packages_are_told_with_the_command(
@@ -209,7 +219,7 @@ def test_missing_packages_are_told_with_the_command(
     session_of(model_of(encoder_of()), tmp_path)
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
-        written(model_of(encoder_of()), made_from={})
+        build_onnx(model_of(encoder_of()), made_from={})
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
         OnnxSession.load(tmp_path / "model.onnx")

@@ -24,7 +24,7 @@ from litotes.attention import simplex
 from litotes.core.errors import UserError
 from litotes.export.block_graph import ACTIVATIONS
 from litotes.export.graph import Graph, model_bytes
-from litotes.export.writing import written
+from litotes.export.model_graph import build_onnx
 from litotes.model import checkpoint
 from litotes.runtime.onnx import file_format as contents
 from litotes.runtime.onnx import folder_check, wire_format
@@ -34,7 +34,7 @@ from litotes.runtime.onnx.session import OnnxSession
 
 PATH = Path("model.onnx")
 RUNTIME = Path(contents.__file__).parent
-WHOLE = written(
+WHOLE = build_onnx(
     model_of(encoder_of(n_layers=1, n_positions=40, weighting="entmax"), SARCASM, head="mean"),
     made_from={},
 )

@@ -15,15 +15,15 @@ import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tiny_exports import SARCASM, model_of, text_of
+from tiny_exports import SARCASM, export_unmeasured, model_of, text_of
 
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.encoders import pretrained
-from litotes.export.writing import export
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import save_model
-from litotes.runtime.onnx.folder_check import checked_folder
+from litotes.model.folder import open_model
+from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
 
 TEXT = text_of(6)
@@ -41,7 +41,7 @@ def exported(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
         calibration={"sarcasm": Calibration(0.7, 0.4, 12)},
     )
     save_model(model, folder, card="")
-    export(folder)
+    export_unmeasured(folder)
     return folder
 
 
@@ -52,7 +52,7 @@ def folder(exported: Path, tmp_path: Path) -> Path:
 
 
 def logits(folder: Path) -> np.ndarray:
-    return OnnxSession.of_folder(folder).logits([TEXT])["sarcasm"]
+    return OnnxSession.of_folder(open_model(folder)).logits([TEXT])["sarcasm"]
 
 
 def keep_note_in_step(folder: Path) -> None:
@@ -134,7 +134,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "is no file that litotes exported",
     ),
     "data outside": (point_outside, "data outside the file"),
-    "no description": (lambda f: (f / "litotes.json").unlink(), "litotes.json: not readable"),
     "other labels": (
         lambda f: change_json(f / "litotes.json", tasks={"sarcasm": ["sarcastic", "literal"]}),
         "disagree about tasks",
@@ -143,7 +142,6 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: change_json(f / "litotes.json", tasks={"irony": ["literal", "sarcastic"]}),
         "disagree about tasks",
     ),
-    "no tasks": (lambda f: change_json(f / "litotes.json", tasks=None), "disagree about tasks"),
     "another calibration": (
         lambda f: change_json(f / "litotes.json", calibration={}),
         "disagree about calibration",
@@ -199,6 +197,16 @@ def test_a_folder_that_does_not_fit_together_is_refused(kind: str, folder: Path)
     assert "\n" not in str(caught.value)
 
 
+def test_a_description_is_read_before_the_export(folder: Path) -> None:
+    (folder / "model.onnx").write_bytes(b"never read")
+    change_json(folder / "litotes.json", tasks=None)
+    with pytest.raises(UserError, match="litotes.json: not readable .* Copy the model folder"):
+        logits(folder)
+    (folder / "litotes.json").unlink()
+    with pytest.raises(UserError, match="there is no litotes.json"):
+        logits(folder)
+
+
 def test_a_whole_folder_answers(folder: Path) -> None:
     before = logits(folder)
     change_facts(folder, anything="else")  # more facts do no harm
@@ -211,14 +219,14 @@ def test_a_whole_folder_answers(folder: Path) -> None:
 def test_an_export_that_crashed_is_not_finished(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.export import writing as onnx_export
+    from litotes.export import model_graph
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(onnx_export, "write_bytes", crash)
+    monkeypatch.setattr(model_graph, "write_bytes", crash)
     with pytest.raises(KeyboardInterrupt):
-        export(folder)
+        export_unmeasured(folder)
     with pytest.raises(UserError, match="was not finished"):
         logits(folder)
 
@@ -276,4 +284,4 @@ def test_damaged_bytes_give_an_error_or_the_same_answers(
 
 
 def test_the_check_hands_on_what_it_read(folder: Path) -> None:
-    assert checked_folder(folder).content == (folder / "model.onnx").read_bytes()
+    assert check_folder(open_model(folder)).content == (folder / "model.onnx").read_bytes()

@@ -31,7 +31,7 @@ from litotes.bench.lines import Candidate
 from litotes.bench.onnx_baseline import BaselineSession
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
-from litotes.export.writing import written
+from litotes.export.model_graph import build_onnx
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.runtime.workers import Workers
@@ -135,7 +135,7 @@ class Benchmark:
         if not file.exists():
             model = self.subject.of(kind)
             looked_at = model.tokenizer.encode(self.texts[:N_LOOKED_AT])
-            file.write_bytes(written(model, precision=precision, texts=looked_at, made_from={}))
+            file.write_bytes(build_onnx(model, precision=precision, texts=looked_at, made_from={}))
         return file
 
     def _asking(self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]) -> LogitFunction:

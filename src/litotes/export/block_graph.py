@@ -1,5 +1,4 @@
-"""One layer in the file: attention, then feed-forward; and the last layer where nobody reads
-anything but the first piece.
+"""One layer in the file: attention, then feed-forward.
 
     a = norm(h + Attention(h))        h' = norm(a + W₂ act(W₁ a))
 
@@ -15,10 +14,10 @@ from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
 from litotes.encoders.encoder import Block
 from litotes.encoders.self_attention import Attention
-from litotes.export.embedding_graph import normed
+from litotes.export.embedding_graph import write_norm
 from litotes.export.graph import Graph
 from litotes.export.products import Products
-from litotes.export.weighting_graph import weights_of
+from litotes.export.weighting_graph import write_weights
 
 ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
     "gelu": ("Gelu", {}),
@@ -29,35 +28,28 @@ ACTIVATIONS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Queries, keys and values by text, (text, piece, attention_head × head_width) each."""
+class Projections:
+    """Queries, keys and values by text, (text, piece, attention_head × head_width) each.
+
+    All by the names of their tensors.
+    """
 
     query: str
     key: str
     value: str
 
-    @classmethod
-    def of(
-        cls, products: Products, attention: Attention, hidden: str, *, first: str | None = None
-    ) -> Asked:
-        """hidden: rows. first: the rows of first pieces, where they alone have queries; keys and
-        values are those of all.
-        """
-        inner, qkv = attention.inner, attention.qkv
-        query, key, value = (slice(start, start + inner) for start in (0, inner, 2 * inner))
-        if first is None:
-            rows = products.of(hidden, qkv, query, key, value)
-        else:
-            rows = [*products.of(first, qkv, query), *products.of(hidden, qkv, key, value)]
-        return cls(*(products.apart(some, inner) for some in rows))
+    def inputs(self, bias: str | None) -> list[str]:
+        """The inputs of ONNX's own operator for attention."""
+        names = [self.query, self.key, self.value]
+        return names if bias is None else [*names, bias]
 
 
 @dataclass(frozen=True)
-class Attended:
+class GraphAttention:
     """What the attention of one layer gave, by the names of the tensors.
 
-    mixed: what each query gathered (text, query, attention_head × head_width). weights: (text,
-    attention_head, query, key).
+    mixed: what each query gathered, (text, query, attention_head × head_width).
+    weights: (text, attention_head, query, key).
     value: (text, key, attention_head × head_width).
     """
 
@@ -67,85 +59,108 @@ class Attended:
     n_heads: int
 
 
-def attend(graph: Graph, attention: Attention, asked: Asked, bias: str | None = None) -> str:
-    """What each query gathers by softmax, where nobody looks on.
+def write_projections(
+    products: Products, attention: Attention, hidden: str, *, first: str | None = None
+) -> Projections:
+    """hidden: rows. first: the rows of first pieces, if only they have queries; keys and values
+    are those of all.
+    """
+    inner, qkv = attention.inner, attention.qkv
+    query, key, value = (slice(start, start + inner) for start in (0, inner, 2 * inner))
+    if first is None:
+        rows = products.apply_parts(hidden, qkv, query, key, value)
+    else:
+        rows = products.apply_parts(first, qkv, query)
+        rows += products.apply_parts(hidden, qkv, key, value)
+    return Projections(*(products.to_texts(part, inner) for part in rows))
+
+
+def write_attention(
+    graph: Graph, attention: Attention, projections: Projections, bias: str | None = None
+) -> str:
+    """What each query gathers by softmax, where the weights are not needed.
 
     (text, query, attention_head × head_width)
     """
-    return graph.add(
-        "Attention",
-        *_told(asked, bias),
-        q_num_heads=attention.n_heads,
-        kv_num_heads=attention.n_heads,
-    )
+    n = attention.n_heads
+    return graph.add("Attention", *projections.inputs(bias), q_num_heads=n, kv_num_heads=n)
 
 
-def observe(
-    graph: Graph, attention: Attention, asked: Asked, *, bias: str | None, heads: str | None
-) -> Attended:
-    """The same by any weighting, and with everything a pruning wants to see.
+def write_attention_with_weights(
+    graph: Graph,
+    attention: Attention,
+    projections: Projections,
+    *,
+    bias: str | None,
+    heads: str | None,
+) -> GraphAttention:
+    """The same by any weighting, with everything a pruning wants to see.
 
     bias: (text, attention_head, query, key). heads: 1 for those a text still uses, 0 for the
     others, (text, attention_head, 1, 1).
     """
     if type(attention.weighting) is not Softmax or heads is not None:
-        return _by_hand(graph, attention, asked, bias, heads)
+        return _write_by_hand(graph, attention, projections, bias, heads)
     n, after_softmax = attention.n_heads, 3
     counts = {"q_num_heads": n, "kv_num_heads": n, "qk_matmul_output_mode": after_softmax}
     mixed, _, _, weights = graph.add_several(
-        "Attention", *_told(asked, bias), n_outputs=4, unused=(1, 2), **counts
+        "Attention", *projections.inputs(bias), n_outputs=4, unused=(1, 2), **counts
     )
-    return Attended(mixed, weights, asked.value, n)
+    return GraphAttention(mixed, weights, projections.value, n)
 
 
-def _told(asked: Asked, bias: str | None) -> tuple[str, ...]:
-    return (asked.query, asked.key, asked.value, *(() if bias is None else (bias,)))
-
-
-def _by_hand(
-    graph: Graph, attention: Attention, asked: Asked, bias: str | None, heads: str | None
-) -> Attended:
-    n_heads, width = attention.n_heads, attention.inner // attention.n_heads
-    split = (
-        graph.reshape(values, 0, 0, n_heads, width)
-        for values in (asked.query, asked.key, asked.value)
-    )
-    # (text, attention_head, piece, …)
-    query, key, value = (graph.add("Transpose", values, perm=[0, 2, 1, 3]) for values in split)
-    affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=width**-0.5)
+def _write_by_hand(
+    graph: Graph,
+    attention: Attention,
+    projections: Projections,
+    bias: str | None,
+    heads: str | None,
+) -> GraphAttention:
+    """Attention by products and a weighting of our own."""
+    query = _by_head(graph, attention, projections.query)
+    key = _by_head(graph, attention, projections.key)
+    value = _by_head(graph, attention, projections.value)
+    scale = (attention.inner // attention.n_heads) ** -0.5
+    affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=scale)
     if bias is not None:
         affinity = graph.add("Add", affinity, bias)
-    weights = weights_of(graph, attention.weighting, affinity)  # (text, attention_head, query, key)
+    # (text, attention_head, query, key)
+    weights = write_weights(graph, attention.weighting, affinity)
     if heads is not None:
-        # a head that is gone gives nothing and is not heard
+        # a head that is gone gives nothing and is not counted
         weights = graph.add("Mul", weights, heads)
     mixed = graph.add("Transpose", graph.add("MatMul", weights, value), perm=[0, 2, 1, 3])
-    return Attended(graph.reshape(mixed, 0, 0, attention.inner), weights, asked.value, n_heads)
+    mixed = graph.reshape(mixed, 0, 0, attention.inner)
+    return GraphAttention(mixed, weights, projections.value, attention.n_heads)
 
 
-def with_gathered(products: Products, block: Block, hidden: str, mixed: str) -> str:
-    """What each piece was and what its attention gathered, together, as rows. mixed: (text, piece,
-    attention_head × head_width)
+def _by_head(graph: Graph, attention: Attention, values: str) -> str:
+    """(text, piece, attention_head × head_width) → (text, attention_head, piece, head_width)"""
+    head_width = attention.inner // attention.n_heads
+    split = graph.reshape(values, 0, 0, attention.n_heads, head_width)
+    return graph.add("Transpose", split, perm=[0, 2, 1, 3])
+
+
+def write_attention_output(products: Products, block: Block, hidden: str, mixed: str) -> str:
+    """norm(h + W mixed): what each piece was and what its attention gathered, as rows.
+
+    mixed: (text, piece, attention_head × head_width)
     """
     graph = products.graph
-    mixed = products.joined(mixed, block.attention.inner)
-    return normed(
-        graph,
-        graph.add("Add", hidden, products.one(mixed, block.attention.output)),
-        block.attention_norm,
-    )
+    mixed = products.to_rows(mixed, block.attention.inner)
+    output = products.apply(mixed, block.attention.output)
+    return write_norm(graph, graph.add("Add", hidden, output), block.attention_norm)
 
 
-def fed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
-    """What each piece makes of that by itself. Rows → rows"""
+def write_feed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
+    """norm(a + W₂ act(W₁ a)). Rows → rows"""
     graph = products.graph
-    inner = _activated(graph, activation, products.one(hidden, block.inner))
-    return normed(
-        graph, graph.add("Add", hidden, products.one(inner, block.outer)), block.outer_norm
-    )
+    inner = _write_activation(graph, activation, products.apply(hidden, block.inner))
+    outer = products.apply(inner, block.outer)
+    return write_norm(graph, graph.add("Add", hidden, outer), block.outer_norm)
 
 
-def _activated(graph: Graph, activation: str, rows: str) -> str:
+def _write_activation(graph: Graph, activation: str, rows: str) -> str:
     if activation == "silu":
         return graph.add("Mul", rows, graph.add("Sigmoid", rows))
     if activation not in ACTIVATIONS:

@@ -11,7 +11,7 @@ from litotes.export.products import Products, as_array
 from litotes.export.texts_graph import Texts
 
 
-def embedded(
+def write_embeddings(
     products: Products, embeddings: Embeddings, texts: Texts, pieces: str, segments: str
 ) -> str:
     """norm(piece + position + segment), and the projection of families that have one.
@@ -20,22 +20,21 @@ def embedded(
     """
     graph = products.graph
     positions = as_array(embeddings.position.weight)[embeddings.first_position :]
-    hidden = products.looked_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
+    hidden = products.look_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
     if embeddings.segment is not None:
         table = as_array(embeddings.segment.weight)
         if len(table) == 1:  # RoBERTa: the same for all, whatever the tokenizer says of a pair
             positions = positions + table
         else:
             known = graph.add("Min", segments, graph.ints(len(table) - 1))
-            hidden = graph.add("Add", hidden, graph.pick(graph.constant(table), known))
-    hidden = graph.add(
-        "Add", hidden, graph.between(graph.constant(positions), graph.ints(0), texts.n_pieces)
-    )
-    hidden = products.joined(normed(graph, hidden, embeddings.norm), positions.shape[1])
-    return hidden if embeddings.projection is None else products.one(hidden, embeddings.projection)
+            hidden = graph.add("Add", hidden, graph.gather(graph.constant(table), known))
+    used = graph.slice(graph.constant(positions), graph.ints(0), texts.n_pieces)
+    normed = write_norm(graph, graph.add("Add", hidden, used), embeddings.norm)
+    rows = products.to_rows(normed, positions.shape[1])
+    return rows if embeddings.projection is None else products.apply(rows, embeddings.projection)
 
 
-def normed(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:
+def write_norm(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:
     """A sum is normed by two operators on purpose: fused, as SkipLayerNormalization, they took
     three to four times as long (1.31, x86).
     """
@@ -43,7 +42,7 @@ def normed(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:
     return graph.add("LayerNormalization", rows, weight, offset, axis=-1, epsilon=norm.eps)
 
 
-def bias_by_distance(graph: Graph, bias: RelativeBias, origin: str, *, max_pieces: int) -> str:
+def write_relative_bias(graph: Graph, bias: RelativeBias, origin: str, *, max_pieces: int) -> str:
     """The bias of every pair, looked up by the distance at which its pieces stood.
 
     (text, piece) → (text, attention_head, query, key)
@@ -52,15 +51,12 @@ def bias_by_distance(graph: Graph, bias: RelativeBias, origin: str, *, max_piece
     whole = bias(torch.arange(farthest + 1)[None])[0]  # (attention_head, place, place)
     # from −farthest to farthest
     by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)
-    ahead = graph.add(
-        "Sub",
-        graph.add("Unsqueeze", origin, graph.ints(1)),
-        graph.add("Unsqueeze", origin, graph.ints(2)),
-    )
-    near = graph.add(
-        "Clip", ahead, graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest))
-    )
+    of_keys = graph.add("Unsqueeze", origin, graph.ints(1))
+    of_queries = graph.add("Unsqueeze", origin, graph.ints(2))
+    ahead = graph.add("Sub", of_keys, of_queries)
+    limits = graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest))
+    near = graph.add("Clip", ahead, *limits)
     places = graph.add("Add", near, graph.ints(farthest))  # (text, query, key)
     # (attention_head, text, query, key)
-    by_head = graph.pick(graph.constant(as_array(by_distance)), places, axis=1)
+    by_head = graph.gather(graph.constant(as_array(by_distance)), places, axis=1)
     return graph.add("Transpose", by_head, perm=[1, 0, 2, 3])

@@ -1,4 +1,4 @@
-"""The walk of an encoder in the file, for texts of equal length: embeddings, blocks, and who is
+"""The walk of an encoder in the file, for texts of equal length: embeddings, blocks, and the pieces
 left for the heads to read.
 """
 
@@ -10,141 +10,144 @@ import numpy as np
 
 from litotes.attention.softmax import Softmax
 from litotes.encoders.encoder import Block, Encoder
-from litotes.export.block_graph import Asked, attend, fed_forward, observe, with_gathered
-from litotes.export.embedding_graph import bias_by_distance, embedded
+from litotes.export.block_graph import (
+    Projections,
+    write_attention,
+    write_attention_output,
+    write_attention_with_weights,
+    write_feed_forward,
+    write_projections,
+)
+from litotes.export.embedding_graph import write_embeddings, write_relative_bias
 from litotes.export.products import Products
-from litotes.export.pruning_graph import PruningGraph, There
+from litotes.export.pruning_graph import GraphState, PruningGraph
 from litotes.export.texts_graph import Texts
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 
 
-def encoded(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
-    """Hidden states of every piece the heads read, as rows; of the first alone where they read
-    nothing else.
+def write_encoder(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
+    """Hidden states of every piece the heads read, as rows; only of the first if they read nothing
+    else.
     """
-    return _Walk(products, encoder, texts, firsts_only=firsts_only).hidden()
+    return _Walk(products, encoder, texts, firsts_only=firsts_only).write()
 
 
 class _Walk:
-    """What all layers of one walk know."""
+    """What all layers of one walk share."""
 
     def __init__(
         self, products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool
     ) -> None:
-        self.products, self.graph, self.encoder, self.texts, self.firsts_only = (
-            products,
-            products.graph,
-            encoder,
-            texts,
-            firsts_only,
-        )
+        self.products, self.graph, self.texts = products, products.graph, texts
+        self.encoder, self.spec, self.firsts_only = encoder, encoder.spec, firsts_only
         plan = encoder.pruning.plan()
         self.plan = plan.for_firsts_only() if firsts_only else plan
         self.pruning = PruningGraph(products, texts, encoder.pruning, self.plan, encoder.spec)
         self.biases: dict[str, str] = {}
 
-    def hidden(self) -> str:
-        spec = self.encoder.spec
+    def write(self) -> str:
         with self.graph.part("embeddings"):
-            hidden = embedded(self.products, self.encoder.embeddings, self.texts, PIECES, SEGMENTS)
-            there = There(hidden, self._places(), self.texts.n_pieces)
-        for layer, number in enumerate(spec.walk):
+            embeddings = self.encoder.embeddings
+            hidden = write_embeddings(self.products, embeddings, self.texts, PIECES, SEGMENTS)
+            state = GraphState(hidden, self._places(), self.texts.n_pieces)
+        for layer, number in enumerate(self.spec.walk):
             block = self.encoder.blocks[number]
             assert isinstance(block, Block)
-            if self.firsts_only and layer == len(spec.walk) - 1:
-                return self._first(layer, block, there)
-            there = self._layer(layer, block, there)
-        return self.pruning.restored(there) if there.left else there.hidden
+            if self.firsts_only and layer == len(self.spec.walk) - 1:
+                return self._write_firsts(layer, block, state)
+            state = self._write_layer(layer, block, state)
+        return self.pruning.restore(state) if state.removed else state.hidden
 
-    def _layer(self, layer: int, block: Block, there: There) -> There:
+    def _write_layer(self, layer: int, block: Block, state: GraphState) -> GraphState:
         """Rows of all pieces → rows of those that stay"""
-        graph = self.graph
-        prunes = self.plan.needs_importance(layer, self.encoder.spec.n_attention_heads)
+        graph, attention = self.graph, block.attention
+        prunes = self.plan.needs_importance(layer, self.spec.n_attention_heads)
         with graph.part(f"layer.{layer}.projections"):
-            asked = Asked.of(self.products, block.attention, there.hidden)
-        with graph.part(f"layer.{layer}.attention"):
-            bias = self._bias(block, there)
-            if not prunes and _is_plain(block, there):
-                return self._completed(
-                    layer, block, there, attend(graph, block.attention, asked, bias)
-                )
-            seen = observe(graph, block.attention, asked, bias=bias, heads=there.heads)
+            projections = write_projections(self.products, attention, state.hidden)
         if not prunes:
-            return self._completed(layer, block, there, seen.mixed)
+            with graph.part(f"layer.{layer}.attention"):
+                mixed = self._write_mixed(block, state, projections, self._bias(block, state))
+            return self._complete(layer, block, state, mixed)
+        with graph.part(f"layer.{layer}.attention"):
+            bias = self._bias(block, state)
+            observed = write_attention_with_weights(
+                graph, attention, projections, bias=bias, heads=state.heads
+            )
         with graph.part(f"layer.{layer}.selection"):
-            there, mixed = self.pruning.after(layer, there, seen)
-        return self._completed(layer, block, there, mixed)
+            state, mixed = self.pruning.prune(layer, state, observed)
+        return self._complete(layer, block, state, mixed)
 
-    def _first(self, layer: int, block: Block, there: There) -> str:
-        """The last layer for the first piece alone: exact, for nobody reads the others.
+    def _write_firsts(self, layer: int, block: Block, state: GraphState) -> str:
+        """The last layer for the first piece alone: exact, because the others are not read.
 
         Rows, one a text
         """
         graph = self.graph
         with graph.part(f"layer.{layer}.projections"):
-            first = self._first_rows(there.hidden)
-            asked = Asked.of(self.products, block.attention, there.hidden, first=first)
-        with graph.part(f"layer.{layer}.attention"):
-            bias = self._bias(block, there)
-            first_bias = (
-                None if bias is None else graph.between(bias, graph.ints(0), graph.ints(1), axis=2)
+            first = self._first_rows(state.hidden)
+            projections = write_projections(
+                self.products, block.attention, state.hidden, first=first
             )
-            if _is_plain(block, there):
-                mixed = attend(graph, block.attention, asked, first_bias)
-            else:
-                mixed = observe(
-                    graph, block.attention, asked, bias=first_bias, heads=there.heads
-                ).mixed
-        return self._completed(layer, block, replace(there, hidden=first), mixed).hidden
+        with graph.part(f"layer.{layer}.attention"):
+            bias = self._bias(block, state)
+            if bias is not None:
+                bias = graph.slice(bias, graph.ints(0), graph.ints(1), axis=2)
+            mixed = self._write_mixed(block, state, projections, bias)
+        return self._complete(layer, block, replace(state, hidden=first), mixed).hidden
 
     def _first_rows(self, hidden: str) -> str:
-        width = self.encoder.spec.width
-        return self.products.joined(self.texts.first(self.products.apart(hidden, width)), width)
+        width = self.spec.width
+        first = self.texts.first_piece(self.products.to_texts(hidden, width))
+        return self.products.to_rows(first, width)
 
-    def _completed(self, layer: int, block: Block, there: There, mixed: str) -> There:
+    def _write_mixed(
+        self, block: Block, state: GraphState, projections: Projections, bias: str | None
+    ) -> str:
+        """What each query gathers, where no pruning wants to see the weights."""
+        graph, attention = self.graph, block.attention
+        # ONNX's own operator for attention says it all
+        if state.heads is None and type(attention.weighting) is Softmax:
+            return write_attention(graph, attention, projections, bias)
+        return write_attention_with_weights(
+            graph, attention, projections, bias=bias, heads=state.heads
+        ).mixed
+
+    def _complete(self, layer: int, block: Block, state: GraphState, mixed: str) -> GraphState:
+        """What follows attention: its output projection and the feed-forward part."""
         with self.graph.part(f"layer.{layer}.projections"):
-            hidden = with_gathered(self.products, block, there.hidden, mixed)
+            hidden = write_attention_output(self.products, block, state.hidden, mixed)
         with self.graph.part(f"layer.{layer}.feed_forward"):
-            hidden = fed_forward(self.products, block, self.encoder.spec.activation, hidden)
-        return replace(there, hidden=hidden)
+            hidden = write_feed_forward(self.products, block, self.spec.activation, hidden)
+        return replace(state, hidden=hidden)
 
     def _places(self) -> str | None:
-        """0, 1, 2, …: where each piece stands, if anybody will ask.
+        """0, 1, 2, …: where each piece stands, if it is needed.
 
-        (text, piece); of one text for all where nobody ever leaves
+        (text, piece); (1, piece) where no piece ever leaves
         """
         if self.encoder.relative_bias is None and not self.encoder.pruning.restore:
             return None
         graph = self.graph
-        places = graph.constant(np.arange(self.encoder.spec.max_pieces)[None])
-        here = graph.between(places, graph.ints(0), self.texts.n_pieces, axis=1)
-        return (
-            here
-            if min(self.plan.pieces) == 1
-            else graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
-        )
+        places = graph.constant(np.arange(self.spec.max_pieces)[None])
+        here = graph.slice(places, graph.ints(0), self.texts.n_pieces, axis=1)
+        if min(self.plan.pieces) == 1:
+            return here
+        return graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
 
-    def _bias(self, block: Block, there: There) -> str | None:
-        """MPNet's, by where the pieces stood; the same for all layers between which nobody left.
+    def _bias(self, block: Block, state: GraphState) -> str | None:
+        """MPNet's, by where the pieces stood; written once for layers between which none left.
 
         (text, attention_head, query, key)
         """
-        bias = self.encoder.relative_bias
-        if bias is None:
+        relative, graph = self.encoder.relative_bias, self.graph
+        if relative is None:
             return None
-        assert there.origin is not None
-        if there.origin not in self.biases:
-            self.biases[there.origin] = bias_by_distance(
-                self.graph, bias, there.origin, max_pieces=self.encoder.spec.max_pieces
+        assert state.origin is not None
+        if state.origin not in self.biases:
+            self.biases[state.origin] = write_relative_bias(
+                graph, relative, state.origin, max_pieces=self.spec.max_pieces
             )
-        whole = self.biases[there.origin]
-        return (
-            whole
-            if block.attention.has_all_heads
-            else self.graph.pick(whole, self.graph.ints(*block.attention.heads), axis=1)
-        )
-
-
-def _is_plain(block: Block, there: There) -> bool:
-    """Whether ONNX's own operator for attention says it all."""
-    return there.heads is None and type(block.attention.weighting) is Softmax
+        bias = self.biases[state.origin]
+        if block.attention.has_all_heads:
+            return bias
+        return graph.gather(bias, graph.ints(*block.attention.heads), axis=1)

@@ -1,7 +1,8 @@
 """α-entmax in the file: Newton's steps on the reach, in a loop that ends when the last row is
 settled (attention/simplex.py).
 
-    w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,   reach such that E = (reach / β) (Σ_k v_k^β)^{1/β} − 1 = 0
+    w_k ∝ v_k^β,   v_k = [1 − gap_k / reach]₊,
+    reach such that E = (reach / β) (Σ_k v_k^β)^{1/β} − 1 = 0
 
 A step takes β E A^{1−1/β} / B off the reach, with A = Σ_k v_k^β and B = Σ_k v_k^{β−1}.
 """
@@ -20,20 +21,30 @@ _EPSILON = float(np.finfo(np.float32).eps)
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def entmax(graph: Graph, weighting: Entmax, affinity: str) -> str:
+def write_entmax(graph: Graph, weighting: Entmax, affinity: str) -> str:
     """Weights of affinities, both (text, attention_head, query, key)."""
     # (attention_head, 1, 1)
     beta = 1 / (as_array(weighting.alpha).astype(np.float64) - 1)[:, None, None]
     best = graph.add("ReduceMax", affinity, graph.ints(-1), keepdims=1)
     behind = graph.add("Sub", affinity, best)  # −gap (text, attention_head, query, key)
-    nothing = graph.add("Mul", best, graph.number(0))  # (text, attention_head, query, 1)
-    reach = _settled(graph, behind, nothing, beta)
-    powers, _, total = _powers(graph, behind, reach, beta)
+    zeros = graph.add("Mul", best, graph.number(0))  # (text, attention_head, query, 1)
+    reach = _write_loop(graph, behind, zeros, beta)
+    powers, _, total = _write_powers(graph, behind, reach, beta)
     return graph.add("Div", powers, total)
 
 
-def _settled(graph: Graph, behind: str, nothing: str, beta: NDArray[np.float64]) -> str:
+def _write_loop(graph: Graph, behind: str, zeros: str, beta: NDArray[np.float64]) -> str:
     """The reach of every row, (text, attention_head, query, 1)."""
+    body = _loop_body(graph, behind, beta)
+    start = graph.add("Add", zeros, graph.constant(beta.astype(np.float32)))
+    excess = graph.add("Add", zeros, graph.number(1))
+    rounds, enter = graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True))
+    reach, _ = graph.add_several("Loop", rounds, enter, start, excess, n_outputs=2, body=body)
+    return reach
+
+
+def _loop_body(graph: Graph, behind: str, beta: NDArray[np.float64]) -> Graph:
+    """One round: (round, unsettled, reach, excess) → (unsettled, reach, excess)"""
     body = graph.body()
     shape: tuple[int | str, ...] = ("text", len(beta), "query", 1)
     body.inputs = [  # named after their layer: the loops of two layers must not share names
@@ -42,61 +53,56 @@ def _settled(graph: Graph, behind: str, nothing: str, beta: NDArray[np.float64])
         Value(f"reach_of_{behind}", np.float32, shape),
         Value(f"over_of_{behind}", np.float32, shape),
     ]
-    reach, over = _round(body, behind, body.inputs[2].name, body.inputs[3].name, beta)
-    unsettled = body.add("Greater", body.add("ReduceMax", over, keepdims=0), body.number(0))
+    _, _, reach_before, excess_before = (value.name for value in body.inputs)
+    reach, excess = _write_step(body, behind, reach_before, excess_before, beta)
+    unsettled = body.add("Greater", body.add("ReduceMax", excess, keepdims=0), body.number(0))
     body.outputs = [
         Value(unsettled, np.bool_, ()),
         Value(reach, np.float32, shape),
-        Value(over, np.float32, shape),
+        Value(excess, np.float32, shape),
     ]
-    start = (
-        graph.add("Add", nothing, graph.constant(beta.astype(np.float32))),
-        graph.add("Add", nothing, graph.number(1)),
-    )
-    rounds, at_all = graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True))
-    return graph.add_several("Loop", rounds, at_all, *start, n_outputs=2, body=body)[0]
+    return body
 
 
-def _round(
-    body: Graph, behind: str, reach: str, over: str, beta: NDArray[np.float64]
+def _write_step(
+    body: Graph, behind: str, reach: str, remaining: str, beta: NDArray[np.float64]
 ) -> tuple[str, str]:
-    """The next reach, and by how much it was over what may remain: a row that was not stays where
-    it is, whatever others need.
+    """The next reach, and by how much E exceeds what may remain.
+
+    A row that has settled stays where it is, however many rounds the others need.
     """
-
-    def per_head(values: NDArray[np.float64]) -> str:
-        return body.constant(values.astype(np.float32))
-
-    _, lower, total = _powers(body, behind, reach, beta)
-    norm = body.add("Pow", total, per_head(1 / beta))
-    excess = body.add(
-        "Sub", body.add("Mul", body.add("Mul", reach, norm), per_head(1 / beta)), body.number(1)
-    )
-    step = body.add(
-        "Div",
-        body.add("Mul", body.add("Mul", excess, total), per_head(beta)),
-        body.add("Mul", norm, lower),
-    )
-    moves = body.add("Greater", over, body.number(0))
+    inverse = (1 / beta).astype(np.float32)
+    _, lower, total = _write_powers(body, behind, reach, beta)
+    norm = body.add("Pow", total, body.constant(inverse))
+    product = body.add("Mul", body.add("Mul", reach, norm), body.constant(inverse))
+    excess = body.add("Sub", product, body.number(1))
+    scaled = body.add("Mul", excess, total)
+    scaled = body.add("Mul", scaled, body.constant(beta.astype(np.float32)))
+    step = body.add("Div", scaled, body.add("Mul", norm, lower))
+    moves = body.add("Greater", remaining, body.number(0))
     # One more step raises what is left to the power min(β, 2).
-    now_over = body.add("Sub", excess, per_head(4 * _EPSILON ** (1 / np.minimum(beta, 2))))
-    return body.add("Where", moves, body.add("Sub", reach, step), reach), body.add(
-        "Where", moves, now_over, over
-    )
+    close = (4 * _EPSILON ** (1 / np.minimum(beta, 2))).astype(np.float32)
+    now_remaining = body.add("Sub", excess, body.constant(close))
+    next_reach = body.add("Where", moves, body.add("Sub", reach, step), reach)
+    return next_reach, body.add("Where", moves, now_remaining, remaining)
 
 
-def _powers(
+def _write_powers(
     graph: Graph, behind: str, reach: str, beta: NDArray[np.float64]
 ) -> tuple[str, str, str]:
     """v^β (text, attention_head, query, key), B and A, (text, attention_head, query, 1) each."""
     v = graph.add("Relu", graph.add("Add", graph.add("Div", behind, reach), graph.number(1)))
+    lower = _write_lower_power(graph, v, beta)
+    powers = graph.add("Mul", lower, v)
+    return powers, graph.sum(lower, -1, keep=True), graph.sum(powers, -1, keep=True)
+
+
+def _write_lower_power(graph: Graph, v: str, beta: NDArray[np.float64]) -> str:
+    """v^(β−1)"""
     if (beta == 2).all():
-        less = v  # α = 1.5 needs no logarithm
-    elif (beta == 1).all():
-        less = graph.add("Sign", v)
-    else:
-        logarithm = graph.add("Log", graph.add("Max", v, graph.number(_TINY)))
-        exponent = graph.add("Mul", logarithm, graph.constant((beta - 1).astype(np.float32)))
-        less = graph.add("Exp", exponent)  # v^(β−1)
-    powers = graph.add("Mul", less, v)
-    return powers, graph.total(less, -1, keep=True), graph.total(powers, -1, keep=True)
+        return v  # α = 1.5 needs no logarithm
+    if (beta == 1).all():
+        return graph.add("Sign", v)
+    logarithm = graph.add("Log", graph.add("Max", v, graph.number(_TINY)))
+    exponent = graph.add("Mul", logarithm, graph.constant((beta - 1).astype(np.float32)))
+    return graph.add("Exp", exponent)

@@ -1,5 +1,4 @@
-"""A tiny writer of ONNX graphs: operators are added one by one and are known by the name of what
-they give.
+"""A tiny writer of ONNX graphs: operators are added one by one, each known by its output's name.
 
     graph = Graph()
     with graph.part("feed_forward"):
@@ -7,9 +6,8 @@ they give.
         back = graph.add("Relu", wide)
 
 Nodes are named after their part (`layer.3.feed_forward/Gemm_57`), so that a profile can say where
-time goes. Constants that are equal are
-kept once: layers that share their weights (ALBERT) share them in the file as well. Everything lies
-in the one file, nothing beside it.
+time goes. Constants that are equal are kept once: layers that share their weights (ALBERT) share
+them in the file as well. Everything is in the one file.
 """
 
 from __future__ import annotations
@@ -82,7 +80,7 @@ class Graph:
             self._part = before
 
     def add(self, op: str, *inputs: str, **attributes: Any) -> str:
-        """An operator with one output; gives the output's name.
+        """Adds an operator with one output; gives the output's name.
 
         An input that is left out is an empty name.
         """
@@ -91,25 +89,23 @@ class Graph:
     def add_several(
         self, op: str, *inputs: str, n_outputs: int, unused: Collection[int] = (), **attributes: Any
     ) -> list[str]:
-        """An operator with several outputs.
+        """Adds an operator with several outputs.
 
         Those that are unused are not computed and have no name.
         """
         number = next(self._numbers)
-        names = [
-            f"{op}_{number}_{place}" if place else f"{op}_{number}" for place in range(n_outputs)
-        ]
-        outputs = ["" if place in unused else name for place, name in enumerate(names)]
-        self.nodes.append(
-            Node(op, inputs, tuple(outputs), f"{self._part}/{op}_{number}", attributes)
-        )
+        outputs = [f"{op}_{number}"]
+        outputs += [f"{op}_{number}_{place}" for place in range(1, n_outputs)]
+        for place in unused:
+            outputs[place] = ""
+        name = f"{self._part}/{op}_{number}"
+        self.nodes.append(Node(op, inputs, tuple(outputs), name, attributes))
         return outputs
 
     def add_as(self, name: str, op: str, *inputs: str, **attributes: Any) -> str:
-        """The same with a name of one's own for the output: those of the whole graph."""
-        self.nodes.append(
-            Node(op, inputs, (name,), f"{self._part}/{op}_{next(self._numbers)}", attributes)
-        )
+        """Adds an operator whose output has this name: an output of the whole graph."""
+        node_name = f"{self._part}/{op}_{next(self._numbers)}"
+        self.nodes.append(Node(op, inputs, (name,), node_name, attributes))
         return name
 
     def constant(self, values: Any) -> str:
@@ -133,37 +129,38 @@ class Graph:
         """A float32 that broadcasts."""
         return self.constant(np.float32(value))
 
-    # A few operators everybody needs.
+    # A few operators that every writer needs.
 
     def reshape(self, values: str, *shape: int) -> str:
         """-1: what is left; 0: as it was."""
         return self.add("Reshape", values, self.ints(*shape))
 
-    def between(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
+    def slice(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
         """values[start:end] along an axis; start and end name vectors of one whole number."""
         return self.add("Slice", values, start, end, self.ints(axis))
 
     def cast(self, values: str, dtype: type[np.generic]) -> str:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
 
-    def pick(self, values: str, places: str, *, axis: int = 0) -> str:
+    def gather(self, values: str, places: str, *, axis: int = 0) -> str:
         return self.add("Gather", values, places, axis=axis)
 
-    def total(self, values: str, *axes: int, keep: bool = False) -> str:
+    def sum(self, values: str, *axes: int, keep: bool = False) -> str:
         """The sum along some axes."""
         return self.add("ReduceSum", values, self.ints(*axes), keepdims=int(keep))
 
     def body(self) -> Graph:
-        """A graph for the inside of a loop: it may read everything that is already there."""
+        """A graph for the inside of a loop; it can read everything outside it."""
         return Graph(self)
 
 
 def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
     """The file's content. facts: what it says about itself (`metadata_props`)."""
-    onnx = _onnx()
+    onnx = _import_onnx()
+    operators = [onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)]
     model = onnx.helper.make_model(
         _graph_proto(graph, "litotes"),
-        opset_imports=[onnx.helper.make_opsetid("", OPSET), onnx.helper.make_opsetid(MICROSOFT, 1)],
+        opset_imports=operators,
         ir_version=IR_VERSION,
         producer_name=PRODUCER,
     )
@@ -173,26 +170,27 @@ def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:
 
 
 def _graph_proto(graph: Graph, name: str) -> Any:
-    onnx = _onnx()
-    nodes = [
-        onnx.helper.make_node(
-            node.op,
-            node.inputs,
-            node.outputs,
-            name=node.name,
-            domain=_domain_of(node.op),
-            **{
-                key: _graph_proto(value, key) if isinstance(value, Graph) else value
-                for key, value in node.attributes.items()
-            },
-        )
-        for node in graph.nodes
-    ]
+    onnx = _import_onnx()
+    nodes = [_node_proto(node) for node in graph.nodes]
+    inputs, outputs = _value_protos(graph.inputs), _value_protos(graph.outputs)
     constants = [
         onnx.numpy_helper.from_array(array, constant) for constant, array in graph.constants.items()
     ]
-    return onnx.helper.make_graph(
-        nodes, name, _value_protos(graph.inputs), _value_protos(graph.outputs), constants
+    return onnx.helper.make_graph(nodes, name, inputs, outputs, constants)
+
+
+def _node_proto(node: Node) -> Any:
+    attributes = dict(node.attributes)
+    for key, value in attributes.items():
+        if isinstance(value, Graph):
+            attributes[key] = _graph_proto(value, key)
+    return _import_onnx().helper.make_node(
+        node.op,
+        node.inputs,
+        node.outputs,
+        name=node.name,
+        domain=_domain_of(node.op),
+        **attributes,
     )
 
 
@@ -204,13 +202,11 @@ def _domain_of(op: str) -> str:
 
 
 def _value_protos(values: Sequence[Value]) -> list[Any]:
-    return [
-        _onnx().helper.make_tensor_value_info(value.name, _TYPE_NUMBERS[value.dtype], value.shape)
-        for value in values
-    ]
+    make = _import_onnx().helper.make_tensor_value_info
+    return [make(value.name, _TYPE_NUMBERS[value.dtype], value.shape) for value in values]
 
 
-def _onnx() -> Any:
+def _import_onnx() -> Any:
     try:
         import onnx
     except ImportError as error:

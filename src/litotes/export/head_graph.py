@@ -1,11 +1,11 @@
 """Classification heads and calibration in the file: one writer per head, in WRITERS.
 
-    read(products, texts, head, hidden) → one vector for every text, (text, width) or (text, 1,
-    width)
+    write(products, texts, head, hidden)  →  one vector for every text,
+                                             (text, width) or (text, 1, width)
 
-What comes after that is float32: it is tiny, and what it loses nobody makes good again. Every text
-is multiplied by itself there, for float32 products of several rows add in another order than those
-of one.
+What follows is float32: it is tiny, and what rounding loses there is not made good later. Every
+text has a product of its own there, because float32 products of several rows add in another order
+than those of one.
 """
 
 from __future__ import annotations
@@ -31,141 +31,143 @@ from litotes.heads.multitask import Multitask
 from litotes.model.calibration import Calibration
 
 
-def logits_of(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
+def write_heads(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
     """The logits of every task, (text, class, 1). hidden: rows"""
     if isinstance(heads, CrossTalk):
-        return _crosstalk(products, texts, heads, hidden)
-    assert isinstance(heads, HeadPerTask)
+        return _write_crosstalk(products, texts, heads, hidden)
+    if not isinstance(heads, HeadPerTask):
+        raise _cannot_export(heads)
     logits = {}
     for task, head in heads.items():
         if type(head) not in WRITERS:
-            raise UserError(
-                f"The head {type(head).__name__} cannot be exported to ONNX yet: use the torch"
-                " runtime."
-            )
+            raise _cannot_export(head)
         assert isinstance(head, Head)
-        logits[task] = _applied(
-            products.graph,
-            head.output,
-            _column(texts, WRITERS[type(head)](products, texts, head, hidden)),
-        )
+        vectors = WRITERS[type(head)](products, texts, head, hidden)
+        logits[task] = _apply(products.graph, head.output, _column(texts, vectors))
     return logits
 
 
-def _applied(graph: Graph, layer: nn.Module, column: str) -> str:
+def _cannot_export(head: nn.Module) -> UserError:
+    return UserError(
+        f"The head {type(head).__name__} cannot be exported to ONNX yet: use the torch runtime, or"
+        " add a writer of its operators to export/head_graph.py."
+    )
+
+
+def _apply(graph: Graph, layer: nn.Module, column: str) -> str:
     """W x + b in float32, every text by a product of its own.
 
     (text, input, 1) → (text, output, 1)
     """
     assert isinstance(layer, nn.Linear)
-    weight, offset = (
-        graph.constant(as_array(layer.weight)),
-        graph.constant(as_array(layer.bias)[:, None]),
-    )
+    weight = graph.constant(as_array(layer.weight))
+    offset = graph.constant(as_array(layer.bias)[:, None])
     return graph.add("Add", graph.add("MatMul", weight, column), offset)
 
 
 def _column(texts: Texts, vectors: str) -> str:
     """(text, width) or (text, 1, width) → (text, width, 1)"""
-    return texts.shaped(vectors, -1, 1)
+    return texts.reshape(vectors, -1, 1)
 
 
-def _linear(products: Products, texts: Texts, head: Linear, hidden: str) -> str:
-    return texts.first(products.apart(hidden, head.output.in_features))
+def _write_linear(products: Products, texts: Texts, head: Linear, hidden: str) -> str:
+    return texts.first_piece(products.to_texts(hidden, head.output.in_features))
 
 
-def _mean(products: Products, texts: Texts, head: Mean, hidden: str) -> str:
-    return _mean_piece(texts, products.apart(hidden, head.output.in_features))
+def _write_mean(products: Products, texts: Texts, head: Mean, hidden: str) -> str:
+    return _mean_piece(texts, products.to_texts(hidden, head.output.in_features))
 
 
-def _convolution(products: Products, texts: Texts, head: Convolution, hidden: str) -> str:
-    return _convolved(products, texts, head.filters, hidden)
+def _write_convolution(products: Products, texts: Texts, head: Convolution, hidden: str) -> str:
+    return _convolve(products, texts, head.filters, hidden)
 
 
-def _bilstm(products: Products, _: Texts, head: BiLSTM, hidden: str) -> str:
+def _write_bilstm(products: Products, _: Texts, head: BiLSTM, hidden: str) -> str:
     """The first piece read forwards, which is one step, and the whole text read backwards."""
-    graph, width = products.graph, head.lstm.hidden_size
-    # (piece, text, width)
-    steps = graph.add("Transpose", products.apart(hidden, head.lstm.input_size), perm=[1, 0, 2])
-    ways = []
-    for suffix, direction, read in (
-        ("", "forward", graph.between(steps, graph.ints(0), graph.ints(1))),
-        ("_reverse", "reverse", steps),
-    ):
-        inputs, states = (
-            _gates(as_array(getattr(head.lstm, f"weight_{kind}_l0{suffix}")))
-            for kind in ("ih", "hh")
-        )
-        offsets = np.concatenate(
-            [
-                _gates(as_array(getattr(head.lstm, f"bias_{kind}_l0{suffix}")))
-                for kind in ("ih", "hh")
-            ]
-        )
-        constants = [graph.constant(values[None]) for values in (inputs, states, offsets)]
-        last = graph.add_several(
-            "LSTM", read, *constants, n_outputs=2, hidden_size=width, direction=direction
-        )[1]
-        ways.append(graph.reshape(last, -1, width))
-    return graph.add("Concat", *ways, axis=1)
+    graph = products.graph
+    pieces = products.to_texts(hidden, head.lstm.input_size)
+    steps = graph.add("Transpose", pieces, perm=[1, 0, 2])  # (piece, text, width)
+    first = graph.slice(steps, graph.ints(0), graph.ints(1))
+    forward = _last_state(graph, head.lstm, first, "forward")
+    backward = _last_state(graph, head.lstm, steps, "reverse")
+    return graph.add("Concat", forward, backward, axis=1)
 
 
-def _gates(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Gates in the order of ONNX: torch keeps them as input, forget, cell, output; ONNX as input,
-    output, forget, cell.
+def _last_state(graph: Graph, lstm: nn.LSTM, steps: str, direction: str) -> str:
+    """The state after all steps (piece, text, width) were read in one direction. (text, width)"""
+    suffix = "_reverse" if direction == "reverse" else ""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [_reorder_gates(as_array(getattr(lstm, f"{name}_l0{suffix}"))) for name in names]
+    inputs, states, *offsets = weights
+    constants = [inputs[None], states[None], np.concatenate(offsets)[None]]
+    _, last = graph.add_several(
+        "LSTM",
+        steps,
+        *(graph.constant(values) for values in constants),
+        n_outputs=2,
+        hidden_size=lstm.hidden_size,
+        direction=direction,
+    )
+    return graph.reshape(last, -1, lstm.hidden_size)
+
+
+def _reorder_gates(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Gates in the order of ONNX: torch has input, forget, cell, output; ONNX input, output,
+    forget, cell.
     """
     entering, forget, cell, output = np.split(values, 4)
     return np.concatenate([entering, output, forget, cell])
 
 
-def _crosstalk(products: Products, texts: Texts, heads: CrossTalk, hidden: str) -> dict[str, str]:
+def _write_crosstalk(
+    products: Products, texts: Texts, heads: CrossTalk, hidden: str
+) -> dict[str, str]:
     graph = products.graph
 
     def relu(column: str, layer: nn.Module) -> str:
-        return graph.add("Relu", _applied(graph, layer, column))
+        return graph.add("Relu", _apply(graph, layer, column))
 
-    shared = _column(texts, _convolved(products, texts, heads.filters, hidden))
-    # (text, task × width, 1)
-    views = graph.add(
-        "Concat", *(relu(shared, project) for project in heads.projections.values()), axis=1
-    )
-    return {
-        task: _applied(graph, output, relu(views, heads.fusions[task]))
-        for task, output in heads.outputs.items()
-    }
+    shared = _column(texts, _convolve(products, texts, heads.filters, hidden))
+    views = [relu(shared, project) for project in heads.projections.values()]
+    all_views = graph.add("Concat", *views, axis=1)  # (text, task × width, 1)
+    logits = {}
+    for task, output in heads.outputs.items():
+        logits[task] = _apply(graph, output, relu(all_views, heads.fusions[task]))
+    return logits
 
 
-def _convolved(products: Products, texts: Texts, filters: nn.Linear, hidden: str) -> str:
+def _convolve(products: Products, texts: Texts, filters: nn.Linear, hidden: str) -> str:
     """1/n Σ_t ReLU(W [h_{t-1}; h_t; h_{t+1}] + b); beyond the ends stand zeros. (text, width)"""
     graph, width = products.graph, filters.in_features // 3
-    pieces = products.apart(hidden, width)
+    pieces = products.to_texts(hidden, width)
     # (text, 1 + piece + 1, width)
     padded = graph.add("Pad", pieces, graph.ints(1, 1), "", graph.ints(1))
-    before = graph.between(padded, graph.ints(0), graph.ints(-2), axis=1)
-    after = graph.between(padded, graph.ints(2), graph.ints(np.iinfo(np.int64).max), axis=1)
+    before = graph.slice(padded, graph.ints(0), graph.ints(-2), axis=1)
+    after = graph.slice(padded, graph.ints(2), graph.ints(np.iinfo(np.int64).max), axis=1)
     neighbours = graph.add("Concat", before, pieces, after, axis=2)  # (text, piece, 3 × width)
-    features = graph.add("Relu", products.one(products.joined(neighbours, 3 * width), filters))
-    return _mean_piece(texts, products.apart(features, filters.out_features))
+    rows = products.to_rows(neighbours, 3 * width)
+    features = graph.add("Relu", products.apply(rows, filters))
+    return _mean_piece(texts, products.to_texts(features, filters.out_features))
 
 
 def _mean_piece(texts: Texts, pieces: str) -> str:
     """(text, piece, width) → (text, width)"""
     graph = texts.graph
     n = graph.add("Shape", pieces, start=1, end=2)
-    return graph.add("Div", texts.total(pieces, n), graph.cast(n, np.float32))
+    return graph.add("Div", texts.sum_pieces(pieces, n), graph.cast(n, np.float32))
 
 
 WRITERS: dict[type[nn.Module], Callable[[Products, Texts, Any, str], str]] = {
-    Linear: _linear,
-    Mean: _mean,
-    Convolution: _convolution,
-    Multitask: _convolution,
-    BiLSTM: _bilstm,
+    Linear: _write_linear,
+    Mean: _write_mean,
+    Convolution: _write_convolution,
+    Multitask: _write_convolution,
+    BiLSTM: _write_bilstm,
 }
 
 
-def answer(graph: Graph, task: Task, calibration: Calibration, logits: str) -> list[Value]:
-    """The outputs of one task: `TASK.logits` and, where it has labels, `TASK.probabilities`, (text,
+def write_answer(graph: Graph, task: Task, calibration: Calibration, logits: str) -> list[Value]:
+    """The outputs of one task: `TASK.logits` and, if it has labels, `TASK.probabilities`, (text,
     class) both, and `TASK.label` (text,).
 
     In float64, so that a threshold decides as `Calibration.apply` does. logits: (text, class, 1)
@@ -174,26 +176,22 @@ def answer(graph: Graph, task: Task, calibration: Calibration, logits: str) -> l
     values = [Value(raw, np.float32, ("text", task.n_outputs))]
     if task.is_regression:
         return values
-    scaled = graph.add(
-        "Div", graph.cast(raw, np.float64), graph.constant(np.float64(calibration.temperature))
-    )
+    precise = graph.cast(raw, np.float64)
+    scaled = graph.add("Div", precise, graph.constant(np.float64(calibration.temperature)))
     probabilities = graph.add_as(f"{task.name}.probabilities", "Softmax", scaled, axis=1)
+    label = f"{task.name}.label"
     if calibration.threshold is None:
-        label = graph.add_as(f"{task.name}.label", "ArgMax", raw, axis=1, keepdims=0)
+        graph.add_as(label, "ArgMax", raw, axis=1, keepdims=0)
     else:
-        second = graph.pick(probabilities, graph.constant(np.int64(1)), axis=1)
-        reached = graph.add(
-            "GreaterOrEqual", second, graph.constant(np.float64(calibration.threshold))
-        )
-        label = graph.add_as(
-            f"{task.name}.label",
-            "Where",
-            reached,
-            graph.constant(np.int64(1)),
-            graph.constant(np.int64(0)),
-        )
-    return [
-        *values,
-        Value(probabilities, np.float64, ("text", task.n_outputs)),
-        Value(label, np.int64, ("text",)),
-    ]
+        _write_threshold(graph, label, probabilities, calibration.threshold)
+    values.append(Value(probabilities, np.float64, ("text", task.n_outputs)))
+    values.append(Value(label, np.int64, ("text",)))
+    return values
+
+
+def _write_threshold(graph: Graph, label: str, probabilities: str, threshold: float) -> None:
+    """Label 1 where its probability reaches the threshold, else 0."""
+    second = graph.gather(probabilities, graph.constant(np.int64(1)), axis=1)
+    reached = graph.add("GreaterOrEqual", second, graph.constant(np.float64(threshold)))
+    one, zero = graph.constant(np.int64(1)), graph.constant(np.int64(0))
+    graph.add_as(label, "Where", reached, one, zero)

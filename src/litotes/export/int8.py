@@ -1,35 +1,35 @@
 """Products in int8: the steps of weights and of activations are both fixed when the file is
 written.
 
-    x ≈ s (q − z)     q in 0…255, one s and z for a layer, from what was seen there in some texts
+    x ≈ s (q − z)     q in 0…255, one s and z for a layer, from its inputs in some texts
     W ≈ t p           p whole numbers, one t for every output
 
     x Wᵀ ≈ s t Σ_j (q_j − z) p_j
 
-Steps that are fixed make a text's answer its own: steps chosen while the file runs would have to be
-chosen for all texts of a group together. They lose no more labels, because it is the model that
-says how large activations get, not the text. Steps that reach as far as the largest number seen are
-coarse for all others, so they reach only as far as makes the error of the product smallest (0.7 of
-it before queries, keys and values in MiniLM, all of it nearly everywhere else); what lies beyond is
-cut off. Of 3 × 1,000 BESSTIE texts, seen through files made from three sets of texts, 18 labels
-changed that way, 27 with all of the range, 19 with steps chosen while the file runs.
+With fixed steps a text's answer does not depend on other texts: steps chosen while the file runs
+would have to be chosen for all texts of a group together. They lose no more labels, because the
+model decides how large activations get, not the text. Steps that reach as far as the largest number
+seen are coarse for all others, so they reach only as far as makes the error of the product smallest
+(0.7 of it before queries, keys and values in MiniLM, all of it nearly everywhere else); what lies
+beyond is clipped. Of 3 × 1,000 BESSTIE texts, read by files made from three sets of texts, 18
+labels changed that way, 27 with all of the range, 19 with steps chosen while the file runs.
 
-Three things cost accuracy, and all are met here without costing time, or little.
+Three things cost accuracy, and all are met here at little or no cost in time.
 
-x86 processors without VNNI add two neighbouring products q p in 16 bits and cut off in silence what
-does not fit (vpmaddubsw). The common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1})
-has to stay below 2¹⁵ only for neighbours of one sign, and two of the
-largest weights are seldom neighbours: bounding the sum instead of each weight makes the steps 1.6
-times finer in MiniLM. Integer products of such a file are exact on every processor.
+x86 processors without VNNI add two neighbouring products q p in 16 bits and silently clip what does
+not fit (vpmaddubsw). The common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1}) has to
+stay below 2¹⁵ only for neighbours of one sign, and two of the largest weights are seldom
+neighbours: bounding the sum instead of each weight makes the steps 1.6 times finer in MiniLM.
+Integer products of such a file are exact on every processor.
 
-Rounded weights are off by something, and inputs that are not 0 on average carry that into every row
+Rounded weights are slightly off, and inputs that are not 0 on average carry that into every row
 alike. The mean of it is known beforehand and goes into the offset (Nagel et al. 2019, arXiv
 1906.04721, §4.2).
 
 A few channels of a Transformer's activations are ten times as large as all others (Dettmers et al.
 2022, arXiv 2208.07339) and would take all 256 steps for themselves. They are divided by a factor
 before the rows are quantised, and their weights multiplied by it (Xiao et al. 2023, SmoothQuant,
-arXiv 2211.10438): exact but for rounding.
+arXiv 2211.10438): exact except for rounding.
 """
 
 from __future__ import annotations
@@ -53,32 +53,32 @@ from litotes.text.tokenizer import Pieces
 HIGHEST_SUM = 127
 """Of two neighbouring weights: rounding may add 1, and 255 · 128 is below 2¹⁵."""
 HIGHEST_INPUT = 255
-"""Of the steps of an activation: 8 bits without a sign."""
+"""Of the steps of an activation: 8 bits, unsigned."""
 HIGHEST_IN_TABLE = 127
-"""Tables are looked up, not multiplied: nothing is added up."""
+"""Of the steps of a table: it is looked up, not multiplied, so nothing is added up."""
 REACHES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
-"""Of all that was seen, what the steps may cover; of two that do as well, the larger."""
-EVERY = 4
-"""One row in so many is enough to choose among them."""
+"""Shares of the range seen that the steps may cover; of two equally good ones the larger."""
+ROW_STRIDE = 4
+"""One row in so many is enough to choose a reach."""
 USUAL = 0.97
-"""The share of channels that counts as of usual size."""
-TAKEN_OVER = 0.75
-"""The power of a channel's excess that its weights take over; the rest stays with the activations,
-for weights are rounded too.
+"""The share of channels that counts as usual in size."""
+SMOOTHING = 0.75
+"""The power of a channel's excess that moves into its weights; the rest stays with the activations,
+because weights are rounded too.
 """
 OUTLIER = 2.0
-"""How many times the largest usual channel a channel must reach before anything is done about it:
-each time costs a pass over the rows.
+"""How many times the largest usual channel a channel must reach before it is divided: that costs a
+pass over the rows.
 """
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What the inputs of a layer are like: the smallest and the largest seen of each, and its mean.
+    """The inputs of a layer: the smallest and the largest value seen of each, and its mean.
 
     (input,) all
 
-    reach: how much of what was seen the steps cover.
+    reach: the share of that range which the steps cover.
     """
 
     smallest: NDArray[np.float32]
@@ -87,25 +87,24 @@ class Inputs:
     reach: float = 1.0
 
     def steps(self) -> tuple[np.float32, np.uint8]:
-        """The s and z of all of them together; 0 is a step, so that nothing stays nothing."""
+        """The s and z of all of them together; 0 is a step of its own, so it stays exactly 0."""
         low, high = min(float(self.smallest.min()), 0.0), max(float(self.largest.max()), 0.0)
         scale = np.float32(self.reach * (high - low) / HIGHEST_INPUT or 1.0)
         return scale, np.uint8(np.rint(-self.reach * low / scale))
 
     def factors(self) -> NDArray[np.float32]:
-        """By how much each channel is divided: 1 for those of usual size, and for all where none
+        """By how much each channel is divided: 1 for those of usual size, and for all if none
         stands out. (input,)
         """
         sizes = np.maximum(self.largest, -self.smallest)
         usual = np.quantile(sizes, USUAL)
         if usual == 0 or sizes.max() < OUTLIER * usual:
             return np.ones_like(sizes)
-        return np.maximum((sizes / usual) ** TAKEN_OVER, 1).astype(np.float32)
+        return np.maximum((sizes / usual) ** SMOOTHING, 1).astype(np.float32)
 
-    def divided(self, factors: NDArray[np.float32]) -> Inputs:
-        return Inputs(
-            self.smallest / factors, self.largest / factors, self.mean / factors, self.reach
-        )
+    def divide(self, factors: NDArray[np.float32]) -> Inputs:
+        smallest, largest = self.smallest / factors, self.largest / factors
+        return Inputs(smallest, largest, self.mean / factors, self.reach)
 
 
 class Int8(Products):
@@ -120,41 +119,47 @@ class Int8(Products):
         super().__init__(graph)
         self.known = known
 
-    def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
+    def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
         graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
         inputs = self.known[layer]
         factors = inputs.factors()  # (input,)
         if (factors > 1).any():
-            rows, weight, inputs = (
-                graph.add("Mul", rows, graph.constant(1 / factors)),
-                weight * factors,
-                inputs.divided(factors),
-            )
+            rows = graph.add("Mul", rows, graph.constant(1 / factors))
+            weight = weight * factors
+            inputs = inputs.divide(factors)
         scale, zero = (graph.constant(value) for value in inputs.steps())
-        quantised = graph.add("QuantizeLinear", rows, scale, zero)
-        products = []
-        for some in outputs:
-            # (output, input), (output, 1)
-            steps, scales = quantise(weight[some], _largest_sums(weight[some]), HIGHEST_SUM)
-            corrected = offset[some] + (weight[some] - steps * scales) @ inputs.mean
-            rest = (scale, graph.constant(scales[:, 0]), zero, "", graph.constant(corrected))
-            products.append(
-                graph.add("MatMulIntegerToFloat", quantised, graph.constant(steps.T), *rest)
-            )
-        return products
+        quantised = (graph.add("QuantizeLinear", rows, scale, zero), scale, zero)
+        return [
+            self._multiply(quantised, weight[part], offset[part], inputs.mean) for part in outputs
+        ]
 
-    def joined(self, values: str, width: int) -> str:
+    def _multiply(
+        self,
+        quantised: tuple[str, str, str],
+        weight: NDArray[Any],
+        offset: NDArray[Any],
+        mean: NDArray[Any],
+    ) -> str:
+        """quantised: rows in steps, their scale and their zero. weight: (output, input)"""
+        graph, (rows, scale, zero) = self.graph, quantised
+        # (output, input), (output, 1)
+        steps, scales = quantise(weight, _largest_sums(weight), HIGHEST_SUM)
+        corrected = offset + (weight - steps * scales) @ mean
+        rest = (scale, graph.constant(scales[:, 0]), zero, "", graph.constant(corrected))
+        return graph.add("MatMulIntegerToFloat", rows, graph.constant(steps.T), *rest)
+
+    def to_rows(self, values: str, width: int) -> str:
         return values
 
-    def apart(self, rows: str, width: int) -> str:
+    def to_texts(self, rows: str, width: int) -> str:
         return rows
 
-    def looked_up(self, table: Tensor, places: str) -> str:
+    def look_up(self, table: Tensor, places: str) -> str:
         graph, rows = self.graph, as_array(table)
         # (entry, width), (entry, 1)
         steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
-        whole = graph.cast(graph.pick(graph.constant(steps), places), np.float32)
-        return graph.add("Mul", whole, graph.pick(graph.constant(scales), places))
+        whole = graph.cast(graph.gather(graph.constant(steps), places), np.float32)
+        return graph.add("Mul", whole, graph.gather(graph.constant(scales), places))
 
 
 def quantise(
@@ -177,65 +182,67 @@ def _largest_sums(weight: NDArray[Any]) -> NDArray[Any]:
 
 
 def measure_inputs(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, Inputs]:
-    """What the inputs of every layer are like in these texts.
+    """The inputs of every layer in these texts.
 
     How large they get belongs to the model more than to the texts: a few dozen will do.
     """
-    seen: dict[nn.Linear, _Seen] = {}
+    known = {layer: span.inputs() for layer, span in _measure_spans(classifier, texts).items()}
     # (reach,) each
     errors: defaultdict[nn.Linear, float | NDArray[np.float64]] = defaultdict(float)
 
-    def look(layer: nn.Linear, rows: Tensor) -> None:
-        now = _Seen.of(rows)
-        seen[layer] = seen[layer].and_also(now) if layer in seen else now
+    def add_errors(layer: nn.Linear, rows: Tensor) -> None:
+        errors[layer] += _rounding_errors(layer, known[layer], rows[::ROW_STRIDE])
 
-    _watched(classifier, texts, look)
-    known = {layer: rows.inputs() for layer, rows in seen.items()}
-
-    def judge(layer: nn.Linear, rows: Tensor) -> None:
-        errors[layer] += _errors(layer, known[layer], rows[::EVERY])
-
-    _watched(classifier, texts, judge)
-    return {
-        layer: replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))])
-        for layer, inputs in known.items()
-    }
+    _visit_inputs(classifier, texts, add_errors)
+    best = {}
+    for layer, inputs in known.items():
+        best[layer] = replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))])
+    return best
 
 
-def _errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[np.float64]:
-    """Σ_j (x̂_j − x_j)² Σ_i W_ij², what rounding and cutting off inputs does to the layer's
-    outputs, for every reach. (reach,)
+def _measure_spans(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, _Span]:
+    spans: dict[nn.Linear, _Span] = {}
+
+    def add_rows(layer: nn.Linear, rows: Tensor) -> None:
+        span = _Span.of(rows)
+        spans[layer] = spans[layer].merge(span) if layer in spans else span
+
+    _visit_inputs(classifier, texts, add_rows)
+    return spans
+
+
+def _rounding_errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[np.float64]:
+    """Σ_j (x̂_j − x_j)² Σ_i W_ij², what rounding and clipping inputs does to the layer's outputs,
+    for every reach. (reach,)
     """
     factors = inputs.factors()
-    counts = ((as_array(layer.weight) * factors) ** 2).sum(0)  # (input,)
-    values, divided = as_array(rows) / factors, inputs.divided(factors)
+    importance = ((as_array(layer.weight) * factors) ** 2).sum(0)  # (input,)
+    values, divided = as_array(rows) / factors, inputs.divide(factors)
     errors = []
     for reach in REACHES:
         scale, zero = replace(divided, reach=reach).steps()
         steps = np.clip(np.rint(values / scale) + zero, 0, HIGHEST_INPUT)
-        errors.append(float((((steps - zero) * scale - values) ** 2 @ counts).sum()))
+        rounded = (steps - zero) * scale
+        errors.append(float(((rounded - values) ** 2 @ importance).sum()))
     return np.array(errors)
 
 
 @torch.no_grad()
-def _watched(
-    classifier: Classifier, texts: Sequence[Pieces], look: Callable[[nn.Linear, Tensor], None]
+def _visit_inputs(
+    classifier: Classifier, texts: Sequence[Pieces], visit: Callable[[nn.Linear, Tensor], None]
 ) -> None:
-    """Reads the texts and shows the inputs of every layer, (row, input), to `look`.
+    """Reads the texts and calls `visit` with the inputs of every layer, (row, input).
 
-    All pieces go through the last layer, even if the heads read the first alone: its keys and
-    values are asked of all.
+    All pieces go through the last layer, even if the heads read only the first: its keys and values
+    are those of all.
     """
 
     def hook(layer: nn.Module, inputs: tuple[Tensor, ...]) -> None:
         assert isinstance(layer, nn.Linear)
-        look(layer, inputs[0])
+        visit(layer, inputs[0])
 
-    hooks = [
-        layer.register_forward_pre_hook(hook)
-        for layer in classifier.modules()
-        if isinstance(layer, nn.Linear)
-    ]
+    layers = [layer for layer in classifier.modules() if isinstance(layer, nn.Linear)]
+    hooks = [layer.register_forward_pre_hook(hook) for layer in layers]
     try:
         for text in texts:
             classifier.read(classifier.encoder(pack([text], device=classifier.device)))
@@ -245,7 +252,7 @@ def _watched(
 
 
 @dataclass(frozen=True)
-class _Seen:
+class _Span:
     """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, and how
     many.
     """
@@ -256,17 +263,14 @@ class _Seen:
     n: int
 
     @classmethod
-    def of(cls, rows: Tensor) -> _Seen:
+    def of(cls, rows: Tensor) -> _Span:
         return cls(rows.amin(0), rows.amax(0), rows.sum(0), len(rows))
 
-    def and_also(self, more: _Seen) -> _Seen:
-        smallest, largest = (
-            torch.minimum(self.smallest, more.smallest),
-            torch.maximum(self.largest, more.largest),
-        )
-        return _Seen(smallest, largest, self.total + more.total, self.n + more.n)
+    def merge(self, other: _Span) -> _Span:
+        smallest = torch.minimum(self.smallest, other.smallest)
+        largest = torch.maximum(self.largest, other.largest)
+        return _Span(smallest, largest, self.total + other.total, self.n + other.n)
 
     def inputs(self) -> Inputs:
-        return Inputs(
-            as_array(self.smallest), as_array(self.largest), as_array(self.total / self.n)
-        )
+        mean = as_array(self.total / self.n)
+        return Inputs(as_array(self.smallest), as_array(self.largest), mean)

@@ -1,7 +1,7 @@
 """How rows are multiplied with a layer's weights in the file: in float32, or in int8 (int8.py).
 
-All of an encoder's work but attention itself is such products, so this is the one place where the
-two kinds of file differ.
+All of an encoder's work except attention itself is such products, so this is the one place where
+the two kinds of file differ.
 """
 
 from __future__ import annotations
@@ -24,54 +24,53 @@ class Products(ABC):
         self.graph = graph
 
     @abstractmethod
-    def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        """X Wᵀ + b, for some of the layer's outputs at a time: the rows are made ready once for all
-        of them.
-        """
+    def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
+        """X Wᵀ + b for several parts of the layer's outputs; the rows are prepared once for all."""
 
     @abstractmethod
-    def looked_up(self, table: Tensor, places: str) -> str:
+    def look_up(self, table: Tensor, places: str) -> str:
         """Entries of a large table. (text, piece) → (text, piece, width)"""
 
     @abstractmethod
-    def joined(self, values: str, width: int) -> str:
-        """(text, piece, width) as rows: the shape in which `of` takes and gives them."""
+    def to_rows(self, values: str, width: int) -> str:
+        """(text, piece, width) as rows: the shape in which products are computed."""
 
     @abstractmethod
-    def apart(self, rows: str, width: int) -> str:
+    def to_texts(self, rows: str, width: int) -> str:
         """Rows as (text, piece, width)."""
 
-    def one(self, rows: str, layer: nn.Linear) -> str:
-        """All outputs."""
-        (product,) = self.of(rows, layer, slice(None))
+    def apply(self, rows: str, layer: nn.Linear) -> str:
+        """X Wᵀ + b."""
+        (product,) = self.apply_parts(rows, layer, slice(None))
         return product
 
 
 class Float32(Products):
     """As torch computes it.
 
-    Rows are (text × piece, width): only so does ONNX add an offset without another pass.
+    Rows are (text × piece, width): only then does ONNX add an offset without another pass.
     """
 
     def __init__(self, texts: Texts) -> None:
         super().__init__(texts.graph)
         self.texts = texts
 
-    def of(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
+    def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
         graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
-        return [
-            graph.add("Gemm", rows, graph.constant(weight[some].T), graph.constant(offset[some]))
-            for some in outputs
-        ]
+        products = []
+        for part in outputs:
+            constants = graph.constant(weight[part].T), graph.constant(offset[part])
+            products.append(graph.add("Gemm", rows, *constants))
+        return products
 
-    def joined(self, values: str, width: int) -> str:
+    def to_rows(self, values: str, width: int) -> str:
         return self.graph.reshape(values, -1, width)
 
-    def apart(self, rows: str, width: int) -> str:
-        return self.texts.shaped(rows, -1, width)
+    def to_texts(self, rows: str, width: int) -> str:
+        return self.texts.reshape(rows, -1, width)
 
-    def looked_up(self, table: Tensor, places: str) -> str:
-        return self.graph.pick(self.graph.constant(as_array(table)), places)
+    def look_up(self, table: Tensor, places: str) -> str:
+        return self.graph.gather(self.graph.constant(as_array(table)), places)
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

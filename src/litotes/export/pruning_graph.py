@@ -4,11 +4,11 @@ attention/survivors.py).
 How many pieces stay after a layer follows from the text's length: a table per layer, looked up.
 Which ones, from their importance:
 
-    importance  →  TopK  →  places in their old order  →  GatherND of what they were and what they gathered
+    importance  →  TopK  →  places in their old order  →  GatherND of hidden and mixed
 
-Texts of equal length keep equally many pieces, so a group stays a group. Of two pieces alike the
-earlier one stays; ONNX's TopK has the same rule. The first piece is given an importance of
-infinity.
+Texts of equal length keep equally many pieces, so a group stays a group. Of two equally important
+pieces the earlier one stays; ONNX's TopK has the same rule. The first piece is given an importance
+of infinity.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from torch import Tensor
 
 from litotes.attention.cascade import Cascade
 from litotes.attention.keep_all import KeepAll
@@ -23,23 +24,26 @@ from litotes.attention.learned import LOG_RANGE, Learned
 from litotes.attention.pruning import Plan, Pruning
 from litotes.core.errors import UserError
 from litotes.encoders.spec import EncoderSpec
-from litotes.export.block_graph import Attended
+from litotes.export.block_graph import GraphAttention
 from litotes.export.graph import Graph
 from litotes.export.products import Products, as_array
 from litotes.export.texts_graph import Texts
 
 
 @dataclass(frozen=True)
-class There:
+class GraphState:
     """What goes from layer to layer, by the names of the tensors.
 
-    hidden: rows. origin: the place each piece had in its text, (text, piece), 0 for a fused one;
-    None where nobody asks.
-    n_real: how many pieces a text has beside a fused one, which is its last, (1,). importance:
-    (text, piece); None before anybody asked.
+    hidden: rows.
+    origin: the place each piece had in its text, (text, piece), 0 for a fused one; None where it is
+    not needed.
+    n_real: how many pieces a text has, not counting a fused one, which is its last. (1,)
+    importance: (text, piece); None before it is first needed.
     heads: 1 for the attention heads still used, 0 for the others, (text, attention_head, 1, 1);
-    None: all. head_importance: (text, attention_head). left: the states (text, piece, width) and
-    origins (text, piece) of pieces that left, layer by layer.
+    None: all.
+    head_importance: (text, attention_head).
+    removed: the states (text, piece, width) and origins (text, piece) of pieces that left, layer by
+    layer.
     """
 
     hidden: str
@@ -48,18 +52,21 @@ class There:
     importance: str | None = None
     heads: str | None = None
     head_importance: str | None = None
-    left: tuple[tuple[str, str], ...] = ()
+    removed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
-class Leaving:
-    """Places of the pieces that stay, in order, and of those that leave, all (text, piece); the
-    fused piece, if there is one, leaves.
+class Selection:
+    """Places of the pieces that stay, in order, and of those that leave, all (text, piece).
+
+    n_kept: how many stay, (1,). A fused piece always leaves: `removed_real` is without it. Where
+    the leaving pieces are not needed, their names are empty.
     """
 
-    stay: str
-    leave_real: str
-    leave: str
+    n_kept: str
+    kept: str
+    removed_real: str = ""
+    removed: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,195 +83,217 @@ class PruningGraph:
         if type(self.pruning) not in (KeepAll, Cascade, Learned):
             raise UserError(
                 f"The pruning {type(self.pruning).__name__} cannot be exported to ONNX yet: use the"
-                " torch runtime."
+                " torch runtime, or write its importance in export/pruning_graph.py."
             )
 
-    def after(self, layer: int, there: There, seen: Attended) -> tuple[There, str]:
-        """What is there after the attention of a layer, and what those pieces gathered, (text,
-        piece, attention_head × head_width).
+    @property
+    def graph(self) -> Graph:
+        return self.texts.graph
+
+    def prune(
+        self, layer: int, state: GraphState, attention: GraphAttention
+    ) -> tuple[GraphState, str]:
+        """The state after the attention of a layer, and what its pieces gathered, (text, piece,
+        attention_head × head_width).
         """
-        texts, pruning, plan = self.texts, self.pruning, self.plan
-        hidden = self.products.apart(there.hidden, self.spec.width)  # (text, piece, width)
-        n_now = texts.graph.add("Shape", hidden, start=1, end=2) if pruning.fuse else there.n_real
-        there = replace(there, importance=self._importance(layer, there, seen, hidden, n_now))
+        pruning, plan = self.pruning, self.plan
+        hidden = self.products.to_texts(state.hidden, self.spec.width)  # (text, piece, width)
+        n_now = state.n_real
+        if pruning.fuse:  # there may be one more
+            n_now = self.graph.add("Shape", hidden, start=1, end=2)
+        importance = self._importance(layer, state, attention, hidden, n_now)
+        state = replace(state, importance=importance)
         if plan.needs_head_importance(layer, pruning.n_attention_heads):
-            there = self._with_fewer_heads(layer, there, seen, n_now)
+            state = self._prune_heads(layer, state, attention, n_now)
         if plan.pieces[layer] == (plan.pieces[layer - 1] if layer else 1.0):
-            return there, seen.mixed
-        n_stay = texts.graph.pick(self._counts(layer), texts.n_pieces)  # (1,)
-        leaving = (
-            _choose(texts, there, n_stay, n_now)
-            if pruning.fuse or pruning.restore
-            else _choose_who_stays(texts, there, n_stay)
-        )
+            return state, attention.mixed
+        selection = self._select(layer, state, n_now)
         if pruning.restore:
-            assert there.origin is not None
-            gone = (
-                texts.pick(hidden, leaving.leave_real),
-                texts.pick(there.origin, leaving.leave_real),
-            )
-            there = replace(there, left=(*there.left, gone))
+            state = self._remember(state, selection, hidden)
         write = _with_fused if pruning.fuse else _without
-        there, hidden, mixed = write(texts, there, leaving, n_stay, hidden, seen.mixed)
-        return replace(there, hidden=self.products.joined(hidden, self.spec.width)), mixed
+        state, hidden, mixed = write(self.texts, state, selection, hidden, attention.mixed)
+        return replace(state, hidden=self.products.to_rows(hidden, self.spec.width)), mixed
 
-    def restored(self, there: There) -> str:
-        """All pieces the texts came with, those gone in the state they left in. Rows"""
-        graph, texts = self.texts.graph, self.texts
-        assert there.origin is not None
-        here = (self.products.apart(there.hidden, self.spec.width), there.origin)
-        hidden, origin = (
-            graph.between(values, graph.ints(0), there.n_real, axis=1) for values in here
-        )
-        states = graph.add("Concat", hidden, *(left[0] for left in there.left), axis=1)
-        # (text, piece)
-        places = graph.add("Concat", origin, *(left[1] for left in there.left), axis=1)
-        # who stands at 0, 1, 2, …
+    def restore(self, state: GraphState) -> str:
+        """All pieces the texts came with, removed ones in the state they left in. Rows"""
+        graph, texts = self.graph, self.texts
+        assert state.origin is not None
+        hidden = self.products.to_texts(state.hidden, self.spec.width)
+        hidden = graph.slice(hidden, graph.ints(0), state.n_real, axis=1)
+        origin = graph.slice(state.origin, graph.ints(0), state.n_real, axis=1)
+        removed_hidden, removed_origins = zip(*state.removed, strict=True)
+        states = graph.add("Concat", hidden, *removed_hidden, axis=1)
+        places = graph.add("Concat", origin, *removed_origins, axis=1)  # (text, piece)
+        # the piece that stands at 0, 1, 2, …
         _, order = graph.add_several("TopK", places, texts.n_pieces, n_outputs=2, largest=0)
-        return self.products.joined(texts.pick(states, order), self.spec.width)
+        return self.products.to_rows(texts.gather(states, order), self.spec.width)
 
-    def _importance(self, layer: int, there: There, seen: Attended, hidden: str, n: str) -> str:
-        """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t], each weight by the length of its value where
-        the pruning says so. (text, piece)
+    def _importance(
+        self, layer: int, state: GraphState, attention: GraphAttention, hidden: str, n: str
+    ) -> str:
+        """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t], each weight times the length of its value
+        where the pruning says so. (text, piece)
 
         The first piece is given infinity once, which it keeps. hidden: (text, piece, width). n: how
         many pieces there are, (1,)
         """
-        graph, texts, pruning = self.texts.graph, self.texts, self.pruning
-        received = texts.total(seen.weights, n)  # (text, attention_head, piece)
+        graph, texts, pruning = self.graph, self.texts, self.pruning
+        received = texts.sum_pieces(attention.weights, n)  # (text, attention_head, piece)
         if isinstance(pruning, Cascade | Learned) and pruning.by_value:
-            value = graph.reshape(seen.value, 0, 0, seen.n_heads, -1)
-            # (text, piece, attention_head)
-            lengths = graph.add("ReduceL2", value, graph.ints(3), keepdims=0)
-            received = graph.add("Mul", received, graph.add("Transpose", lengths, perm=[0, 2, 1]))
-        total = texts.total(received, graph.ints(seen.n_heads))  # (text, piece)
-        before = there.importance
+            received = graph.add("Mul", received, self._value_lengths(attention))
+        total = texts.sum_pieces(received, graph.ints(attention.n_heads))  # (text, piece)
+        before = state.importance
         if before is None:
             first = np.array([np.inf] + [0] * (texts.most_pieces - 1), dtype=np.float32)
-            before = graph.between(graph.constant(first), graph.ints(0), n)  # (piece,)
+            before = graph.slice(graph.constant(first), graph.ints(0), n)  # (piece,)
         total = graph.add("Add", total, before)
         if isinstance(pruning, Learned) and pruning.scorers is not None:
-            direction = as_array(pruning.scorers.weight)[layer] / np.float32(LOG_RANGE)
-            # (text, piece)
-            score = graph.add("Tanh", graph.add("MatMul", hidden, graph.constant(direction)))
-            total = graph.add(
-                "Mul", total, graph.add("Exp", graph.add("Mul", score, graph.number(LOG_RANGE)))
-            )
+            total = graph.add("Mul", total, self._factor(pruning.scorers.weight[layer], hidden))
         return total
 
-    def _with_fewer_heads(self, layer: int, there: There, seen: Attended, n: str) -> There:
+    def _value_lengths(self, attention: GraphAttention) -> str:
+        """(text, attention_head, piece)"""
+        graph = self.graph
+        value = graph.reshape(attention.value, 0, 0, attention.n_heads, -1)
+        # (text, piece, attention_head)
+        lengths = graph.add("ReduceL2", value, graph.ints(3), keepdims=0)
+        return graph.add("Transpose", lengths, perm=[0, 2, 1])
+
+    def _factor(self, scorer: Tensor, hidden: str) -> str:
+        """What a learned scorer multiplies importance by, e^{u·h_t} within its range.
+
+        (text, piece)
+        """
+        graph = self.graph
+        direction = as_array(scorer) / np.float32(LOG_RANGE)
+        score = graph.add("Tanh", graph.add("MatMul", hidden, graph.constant(direction)))
+        return graph.add("Exp", graph.add("Mul", score, graph.number(LOG_RANGE)))
+
+    def _prune_heads(
+        self, layer: int, state: GraphState, attention: GraphAttention, n: str
+    ) -> GraphState:
         """The attention heads with the largest outputs, Σ_t Σ_d |E_{h,t,d}| over all layers so far,
         go on. n: how many pieces, (1,)
         """
-        graph, texts, plan, n_heads = (
-            self.texts.graph,
-            self.texts,
-            self.plan,
-            self.pruning.n_attention_heads,
-        )
+        graph, texts, n_heads = self.graph, self.texts, self.pruning.n_attention_heads
         # (text, attention_head × head_width)
-        by_width = texts.total(graph.add("Abs", seen.mixed), n)
-        size = graph.total(texts.shaped(by_width, n_heads, -1), 2)  # (text, attention_head)
-        total = (
-            size if there.head_importance is None else graph.add("Add", size, there.head_importance)
-        )
-        there = replace(there, head_importance=total)
-        if plan.n_heads(layer, n_heads) == (plan.n_heads(layer - 1, n_heads) if layer else n_heads):
-            return there
-        if there.heads is not None:  # below every sum, so that no head comes back
-            used = texts.shaped(there.heads, -1)
-            total = graph.add(
-                "Add", graph.add("Mul", total, used), graph.add("Sub", used, graph.number(1))
-            )
-        _, places = graph.add_several(
-            "TopK", total, graph.ints(plan.n_heads(layer, n_heads)), n_outputs=2
-        )
-        nobody = graph.add("Mul", size, graph.number(0))
-        one = graph.add("Expand", graph.number(1), graph.add("Shape", places))
-        return replace(
-            there,
-            heads=texts.shaped(
-                graph.add("ScatterElements", nobody, places, one, axis=1), n_heads, 1, 1
-            ),
-        )
+        by_width = texts.sum_pieces(graph.add("Abs", attention.mixed), n)
+        size = graph.sum(texts.reshape(by_width, n_heads, -1), 2)  # (text, attention_head)
+        total = size
+        if state.head_importance is not None:
+            total = graph.add("Add", size, state.head_importance)
+        state = replace(state, head_importance=total)
+        n_before = self.plan.n_heads(layer - 1, n_heads) if layer else n_heads
+        n_kept = self.plan.n_heads(layer, n_heads)
+        if n_kept == n_before:
+            return state
+        return replace(state, heads=self._best_heads(state, size, n_kept))
 
-    def _counts(self, layer: int) -> str:
-        """How many pieces stay of texts of 0, 1, 2, … pieces."""
-        return self.texts.graph.ints(
-            0, *self.plan.counts(layer, range(1, self.spec.max_pieces + 1))
-        )
+    def _best_heads(self, state: GraphState, size: str, n_kept: int) -> str:
+        """1 for the most important attention heads of each text, 0 for the others.
+
+        size: of this layer's outputs, finite, (text, attention_head)
+        """
+        graph, texts, score = self.graph, self.texts, state.head_importance
+        assert score is not None
+        if state.heads is not None:  # below every sum, so that no removed head comes back
+            used = texts.reshape(state.heads, -1)
+            score = graph.add("Mul", score, used)
+            score = graph.add("Add", score, graph.add("Sub", used, graph.number(1)))
+        _, places = graph.add_several("TopK", score, graph.ints(n_kept), n_outputs=2)
+        zeros = graph.add("Mul", size, graph.number(0))
+        ones = graph.add("Expand", graph.number(1), graph.add("Shape", places))
+        heads = graph.add("ScatterElements", zeros, places, ones, axis=1)
+        return texts.reshape(heads, self.pruning.n_attention_heads, 1, 1)
+
+    def _select(self, layer: int, state: GraphState, n_now: str) -> Selection:
+        # how many pieces stay of texts of 0, 1, 2, … pieces
+        counts = self.plan.counts(layer, range(1, self.spec.max_pieces + 1))
+        n_kept = self.graph.gather(self.graph.ints(0, *counts), self.texts.n_pieces)  # (1,)
+        if self.pruning.fuse or self.pruning.restore:
+            return _select_all(self.texts, state, n_kept, n_now)
+        return _select_kept(self.texts, state, n_kept)
+
+    def _remember(self, state: GraphState, selection: Selection, hidden: str) -> GraphState:
+        """Keeps what leaves, to restore it at the end."""
+        assert state.origin is not None
+        states = self.texts.gather(hidden, selection.removed_real)
+        origins = self.texts.gather(state.origin, selection.removed_real)
+        return replace(state, removed=(*state.removed, (states, origins)))
 
 
-def _choose_who_stays(texts: Texts, there: There, n_stay: str) -> Leaving:
-    """Where nobody wants to know who leaves."""
-    assert there.importance is not None
-    _, best = texts.graph.add_several("TopK", there.importance, n_stay, n_outputs=2, sorted=0)
-    return Leaving(_in_order(texts.graph, best, n_stay), "", "")
+def _select_kept(texts: Texts, state: GraphState, n_kept: str) -> Selection:
+    """Where it does not matter which pieces leave."""
+    assert state.importance is not None
+    _, best = texts.graph.add_several("TopK", state.importance, n_kept, n_outputs=2, sorted=0)
+    return Selection(n_kept, _sort(texts.graph, best, n_kept))
 
 
-def _choose(texts: Texts, there: There, n_stay: str, n_now: str) -> Leaving:
+def _select_all(texts: Texts, state: GraphState, n_kept: str, n_now: str) -> Selection:
     """All pieces but a fused one, put in order of importance."""
     graph = texts.graph
-    assert there.importance is not None
-    score = graph.between(there.importance, graph.ints(0), there.n_real, axis=1)
-    _, order = graph.add_several("TopK", score, there.n_real, n_outputs=2)
-    stay = _in_order(graph, graph.between(order, graph.ints(0), n_stay, axis=1), n_stay)
-    leave_real = graph.between(order, n_stay, there.n_real, axis=1)
-    fused = graph.add(
-        "Range",
-        *(graph.add("Squeeze", end) for end in (there.n_real, n_now)),
-        graph.constant(np.int64(1)),
-    )
+    assert state.importance is not None
+    score = graph.slice(state.importance, graph.ints(0), state.n_real, axis=1)
+    _, order = graph.add_several("TopK", score, state.n_real, n_outputs=2)
+    kept = _sort(graph, graph.slice(order, graph.ints(0), n_kept, axis=1), n_kept)
+    removed_real = graph.slice(order, n_kept, state.n_real, axis=1)
+    ends = [graph.add("Squeeze", end) for end in (state.n_real, n_now)]
+    fused = graph.add("Range", *ends, graph.constant(np.int64(1)))
     # (text, 0 or 1)
     of_each = graph.add("Expand", fused, graph.add("Concat", texts.n, graph.ints(1), axis=0))
-    return Leaving(stay, leave_real, graph.add("Concat", leave_real, of_each, axis=1))
+    removed = graph.add("Concat", removed_real, of_each, axis=1)
+    return Selection(n_kept, kept, removed_real, removed)
 
 
-def _in_order(graph: Graph, places: str, n: str) -> str:
+def _sort(graph: Graph, places: str, n: str) -> str:
+    """The n places in ascending order."""
     return graph.add_several("TopK", places, n, n_outputs=2, largest=0)[0]
 
 
 def _without(
-    texts: Texts, there: There, leaving: Leaving, n_stay: str, hidden: str, mixed: str
-) -> tuple[There, str, str]:
-    assert there.importance is not None
-    origin = None if there.origin is None else texts.pick(there.origin, leaving.stay)
-    after = replace(
-        there, origin=origin, importance=texts.pick(there.importance, leaving.stay), n_real=n_stay
-    )
-    return after, texts.pick(hidden, leaving.stay), texts.pick(mixed, leaving.stay)
+    texts: Texts, state: GraphState, selection: Selection, hidden: str, mixed: str
+) -> tuple[GraphState, str, str]:
+    """The pieces that stay."""
+    assert state.importance is not None
+    kept, origin = selection.kept, state.origin
+    if origin is not None:
+        origin = texts.gather(origin, kept)
+    importance = texts.gather(state.importance, kept)
+    state = replace(state, origin=origin, importance=importance, n_real=selection.n_kept)
+    return state, texts.gather(hidden, kept), texts.gather(mixed, kept)
 
 
 def _with_fused(
-    texts: Texts, there: There, leaving: Leaving, n_stay: str, hidden: str, mixed: str
-) -> tuple[There, str, str]:
+    texts: Texts, state: GraphState, selection: Selection, hidden: str, mixed: str
+) -> tuple[GraphState, str, str]:
     """The pieces that stay and, if any leave, one more in their place: their mean weighted by
     importance.
     """
-    graph = texts.graph
-    assert there.importance is not None
-    importance = texts.pick(there.importance, leaving.leave)  # (text, leaving piece)
-    clamped = graph.add("Max", importance, graph.constant(np.finfo(np.float32).tiny))
-    share = graph.add(
-        "Unsqueeze", graph.add("Div", clamped, graph.total(clamped, 1, keep=True)), graph.ints(1)
-    )
-    # No row where nobody leaves, so that nothing is added there.
-    n_fused = graph.add("Min", graph.add("Shape", leaving.leave, start=1), graph.ints(1))
-    share = graph.between(share, graph.ints(0), n_fused, axis=1)  # (text, 0 or 1, leaving piece)
+    graph, kept, removed = texts.graph, selection.kept, selection.removed
+    assert state.importance is not None
+    importance = texts.gather(state.importance, removed)  # (text, leaving piece)
+    share = _shares(graph, importance)
+    # No row where no piece leaves, so that nothing is added there.
+    n_fused = graph.add("Min", graph.add("Shape", removed, start=1), graph.ints(1))
+    share = graph.slice(share, graph.ints(0), n_fused, axis=1)  # (text, 0 or 1, leaving piece)
+    total = graph.slice(graph.sum(importance, 1, keep=True), graph.ints(0), n_fused, axis=1)
+    with_total = graph.add("Concat", texts.gather(state.importance, kept), total, axis=1)
+    origin = state.origin
+    if origin is not None:
+        zeros = graph.add("Expand", graph.ints(0), graph.add("Concat", texts.n, n_fused, axis=0))
+        origin = graph.add("Concat", texts.gather(origin, kept), zeros, axis=1)
 
-    def joined(values: str) -> str:
+    def with_mean(values: str) -> str:
         # (text, 0 or 1, width)
-        mean = graph.add("MatMul", share, texts.pick(values, leaving.leave))
-        return graph.add("Concat", texts.pick(values, leaving.stay), mean, axis=1)
+        mean = graph.add("MatMul", share, texts.gather(values, removed))
+        return graph.add("Concat", texts.gather(values, kept), mean, axis=1)
 
-    total = graph.between(graph.total(importance, 1, keep=True), graph.ints(0), n_fused, axis=1)
-    summed = graph.add("Concat", texts.pick(there.importance, leaving.stay), total, axis=1)
-    origin = None
-    if there.origin is not None:
-        nowhere = graph.add("Expand", graph.ints(0), graph.add("Concat", texts.n, n_fused, axis=0))
-        origin = graph.add("Concat", texts.pick(there.origin, leaving.stay), nowhere, axis=1)
-    return (
-        replace(there, origin=origin, importance=summed, n_real=n_stay),
-        joined(hidden),
-        joined(mixed),
-    )
+    state = replace(state, origin=origin, importance=with_total, n_real=selection.n_kept)
+    return state, with_mean(hidden), with_mean(mixed)
+
+
+def _shares(graph: Graph, importance: str) -> str:
+    """The leaving pieces' importance, summing to 1. (text, leaving piece) → (text, 1, …)"""
+    clamped = graph.add("Max", importance, graph.constant(np.finfo(np.float32).tiny))
+    share = graph.add("Div", clamped, graph.sum(clamped, 1, keep=True))
+    return graph.add("Unsqueeze", share, graph.ints(1))

@@ -1,10 +1,10 @@
 """Texts of equal length in one run of the file, side by side: (text, piece, width).
 
-No padding: every text has as many pieces as every other, and as how many of them stay follows from
-the length alone, this is still so after any pruning. What a text gets must not depend on the
-others, in int8 not even in the last bit. So sums over pieces are products with
-a row of ones, one for every text: ONNX Runtime's own sums add in another order where a tensor has
-another shape.
+There is no padding: every text has as many pieces as every other, and because the length alone
+decides how many of them stay, this still holds after any pruning. What a text gets must not depend
+on the others, in int8 not even in the last bit. So sums over pieces are products with a row of
+ones, one for every text: ONNX Runtime's own sums add in another order where a tensor has another
+shape.
 """
 
 from __future__ import annotations
@@ -22,30 +22,28 @@ class Texts:
     def __init__(self, graph: Graph, pieces: str, *, most_pieces: int) -> None:
         """pieces: (text, piece)"""
         self.graph, self.most_pieces = graph, most_pieces
-        self.n, self.n_pieces = (
-            graph.add("Shape", pieces, start=axis, end=axis + 1) for axis in (0, 1)
-        )
+        self.n = graph.add("Shape", pieces, start=0, end=1)
+        self.n_pieces = graph.add("Shape", pieces, start=1, end=2)
         self._shapes: dict[tuple[int, ...], str] = {}
 
-    def shaped(self, values: str, *shape: int) -> str:
+    def reshape(self, values: str, *shape: int) -> str:
         """(text × …, …) → (text, *shape), with -1 for what is left."""
         if shape not in self._shapes:
             self._shapes[shape] = self.graph.add("Concat", self.n, self.graph.ints(*shape), axis=0)
         return self.graph.add("Reshape", values, self._shapes[shape])
 
-    def first(self, values: str) -> str:
+    def first_piece(self, values: str) -> str:
         """(text, piece, width) → (text, 1, width)"""
-        return self.graph.between(values, self.graph.ints(0), self.graph.ints(1), axis=1)
+        return self.graph.slice(values, self.graph.ints(0), self.graph.ints(1), axis=1)
 
-    def pick(self, values: str, places: str) -> str:
+    def gather(self, values: str, places: str) -> str:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
         graph = self.graph
-        return graph.add(
-            "GatherND", values, graph.add("Unsqueeze", places, graph.ints(2)), batch_dims=1
-        )
+        indices = graph.add("Unsqueeze", places, graph.ints(2))
+        return graph.add("GatherND", values, indices, batch_dims=1)
 
-    def total(self, values: str, n: str) -> str:
+    def sum_pieces(self, values: str, n: str) -> str:
         """The sum over n pieces, n (1,) by name. (text, …, piece, width) → (text, …, width)"""
         graph = self.graph
         ones = graph.constant(np.ones(self.most_pieces, dtype=np.float32))
-        return graph.add("MatMul", graph.between(ones, graph.ints(0), n), values)
+        return graph.add("MatMul", graph.slice(ones, graph.ints(0), n), values)

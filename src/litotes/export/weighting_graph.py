@@ -18,100 +18,93 @@ from litotes.attention.softmax import Softmax
 from litotes.attention.top_k import SelectiveSoftmax, TopK
 from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
-from litotes.export.entmax_graph import entmax
+from litotes.export.entmax_graph import write_entmax
 from litotes.export.graph import Graph
 
 
-def weights_of(graph: Graph, weighting: Weighting, affinity: str) -> str:
+def write_weights(graph: Graph, weighting: Weighting, affinity: str) -> str:
     if type(weighting) not in WRITERS:
         raise UserError(
             f"The weighting {type(weighting).__name__} cannot be exported to ONNX yet: use the"
-            " torch runtime, or write its operators in runtime/onnx/weighting_graph.py."
+            " torch runtime, or add a writer of its operators to export/weighting_graph.py."
         )
     return WRITERS[type(weighting)](graph, weighting, affinity)
 
 
-def _softmax(graph: Graph, _: Softmax, affinity: str) -> str:
+def _write_softmax(graph: Graph, _: Softmax, affinity: str) -> str:
     return graph.add("Softmax", affinity, axis=-1)
 
 
-def _top_k(graph: Graph, weighting: TopK, affinity: str) -> str:
+def _write_top_k(graph: Graph, weighting: TopK, affinity: str) -> str:
     """Softmax over the best affinities of each row, put back where they stood; ONNX, too, keeps the
     earlier one of two equals.
     """
-    best, places = graph.add_several(
-        "TopK", affinity, _n_kept(graph, weighting, _n_keys(graph, affinity)), n_outputs=2, axis=-1
-    )
-    nothing = graph.add("Mul", affinity, graph.number(0))
-    return graph.add(
-        "ScatterElements", nothing, places, graph.add("Softmax", best, axis=-1), axis=-1
-    )
+    n_kept = _n_kept(graph, weighting, graph.add("Shape", affinity, start=-1))
+    best, places = graph.add_several("TopK", affinity, n_kept, n_outputs=2, axis=-1)
+    zeros = graph.add("Mul", affinity, graph.number(0))
+    weights = graph.add("Softmax", best, axis=-1)
+    return graph.add("ScatterElements", zeros, places, weights, axis=-1)
 
 
-def _block_top_k(graph: Graph, weighting: BlockTopK, affinity: str) -> str:
+def _write_block_top_k(graph: Graph, weighting: BlockTopK, affinity: str) -> str:
     """Softmax over the keys whose block has the most weight in the query's block; the first query
     is a block by itself.
     """
     size = weighting.block
-    n_queries, n_keys = graph.add("Shape", affinity, start=-2, end=-1), _n_keys(graph, affinity)
+    n_queries = graph.add("Shape", affinity, start=-2, end=-1)
+    n_keys = graph.add("Shape", affinity, start=-1)
     of_queries = _membership(graph, n_queries, size, shift=size - 1)  # (query, query_block)
     of_keys = _membership(graph, n_keys, size, shift=0)  # (key, key_block)
     weights = graph.add("Softmax", affinity, axis=-1)
     by_queries = graph.add("MatMul", graph.add("Transpose", of_queries, perm=[1, 0]), weights)
     # (text, attention_head, query_block, key_block)
     mass = graph.add("MatMul", by_queries, of_keys)
-    kept = _n_kept(graph, weighting, graph.add("Shape", of_keys, start=-1))
-    _, places = graph.add_several("TopK", mass, kept, n_outputs=2, axis=-1)
-    nothing = graph.add("Mul", mass, graph.number(0))
-    one = graph.add("Expand", graph.number(1), graph.add("Shape", places))
-    chosen = graph.add("ScatterElements", nothing, places, one, axis=-1)
-    back = graph.add(
-        "MatMul",
-        graph.add("MatMul", of_queries, chosen),
-        graph.add("Transpose", of_keys, perm=[1, 0]),
-    )
-    far = graph.add(
-        "Mul", graph.add("Sub", graph.number(1), back), graph.constant(np.finfo(np.float32).min)
-    )
-    return graph.add("Mul", graph.add("Softmax", graph.add("Add", affinity, far), axis=-1), back)
+    n_kept = _n_kept(graph, weighting, graph.add("Shape", of_keys, start=-1))
+    kept_blocks = _mark_best(graph, mass, n_kept)
+    by_query = graph.add("MatMul", of_queries, kept_blocks)
+    # (text, attention_head, query, key)
+    kept = graph.add("MatMul", by_query, graph.add("Transpose", of_keys, perm=[1, 0]))
+    return _softmax_over(graph, affinity, kept)
 
 
-def _n_keys(graph: Graph, affinity: str) -> str:
-    return graph.add("Shape", affinity, start=-1)
+def _mark_best(graph: Graph, scores: str, n: str) -> str:
+    """1 for the n best of each row, 0 for the others."""
+    _, places = graph.add_several("TopK", scores, n, n_outputs=2, axis=-1)
+    zeros = graph.add("Mul", scores, graph.number(0))
+    ones = graph.add("Expand", graph.number(1), graph.add("Shape", places))
+    return graph.add("ScatterElements", zeros, places, ones, axis=-1)
+
+
+def _softmax_over(graph: Graph, affinity: str, kept: str) -> str:
+    """Softmax over the keys for which `kept` is 1; exactly 0 for the others."""
+    dropped = graph.add("Sub", graph.number(1), kept)
+    far = graph.add("Mul", dropped, graph.constant(np.finfo(np.float32).min))
+    weights = graph.add("Softmax", graph.add("Add", affinity, far), axis=-1)
+    return graph.add("Mul", weights, kept)
 
 
 def _membership(graph: Graph, n: str, size: int, *, shift: int) -> str:
     """Which block each of n neighbours is in, as ones and zeros. (neighbour, block)"""
-    numbers = graph.add(
-        "Range",
-        graph.constant(np.int64(shift)),
-        graph.add("Squeeze", graph.add("Add", n, graph.ints(shift))),
-        _one(graph),
-    )
+    start = graph.constant(np.int64(shift))
+    end = graph.add("Squeeze", graph.add("Add", n, graph.ints(shift)))
+    numbers = graph.add("Range", start, end, graph.constant(np.int64(1)))
     block = graph.add("Div", numbers, graph.ints(size))  # (neighbour,)
     n_blocks = graph.add("Add", graph.add("ReduceMax", block, keepdims=1), graph.ints(1))
-    return graph.add(
-        "OneHot", block, n_blocks, graph.constant(np.array([0, 1], dtype=np.float32)), axis=-1
-    )
-
-
-def _one(graph: Graph) -> str:
-    return graph.constant(np.int64(1))
+    zero_and_one = graph.constant(np.array([0, 1], dtype=np.float32))
+    return graph.add("OneHot", block, n_blocks, zero_and_one, axis=-1)
 
 
 def _n_kept(graph: Graph, weighting: SelectiveSoftmax, n: str) -> str:
     """⌈(1 − sparsity) n⌉ in float64, as `SelectiveSoftmax.best` counts it. (1,)"""
-    share = graph.add(
-        "Mul", graph.cast(n, np.float64), graph.constant(np.float64(1 - weighting.sparsity))
-    )
-    return graph.cast(
-        graph.add("Ceil", graph.add("Sub", share, graph.constant(np.float64(1e-9)))), np.int64
-    )
+    share = graph.constant(np.float64(1 - weighting.sparsity))
+    raw = graph.add("Mul", graph.cast(n, np.float64), share)
+    less = graph.add("Sub", raw, graph.constant(np.float64(1e-9)))
+    return graph.cast(graph.add("Ceil", less), np.int64)
 
 
 WRITERS: dict[type[Weighting], Callable[[Graph, Any, str], str]] = {
-    Softmax: _softmax,
-    TopK: _top_k,
-    BlockTopK: _block_top_k,
-    Entmax: entmax,
+    Softmax: _write_softmax,
+    TopK: _write_top_k,
+    BlockTopK: _write_block_top_k,
+    Entmax: write_entmax,
 }
