@@ -350,3 +350,17 @@ def test_joining_labels_gives_training_texts_what_other_splits_know() -> None:
         {"ironic": "no", "glad": "no"},
         {"glad": "no"},
     ]
+
+
+def test_a_notebook_shows_the_counts_escaped() -> None:
+    examples = (
+        Example("one", {"mood": "<b>"}, variety="en-AU", source="a & b"),
+        Example("two", {"mood": "<b>", "warmth": 0.5}, variety="en-AU", source="a & b"),
+    )
+    tasks = {"mood": Task("mood", ("<b>",)), "warmth": Task("warmth", ())}
+    shown = Corpus("<script>", examples, tasks)._repr_html_()
+    assert "<caption>&lt;script&gt;: 2 texts</caption>" in shown
+    assert "<script>" not in shown
+    assert "<b>" not in shown
+    assert shown.count("en-AU a &amp; b") == 2
+    assert shown.index("&lt;b&gt;</td><td>2</td>") < shown.index("a number</td><td>1</td>")

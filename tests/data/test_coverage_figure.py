@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litotes.data.coverage import Coverage
 from litotes.data.coverage_figure import figure
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 NAMES = ("en-AU $review$", "en-IN review", "Twitter")
 
@@ -17,7 +17,7 @@ def made(*rows: tuple[float, ...], names: tuple[str, ...] = NAMES) -> Coverage:
 
 
 def test_coverage_shows_every_name_and_number() -> None:
-    svg = rendered(
+    svg = render_figure(
         figure(made((1, 0.614, 0.31), (0.614, 1, 0.42), (0.31, 0.42, 1))), "svg"
     ).decode()
     for shown in (*NAMES, "0.61", "0.31", "0.42", "1,000 most frequent pieces"):
@@ -27,8 +27,8 @@ def test_coverage_shows_every_name_and_number() -> None:
 def test_coverage_is_drawn_the_same_twice() -> None:
     found = made((1, 0.5), (0.25, 1), names=NAMES[:2])
     for kind in ("svg", "png"):
-        assert rendered(figure(found), kind) == rendered(figure(found), kind)
+        assert render_figure(figure(found), kind) == render_figure(figure(found), kind)
 
 
 def test_one_part_alone_can_be_drawn() -> None:
-    assert rendered(figure(made((1,), names=NAMES[:1])), "png").startswith(b"\x89PNG")
+    assert render_figure(figure(made((1,), names=NAMES[:1])), "png").startswith(b"\x89PNG")

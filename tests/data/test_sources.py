@@ -9,7 +9,7 @@ import pytest
 from made_files import write_table
 
 from litotes.core.errors import UserError
-from litotes.data.sources import load
+from litotes.data.sources import has_prefix, load
 
 LONG = {"text": "Ace", "label": "1", "variety": "en-AU", "source": "Reddit", "task": "Sentiment"}
 WIDE = {
@@ -57,6 +57,22 @@ def test_besstie_reads_the_wide_form_and_its_empty_cells(tmp_path: Path) -> None
     ]
     assert {example.source for example in loaded} == {"Google"}
     assert loaded.splits() == ("train", "test")
+
+
+def test_besstie_puts_source_and_variety_before_the_text(tmp_path: Path) -> None:
+    write_table(tmp_path / "train.csv", [WIDE])
+    (example,) = load(f"besstie:{tmp_path}?prefix=variety")
+    assert example.text == "google british: Ta very much"
+    (plain,) = load(f"besstie:{tmp_path}?prefix=none")
+    assert plain.text == "Ta very much"
+    with pytest.raises(UserError, match="prefix=yes: There is no choice 'yes'"):
+        load(f"besstie:{tmp_path}?prefix=yes")
+
+
+def test_a_prefix_is_known_by_the_source_of_a_recipe() -> None:
+    assert has_prefix("besstie:a.csv?prefix=variety")
+    assert has_prefix("sampler + besstie:a.csv?split=train&told=yes")  # in models of earlier days
+    assert not has_prefix("besstie:a.csv?prefix=none + sampler")
 
 
 def test_besstie_takes_float_labels_as_spreadsheets_leave_them(tmp_path: Path) -> None:
@@ -238,8 +254,9 @@ def write_as(kind: str, file: Path) -> None:
         if kind != "tsv"
         else plain.write_text(
             "body\tmood\tirony\tpart\twho\n"
-            '"First, and'
-            ' ""best"""\tpos\tfalse\ttrain\ta\n"Second\nline"\tNeutral\t\tdev\tb\nDrïtte\t\t1\tTEST\ta\n',
+            '"First, and ""best"""\tpos\tfalse\ttrain\ta\n'
+            '"Second\nline"\tNeutral\t\tdev\tb\n'
+            "Drïtte\t\t1\tTEST\ta\n",
             encoding="utf-8",
         )
     )

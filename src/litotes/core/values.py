@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from litotes.core.harmless import markup
+
 Label = str | float
 
 MISSING = -100
@@ -66,3 +68,15 @@ class Prediction:
     text: str
     answers: Mapping[str, Answer]
     truncated: bool
+
+    def _repr_html_(self) -> str:
+        """The text and a row for each task, as notebooks show it."""
+        rows = []
+        for task, answer in self.answers.items():
+            label = answer.label if isinstance(answer.label, str) else f"{answer.label:z.3f}"
+            share = "" if answer.probability is None else f"{answer.probability:.1%}"
+            rows.append(f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>")
+        if self.truncated:
+            rows.append('<tr><td colspan="3">(the end of the text was not read)</td></tr>')
+        caption = f'<caption dir="auto">{markup(self.text)}</caption>'
+        return f"<table>{caption}{''.join(rows)}</table>"

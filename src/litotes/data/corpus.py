@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import harmless
 from litotes.core.registry import pick, unknown
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
 from litotes.data.keys import digest, example_key
 from litotes.data.splitting import blocks_of, choose, fraction
+from litotes.report.html import row, table
 
 SPLITS = ("train", "valid", "test")
 
@@ -183,6 +185,15 @@ class Corpus:
     def fingerprint(self) -> str:
         """The SHA-256 of the examples, the same in whatever order they come."""
         return sha256(b"".join(sorted(map(digest, self)))).hexdigest()
+
+    def _repr_html_(self) -> str:
+        """How often each label occurs, as notebooks show it."""
+        rows = []
+        for count in self.counts():
+            names = (str(count.cell), count.split, count.task, count.label or "a number")
+            rows.append(row([harmless(name) for name in names], [f"{count.n:,}"]))
+        caption = f"{harmless(self.name)}: {len(self):,} texts"
+        return table(("cell", "split", "task", "label", "texts"), rows, caption=caption)
 
     def _selection(self, kind: str, words: Words, present: Set[str | None]) -> Set[str | None]:
         if words is None:
