@@ -123,13 +123,13 @@ def _write_by_hand(
     scale = (attention.inner // attention.n_heads) ** -0.5
     affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=scale)
     if bias is not None:
-        affinity = graph.add("Add", affinity, bias)
+        affinity = graph.plus(affinity, bias)
     # (text, attention_head, query, key)
     weights = write_weights(graph, attention.weighting, affinity)
     if heads is not None:
         # a head that is gone gives nothing and is not counted
-        weights = graph.add("Mul", weights, heads)
-    mixed = graph.add("Transpose", graph.add("MatMul", weights, value), perm=[0, 2, 1, 3])
+        weights = graph.times(weights, heads)
+    mixed = graph.transpose(graph.matmul(weights, value), 0, 2, 1, 3)
     mixed = graph.reshape(mixed, 0, 0, attention.inner)
     return GraphAttention(mixed, weights, projections.value, attention.n_heads)
 
@@ -138,7 +138,7 @@ def _by_head(graph: Graph, attention: Attention, values: str) -> str:
     """(text, piece, attention_head × head_width) → (text, attention_head, piece, head_width)"""
     head_width = attention.inner // attention.n_heads
     split = graph.reshape(values, 0, 0, attention.n_heads, head_width)
-    return graph.add("Transpose", split, perm=[0, 2, 1, 3])
+    return graph.transpose(split, 0, 2, 1, 3)
 
 
 def write_attention_output(products: Products, block: Block, hidden: str, mixed: str) -> str:
@@ -149,7 +149,7 @@ def write_attention_output(products: Products, block: Block, hidden: str, mixed:
     graph = products.graph
     mixed = products.to_rows(mixed, block.attention.inner)
     output = products.apply(mixed, block.attention.output)
-    return write_norm(graph, graph.add("Add", hidden, output), block.attention_norm)
+    return write_norm(graph, graph.plus(hidden, output), block.attention_norm)
 
 
 def write_feed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
@@ -157,12 +157,12 @@ def write_feed_forward(products: Products, block: Block, activation: str, hidden
     graph = products.graph
     inner = _write_activation(graph, activation, products.apply(hidden, block.inner))
     outer = products.apply(inner, block.outer)
-    return write_norm(graph, graph.add("Add", hidden, outer), block.outer_norm)
+    return write_norm(graph, graph.plus(hidden, outer), block.outer_norm)
 
 
 def _write_activation(graph: Graph, activation: str, rows: str) -> str:
     if activation == "silu":
-        return graph.add("Mul", rows, graph.add("Sigmoid", rows))
+        return graph.times(rows, graph.add("Sigmoid", rows))
     if activation not in ACTIVATIONS:
         raise UserError(
             f"The activation {activation!r} cannot be exported to ONNX yet: use the torch runtime."

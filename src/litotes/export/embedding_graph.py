@@ -27,9 +27,9 @@ def write_embeddings(
             positions = positions + table
         else:
             known = graph.add("Min", segments, graph.ints(len(table) - 1))
-            hidden = graph.add("Add", hidden, graph.gather(graph.constant(table), known))
-    used = graph.slice(graph.constant(positions), graph.ints(0), texts.n_pieces)
-    normed = write_norm(graph, graph.add("Add", hidden, used), embeddings.norm)
+            hidden = graph.plus(hidden, graph.gather(graph.constant(table), known))
+    used = graph.first(graph.constant(positions), texts.n_pieces)
+    normed = write_norm(graph, graph.plus(hidden, used), embeddings.norm)
     rows = products.to_rows(normed, positions.shape[1])
     return rows if embeddings.projection is None else products.apply(rows, embeddings.projection)
 
@@ -51,12 +51,12 @@ def write_relative_bias(graph: Graph, bias: RelativeBias, origin: str, *, max_pi
     whole = bias(torch.arange(farthest + 1)[None])[0]  # (attention_head, place, place)
     # from −farthest to farthest
     by_distance = torch.cat([whole[:, farthest], whole[:, 0, 1:]], dim=1)
-    of_keys = graph.add("Unsqueeze", origin, graph.ints(1))
-    of_queries = graph.add("Unsqueeze", origin, graph.ints(2))
-    ahead = graph.add("Sub", of_keys, of_queries)
+    of_keys = graph.unsqueeze(origin, 1)
+    of_queries = graph.unsqueeze(origin, 2)
+    ahead = graph.minus(of_keys, of_queries)
     limits = graph.constant(np.int64(-farthest)), graph.constant(np.int64(farthest))
     near = graph.add("Clip", ahead, *limits)
-    places = graph.add("Add", near, graph.ints(farthest))  # (text, query, key)
+    places = graph.plus(near, graph.ints(farthest))  # (text, query, key)
     # (attention_head, text, query, key)
     by_head = graph.gather(graph.constant(as_array(by_distance)), places, axis=1)
-    return graph.add("Transpose", by_head, perm=[1, 0, 2, 3])
+    return graph.transpose(by_head, 1, 0, 2, 3)

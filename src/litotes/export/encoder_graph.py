@@ -91,7 +91,7 @@ class _Walk:
         with graph.part(f"layer.{layer}.attention"):
             bias = self._bias(block, state)
             if bias is not None:
-                bias = graph.slice(bias, graph.ints(0), graph.ints(1), axis=2)
+                bias = graph.first(bias, 1, axis=2)
             mixed = self._write_mixed(block, state, projections, bias)
         return self._complete(layer, block, replace(state, hidden=first), mixed).hidden
 
@@ -129,10 +129,10 @@ class _Walk:
             return None
         graph = self.graph
         places = graph.constant(np.arange(self.spec.max_pieces)[None])
-        here = graph.slice(places, graph.ints(0), self.texts.n_pieces, axis=1)
+        here = graph.first(places, self.texts.n_pieces, axis=1)
         if min(self.plan.pieces) == 1:
             return here
-        return graph.add("Expand", here, graph.add("Concat", self.texts.n, graph.ints(1), axis=0))
+        return graph.add("Expand", here, graph.concat(self.texts.n, graph.ints(1), axis=0))
 
     def _bias(self, block: Block, state: GraphState) -> str | None:
         """MPNet's, by where the pieces stood; written once for layers between which none left.

@@ -26,18 +26,18 @@ def write_entmax(graph: Graph, weighting: Entmax, affinity: str) -> str:
     # (attention_head, 1, 1)
     beta = 1 / (as_array(weighting.alpha).astype(np.float64) - 1)[:, None, None]
     best = graph.add("ReduceMax", affinity, graph.ints(-1), keepdims=1)
-    behind = graph.add("Sub", affinity, best)  # −gap (text, attention_head, query, key)
-    zeros = graph.add("Mul", best, graph.number(0))  # (text, attention_head, query, 1)
+    behind = graph.minus(affinity, best)  # −gap (text, attention_head, query, key)
+    zeros = graph.zeros_like(best)  # (text, attention_head, query, 1)
     reach = _write_loop(graph, behind, zeros, beta)
     powers, _, total = _write_powers(graph, behind, reach, beta)
-    return graph.add("Div", powers, total)
+    return graph.over(powers, total)
 
 
 def _write_loop(graph: Graph, behind: str, zeros: str, beta: NDArray[np.float64]) -> str:
     """The reach of every row, (text, attention_head, query, 1)."""
     body = _loop_body(graph, behind, beta)
-    start = graph.add("Add", zeros, graph.constant(beta.astype(np.float32)))
-    excess = graph.add("Add", zeros, graph.number(1))
+    start = graph.plus(zeros, graph.constant(beta.astype(np.float32)))
+    excess = graph.plus(zeros, graph.number(1))
     rounds, enter = graph.constant(np.int64(MOST_ROUNDS)), graph.constant(np.bool_(True))
     reach, _ = graph.add_several("Loop", rounds, enter, start, excess, n_outputs=2, body=body)
     return reach
@@ -67,33 +67,39 @@ def _loop_body(graph: Graph, behind: str, beta: NDArray[np.float64]) -> Graph:
 def _write_step(
     body: Graph, behind: str, reach: str, remaining: str, beta: NDArray[np.float64]
 ) -> tuple[str, str]:
-    """The next reach, and by how much E exceeds what may remain.
+    """The next reach, and by how much E exceeds what may remain of it.
 
     A row that has settled stays where it is, however many rounds the others need.
     """
-    inverse = (1 / beta).astype(np.float32)
-    _, lower, total = _write_powers(body, behind, reach, beta)
-    norm = body.add("Pow", total, body.constant(inverse))
-    product = body.add("Mul", body.add("Mul", reach, norm), body.constant(inverse))
-    excess = body.add("Sub", product, body.number(1))
-    scaled = body.add("Mul", excess, total)
-    scaled = body.add("Mul", scaled, body.constant(beta.astype(np.float32)))
-    step = body.add("Div", scaled, body.add("Mul", norm, lower))
+    excess, step = _write_newton(body, behind, reach, beta)
     moves = body.add("Greater", remaining, body.number(0))
     # One more step raises what is left to the power min(β, 2).
-    close = (4 * _EPSILON ** (1 / np.minimum(beta, 2))).astype(np.float32)
-    now_remaining = body.add("Sub", excess, body.constant(close))
-    next_reach = body.add("Where", moves, body.add("Sub", reach, step), reach)
+    close = 4 * _EPSILON ** (1 / np.minimum(beta, 2))
+    now_remaining = body.minus(excess, body.constant(close.astype(np.float32)))
+    next_reach = body.add("Where", moves, body.minus(reach, step), reach)
     return next_reach, body.add("Where", moves, now_remaining, remaining)
+
+
+def _write_newton(
+    body: Graph, behind: str, reach: str, beta: NDArray[np.float64]
+) -> tuple[str, str]:
+    """E, and the step β E A / (A^{1/β} B) that takes it to 0."""
+    power, inverse = beta.astype(np.float32), (1 / beta).astype(np.float32)
+    _, lower, total = _write_powers(body, behind, reach, beta)
+    norm = body.add("Pow", total, body.constant(inverse))
+    product = body.times(body.times(reach, norm), body.constant(inverse))
+    excess = body.minus(product, body.number(1))
+    scaled = body.times(body.times(excess, total), body.constant(power))
+    return excess, body.over(scaled, body.times(norm, lower))
 
 
 def _write_powers(
     graph: Graph, behind: str, reach: str, beta: NDArray[np.float64]
 ) -> tuple[str, str, str]:
     """v^β (text, attention_head, query, key), B and A, (text, attention_head, query, 1) each."""
-    v = graph.add("Relu", graph.add("Add", graph.add("Div", behind, reach), graph.number(1)))
+    v = graph.add("Relu", graph.plus(graph.over(behind, reach), graph.number(1)))
     lower = _write_lower_power(graph, v, beta)
-    powers = graph.add("Mul", lower, v)
+    powers = graph.times(lower, v)
     return powers, graph.sum(lower, -1, keep=True), graph.sum(powers, -1, keep=True)
 
 
@@ -104,5 +110,5 @@ def _write_lower_power(graph: Graph, v: str, beta: NDArray[np.float64]) -> str:
     if (beta == 1).all():
         return graph.add("Sign", v)
     logarithm = graph.add("Log", graph.add("Max", v, graph.number(_TINY)))
-    exponent = graph.add("Mul", logarithm, graph.constant((beta - 1).astype(np.float32)))
+    exponent = graph.times(logarithm, graph.constant((beta - 1).astype(np.float32)))
     return graph.add("Exp", exponent)

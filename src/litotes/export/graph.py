@@ -129,7 +129,31 @@ class Graph:
         """A float32 that broadcasts."""
         return self.constant(np.float32(value))
 
-    # A few operators that every writer needs.
+    # The operators that every writer needs.
+
+    def plus(self, a: str, b: str) -> str:
+        return self.add("Add", a, b)
+
+    def minus(self, a: str, b: str) -> str:
+        return self.add("Sub", a, b)
+
+    def times(self, a: str, b: str) -> str:
+        return self.add("Mul", a, b)
+
+    def over(self, a: str, b: str) -> str:
+        return self.add("Div", a, b)
+
+    def matmul(self, a: str, b: str) -> str:
+        return self.add("MatMul", a, b)
+
+    def concat(self, *values: str, axis: int) -> str:
+        return self.add("Concat", *values, axis=axis)
+
+    def transpose(self, values: str, *axes: int) -> str:
+        return self.add("Transpose", values, perm=list(axes))
+
+    def unsqueeze(self, values: str, axis: int) -> str:
+        return self.add("Unsqueeze", values, self.ints(axis))
 
     def reshape(self, values: str, *shape: int) -> str:
         """-1: what is left; 0: as it was."""
@@ -138,6 +162,12 @@ class Graph:
     def slice(self, values: str, start: str, end: str, *, axis: int = 0) -> str:
         """values[start:end] along an axis; start and end name vectors of one whole number."""
         return self.add("Slice", values, start, end, self.ints(axis))
+
+    def first(self, values: str, n: str | int, *, axis: int = 0) -> str:
+        """values[:n] along an axis; n is a number or names a vector of one."""
+        start = self.ints(0)
+        end = self.ints(n) if isinstance(n, int) else n
+        return self.slice(values, start, end, axis=axis)
 
     def cast(self, values: str, dtype: type[np.generic]) -> str:
         return self.add("Cast", values, to=_TYPE_NUMBERS[dtype])
@@ -148,6 +178,16 @@ class Graph:
     def sum(self, values: str, *axes: int, keep: bool = False) -> str:
         """The sum along some axes."""
         return self.add("ReduceSum", values, self.ints(*axes), keepdims=int(keep))
+
+    def zeros_like(self, values: str) -> str:
+        """values: finite"""
+        return self.times(values, self.number(0))
+
+    def mark(self, places: str, *, like: str, axis: int = -1) -> str:
+        """1 at these places of each row, 0 elsewhere, in the shape of `like`, which is finite."""
+        zeros = self.zeros_like(like)
+        ones = self.add("Expand", self.number(1), self.add("Shape", places))
+        return self.add("ScatterElements", zeros, places, ones, axis=axis)
 
     def body(self) -> Graph:
         """A graph for the inside of a loop; it can read everything outside it."""

@@ -62,7 +62,7 @@ def _apply(graph: Graph, layer: nn.Module, column: str) -> str:
     assert isinstance(layer, nn.Linear)
     weight = graph.constant(as_array(layer.weight))
     offset = graph.constant(as_array(layer.bias)[:, None])
-    return graph.add("Add", graph.add("MatMul", weight, column), offset)
+    return graph.plus(graph.matmul(weight, column), offset)
 
 
 def _column(texts: Texts, vectors: str) -> str:
@@ -86,11 +86,11 @@ def _write_bilstm(products: Products, _: Texts, head: BiLSTM, hidden: str) -> st
     """The first piece read forwards, which is one step, and the whole text read backwards."""
     graph = products.graph
     pieces = products.to_texts(hidden, head.lstm.input_size)
-    steps = graph.add("Transpose", pieces, perm=[1, 0, 2])  # (piece, text, width)
-    first = graph.slice(steps, graph.ints(0), graph.ints(1))
+    steps = graph.transpose(pieces, 1, 0, 2)  # (piece, text, width)
+    first = graph.first(steps, 1)
     forward = _last_state(graph, head.lstm, first, "forward")
     backward = _last_state(graph, head.lstm, steps, "reverse")
-    return graph.add("Concat", forward, backward, axis=1)
+    return graph.concat(forward, backward, axis=1)
 
 
 def _last_state(graph: Graph, lstm: nn.LSTM, steps: str, direction: str) -> str:
@@ -129,7 +129,7 @@ def _write_crosstalk(
 
     shared = _column(texts, _convolve(products, texts, heads.filters, hidden))
     views = [relu(shared, project) for project in heads.projections.values()]
-    all_views = graph.add("Concat", *views, axis=1)  # (text, task × width, 1)
+    all_views = graph.concat(*views, axis=1)  # (text, task × width, 1)
     logits = {}
     for task, output in heads.outputs.items():
         logits[task] = _apply(graph, output, relu(all_views, heads.fusions[task]))
@@ -142,9 +142,9 @@ def _convolve(products: Products, texts: Texts, filters: nn.Linear, hidden: str)
     pieces = products.to_texts(hidden, width)
     # (text, 1 + piece + 1, width)
     padded = graph.add("Pad", pieces, graph.ints(1, 1), "", graph.ints(1))
-    before = graph.slice(padded, graph.ints(0), graph.ints(-2), axis=1)
+    before = graph.first(padded, -2, axis=1)
     after = graph.slice(padded, graph.ints(2), graph.ints(np.iinfo(np.int64).max), axis=1)
-    neighbours = graph.add("Concat", before, pieces, after, axis=2)  # (text, piece, 3 × width)
+    neighbours = graph.concat(before, pieces, after, axis=2)  # (text, piece, 3 × width)
     rows = products.to_rows(neighbours, 3 * width)
     features = graph.add("Relu", products.apply(rows, filters))
     return _mean_piece(texts, products.to_texts(features, filters.out_features))
@@ -154,7 +154,7 @@ def _mean_piece(texts: Texts, pieces: str) -> str:
     """(text, piece, width) → (text, width)"""
     graph = texts.graph
     n = graph.add("Shape", pieces, start=1, end=2)
-    return graph.add("Div", texts.sum_pieces(pieces, n), graph.cast(n, np.float32))
+    return graph.over(texts.sum_pieces(pieces, n), graph.cast(n, np.float32))
 
 
 WRITERS: dict[type[nn.Module], Callable[[Products, Texts, Any, str], str]] = {
@@ -173,20 +173,20 @@ def write_answer(graph: Graph, task: Task, calibration: Calibration, logits: str
     In float64, so that a threshold decides as `Calibration.apply` does. logits: (text, class, 1)
     """
     raw = graph.add_as(f"{task.name}.logits", "Squeeze", logits, graph.ints(2))
-    values = [Value(raw, np.float32, ("text", task.n_outputs))]
+    shape = ("text", task.n_outputs)
+    outputs = [Value(raw, np.float32, shape)]
     if task.is_regression:
-        return values
+        return outputs
     precise = graph.cast(raw, np.float64)
-    scaled = graph.add("Div", precise, graph.constant(np.float64(calibration.temperature)))
+    scaled = graph.over(precise, graph.constant(np.float64(calibration.temperature)))
     probabilities = graph.add_as(f"{task.name}.probabilities", "Softmax", scaled, axis=1)
     label = f"{task.name}.label"
     if calibration.threshold is None:
         graph.add_as(label, "ArgMax", raw, axis=1, keepdims=0)
     else:
         _write_threshold(graph, label, probabilities, calibration.threshold)
-    values.append(Value(probabilities, np.float64, ("text", task.n_outputs)))
-    values.append(Value(label, np.int64, ("text",)))
-    return values
+    outputs += [Value(probabilities, np.float64, shape), Value(label, np.int64, ("text",))]
+    return outputs
 
 
 def _write_threshold(graph: Graph, label: str, probabilities: str, threshold: float) -> None:

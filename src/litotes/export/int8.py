@@ -124,7 +124,7 @@ class Int8(Products):
         inputs = self.known[layer]
         factors = inputs.factors()  # (input,)
         if (factors > 1).any():
-            rows = graph.add("Mul", rows, graph.constant(1 / factors))
+            rows = graph.times(rows, graph.constant(1 / factors))
             weight = weight * factors
             inputs = inputs.divide(factors)
         scale, zero = (graph.constant(value) for value in inputs.steps())
@@ -159,7 +159,7 @@ class Int8(Products):
         # (entry, width), (entry, 1)
         steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
         whole = graph.cast(graph.gather(graph.constant(steps), places), np.float32)
-        return graph.add("Mul", whole, graph.gather(graph.constant(scales), places))
+        return graph.times(whole, graph.gather(graph.constant(scales), places))
 
 
 def quantise(

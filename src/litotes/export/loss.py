@@ -90,19 +90,14 @@ def compare(
     logits: NDArray[Any],
     gold: Sequence[Any],
 ) -> ExportLoss:
-    """logits: (text, class).
-
-    A number has changed when it moved by more than a hundredth of the range of all of them.
-    """
+    """The loss in one task. logits: (text, class)"""
     if not np.isfinite(logits).all():
         raise UserError(
             f"The exported file gives {task.name} answers that are not numbers: nothing was"
             " exported. Use the torch runtime."
         )
     if task.is_regression:
-        moved = np.abs(torch_logits - logits)[:, 0]
-        n_changed = int((moved > 0.01 * np.ptp(torch_logits) + 1e-4).sum())
-        return ExportLoss(task.name, len(gold), n_changed, float(moved.max()), None, None)
+        return _compare_numbers(task, torch_logits[:, 0], logits[:, 0])
     labels_before, before = calibration.apply(torch_logits)
     labels_after, after = calibration.apply(logits)
     return ExportLoss(
@@ -113,6 +108,13 @@ def compare(
         macro_f1=_macro_f1(task, labels_before, gold),
         macro_f1_exported=_macro_f1(task, labels_after, gold),
     )
+
+
+def _compare_numbers(task: Task, before: NDArray[Any], after: NDArray[Any]) -> ExportLoss:
+    """A number has changed when it moved by more than a hundredth of the range of all of them."""
+    moved = np.abs(before - after)
+    n_changed = int((moved > 0.01 * np.ptp(before) + 1e-4).sum())
+    return ExportLoss(task.name, len(moved), n_changed, float(moved.max()), None, None)
 
 
 def _macro_f1(task: Task, labels: NDArray[Any], gold: Sequence[Any]) -> float | None:

@@ -119,11 +119,11 @@ class PruningGraph:
         graph, texts = self.graph, self.texts
         assert state.origin is not None
         hidden = self.products.to_texts(state.hidden, self.spec.width)
-        hidden = graph.slice(hidden, graph.ints(0), state.n_real, axis=1)
-        origin = graph.slice(state.origin, graph.ints(0), state.n_real, axis=1)
+        hidden = graph.first(hidden, state.n_real, axis=1)
+        origin = graph.first(state.origin, state.n_real, axis=1)
         removed_hidden, removed_origins = zip(*state.removed, strict=True)
-        states = graph.add("Concat", hidden, *removed_hidden, axis=1)
-        places = graph.add("Concat", origin, *removed_origins, axis=1)  # (text, piece)
+        states = graph.concat(hidden, *removed_hidden, axis=1)
+        places = graph.concat(origin, *removed_origins, axis=1)  # (text, piece)
         # the piece that stands at 0, 1, 2, …
         _, order = graph.add_several("TopK", places, texts.n_pieces, n_outputs=2, largest=0)
         return self.products.to_rows(texts.gather(states, order), self.spec.width)
@@ -140,16 +140,19 @@ class PruningGraph:
         graph, texts, pruning = self.graph, self.texts, self.pruning
         received = texts.sum_pieces(attention.weights, n)  # (text, attention_head, piece)
         if isinstance(pruning, Cascade | Learned) and pruning.by_value:
-            received = graph.add("Mul", received, self._value_lengths(attention))
+            received = graph.times(received, self._value_lengths(attention))
         total = texts.sum_pieces(received, graph.ints(attention.n_heads))  # (text, piece)
-        before = state.importance
-        if before is None:
-            first = np.array([np.inf] + [0] * (texts.most_pieces - 1), dtype=np.float32)
-            before = graph.slice(graph.constant(first), graph.ints(0), n)  # (piece,)
-        total = graph.add("Add", total, before)
+        before = state.importance or self._initial_importance(n)
+        total = graph.plus(total, before)
         if isinstance(pruning, Learned) and pruning.scorers is not None:
-            total = graph.add("Mul", total, self._factor(pruning.scorers.weight[layer], hidden))
+            total = graph.times(total, self._factor(pruning.scorers.weight[layer], hidden))
         return total
+
+    def _initial_importance(self, n: str) -> str:
+        """Infinity for the first piece, 0 for the others. (piece,)"""
+        first = np.zeros(self.texts.most_pieces, dtype=np.float32)
+        first[0] = np.inf
+        return self.graph.first(self.graph.constant(first), n)
 
     def _value_lengths(self, attention: GraphAttention) -> str:
         """(text, attention_head, piece)"""
@@ -157,7 +160,7 @@ class PruningGraph:
         value = graph.reshape(attention.value, 0, 0, attention.n_heads, -1)
         # (text, piece, attention_head)
         lengths = graph.add("ReduceL2", value, graph.ints(3), keepdims=0)
-        return graph.add("Transpose", lengths, perm=[0, 2, 1])
+        return graph.transpose(lengths, 0, 2, 1)
 
     def _factor(self, scorer: Tensor, hidden: str) -> str:
         """What a learned scorer multiplies importance by, e^{u·h_t} within its range.
@@ -166,8 +169,8 @@ class PruningGraph:
         """
         graph = self.graph
         direction = as_array(scorer) / np.float32(LOG_RANGE)
-        score = graph.add("Tanh", graph.add("MatMul", hidden, graph.constant(direction)))
-        return graph.add("Exp", graph.add("Mul", score, graph.number(LOG_RANGE)))
+        score = graph.add("Tanh", graph.matmul(hidden, graph.constant(direction)))
+        return graph.add("Exp", graph.times(score, graph.number(LOG_RANGE)))
 
     def _prune_heads(
         self, layer: int, state: GraphState, attention: GraphAttention, n: str
@@ -181,7 +184,7 @@ class PruningGraph:
         size = graph.sum(texts.reshape(by_width, n_heads, -1), 2)  # (text, attention_head)
         total = size
         if state.head_importance is not None:
-            total = graph.add("Add", size, state.head_importance)
+            total = graph.plus(size, state.head_importance)
         state = replace(state, head_importance=total)
         n_before = self.plan.n_heads(layer - 1, n_heads) if layer else n_heads
         n_kept = self.plan.n_heads(layer, n_heads)
@@ -198,12 +201,10 @@ class PruningGraph:
         assert score is not None
         if state.heads is not None:  # below every sum, so that no removed head comes back
             used = texts.reshape(state.heads, -1)
-            score = graph.add("Mul", score, used)
-            score = graph.add("Add", score, graph.add("Sub", used, graph.number(1)))
+            score = graph.times(score, used)
+            score = graph.plus(score, graph.minus(used, graph.number(1)))
         _, places = graph.add_several("TopK", score, graph.ints(n_kept), n_outputs=2)
-        zeros = graph.add("Mul", size, graph.number(0))
-        ones = graph.add("Expand", graph.number(1), graph.add("Shape", places))
-        heads = graph.add("ScatterElements", zeros, places, ones, axis=1)
+        heads = graph.mark(places, like=size, axis=1)
         return texts.reshape(heads, self.pruning.n_attention_heads, 1, 1)
 
     def _select(self, layer: int, state: GraphState, n_now: str) -> Selection:
@@ -233,16 +234,20 @@ def _select_all(texts: Texts, state: GraphState, n_kept: str, n_now: str) -> Sel
     """All pieces but a fused one, put in order of importance."""
     graph = texts.graph
     assert state.importance is not None
-    score = graph.slice(state.importance, graph.ints(0), state.n_real, axis=1)
+    score = graph.first(state.importance, state.n_real, axis=1)
     _, order = graph.add_several("TopK", score, state.n_real, n_outputs=2)
-    kept = _sort(graph, graph.slice(order, graph.ints(0), n_kept, axis=1), n_kept)
+    kept = _sort(graph, graph.first(order, n_kept, axis=1), n_kept)
     removed_real = graph.slice(order, n_kept, state.n_real, axis=1)
-    ends = [graph.add("Squeeze", end) for end in (state.n_real, n_now)]
-    fused = graph.add("Range", *ends, graph.constant(np.int64(1)))
-    # (text, 0 or 1)
-    of_each = graph.add("Expand", fused, graph.add("Concat", texts.n, graph.ints(1), axis=0))
-    removed = graph.add("Concat", removed_real, of_each, axis=1)
+    removed = graph.concat(removed_real, _fused_places(texts, state, n_now), axis=1)
     return Selection(n_kept, kept, removed_real, removed)
+
+
+def _fused_places(texts: Texts, state: GraphState, n_now: str) -> str:
+    """The place of each text's fused piece. (text, 0 or 1)"""
+    graph = texts.graph
+    start, end = graph.add("Squeeze", state.n_real), graph.add("Squeeze", n_now)
+    place = graph.add("Range", start, end, graph.constant(np.int64(1)))
+    return graph.add("Expand", place, graph.concat(texts.n, graph.ints(1), axis=0))
 
 
 def _sort(graph: Graph, places: str, n: str) -> str:
@@ -272,28 +277,31 @@ def _with_fused(
     graph, kept, removed = texts.graph, selection.kept, selection.removed
     assert state.importance is not None
     importance = texts.gather(state.importance, removed)  # (text, leaving piece)
-    share = _shares(graph, importance)
+    shares = _shares(graph, importance)
     # No row where no piece leaves, so that nothing is added there.
     n_fused = graph.add("Min", graph.add("Shape", removed, start=1), graph.ints(1))
-    share = graph.slice(share, graph.ints(0), n_fused, axis=1)  # (text, 0 or 1, leaving piece)
-    total = graph.slice(graph.sum(importance, 1, keep=True), graph.ints(0), n_fused, axis=1)
-    with_total = graph.add("Concat", texts.gather(state.importance, kept), total, axis=1)
+    shares = graph.first(shares, n_fused, axis=1)  # (text, 0 or 1, leaving piece)
+    total = graph.first(graph.sum(importance, 1, keep=True), n_fused, axis=1)
+    importance = graph.concat(texts.gather(state.importance, kept), total, axis=1)
     origin = state.origin
     if origin is not None:
-        zeros = graph.add("Expand", graph.ints(0), graph.add("Concat", texts.n, n_fused, axis=0))
-        origin = graph.add("Concat", texts.gather(origin, kept), zeros, axis=1)
-
-    def with_mean(values: str) -> str:
-        # (text, 0 or 1, width)
-        mean = graph.add("MatMul", share, texts.gather(values, removed))
-        return graph.add("Concat", texts.gather(values, kept), mean, axis=1)
-
-    state = replace(state, origin=origin, importance=with_total, n_real=selection.n_kept)
-    return state, with_mean(hidden), with_mean(mixed)
+        zeros = graph.add("Expand", graph.ints(0), graph.concat(texts.n, n_fused, axis=0))
+        origin = graph.concat(texts.gather(origin, kept), zeros, axis=1)
+    state = replace(state, origin=origin, importance=importance, n_real=selection.n_kept)
+    hidden = _append_mean(texts, selection, shares, hidden)
+    return state, hidden, _append_mean(texts, selection, shares, mixed)
 
 
 def _shares(graph: Graph, importance: str) -> str:
     """The leaving pieces' importance, summing to 1. (text, leaving piece) → (text, 1, …)"""
     clamped = graph.add("Max", importance, graph.constant(np.finfo(np.float32).tiny))
-    share = graph.add("Div", clamped, graph.sum(clamped, 1, keep=True))
-    return graph.add("Unsqueeze", share, graph.ints(1))
+    shares = graph.over(clamped, graph.sum(clamped, 1, keep=True))
+    return graph.unsqueeze(shares, 1)
+
+
+def _append_mean(texts: Texts, selection: Selection, shares: str, values: str) -> str:
+    """The pieces that stay, and the mean of those that leave, by their shares."""
+    graph = texts.graph
+    # (text, 0 or 1, width)
+    mean = graph.matmul(shares, texts.gather(values, selection.removed))
+    return graph.concat(texts.gather(values, selection.kept), mean, axis=1)

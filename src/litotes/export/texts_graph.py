@@ -29,21 +29,21 @@ class Texts:
     def reshape(self, values: str, *shape: int) -> str:
         """(text × …, …) → (text, *shape), with -1 for what is left."""
         if shape not in self._shapes:
-            self._shapes[shape] = self.graph.add("Concat", self.n, self.graph.ints(*shape), axis=0)
+            self._shapes[shape] = self.graph.concat(self.n, self.graph.ints(*shape), axis=0)
         return self.graph.add("Reshape", values, self._shapes[shape])
 
     def first_piece(self, values: str) -> str:
         """(text, piece, width) → (text, 1, width)"""
-        return self.graph.slice(values, self.graph.ints(0), self.graph.ints(1), axis=1)
+        return self.graph.first(values, 1, axis=1)
 
     def gather(self, values: str, places: str) -> str:
         """Of every text its own places: (text, piece, …), (text, place) → (text, place, …)"""
         graph = self.graph
-        indices = graph.add("Unsqueeze", places, graph.ints(2))
+        indices = graph.unsqueeze(places, 2)
         return graph.add("GatherND", values, indices, batch_dims=1)
 
     def sum_pieces(self, values: str, n: str) -> str:
         """The sum over n pieces, n (1,) by name. (text, …, piece, width) → (text, …, width)"""
         graph = self.graph
         ones = graph.constant(np.ones(self.most_pieces, dtype=np.float32))
-        return graph.add("MatMul", graph.slice(ones, graph.ints(0), n), values)
+        return graph.matmul(graph.first(ones, n), values)

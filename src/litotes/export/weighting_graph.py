@@ -41,7 +41,7 @@ def _write_top_k(graph: Graph, weighting: TopK, affinity: str) -> str:
     """
     n_kept = _n_kept(graph, weighting, graph.add("Shape", affinity, start=-1))
     best, places = graph.add_several("TopK", affinity, n_kept, n_outputs=2, axis=-1)
-    zeros = graph.add("Mul", affinity, graph.number(0))
+    zeros = graph.zeros_like(affinity)
     weights = graph.add("Softmax", best, axis=-1)
     return graph.add("ScatterElements", zeros, places, weights, axis=-1)
 
@@ -56,40 +56,38 @@ def _write_block_top_k(graph: Graph, weighting: BlockTopK, affinity: str) -> str
     of_queries = _membership(graph, n_queries, size, shift=size - 1)  # (query, query_block)
     of_keys = _membership(graph, n_keys, size, shift=0)  # (key, key_block)
     weights = graph.add("Softmax", affinity, axis=-1)
-    by_queries = graph.add("MatMul", graph.add("Transpose", of_queries, perm=[1, 0]), weights)
+    by_queries = graph.matmul(graph.transpose(of_queries, 1, 0), weights)
     # (text, attention_head, query_block, key_block)
-    mass = graph.add("MatMul", by_queries, of_keys)
+    mass = graph.matmul(by_queries, of_keys)
     n_kept = _n_kept(graph, weighting, graph.add("Shape", of_keys, start=-1))
     kept_blocks = _mark_best(graph, mass, n_kept)
-    by_query = graph.add("MatMul", of_queries, kept_blocks)
+    by_query = graph.matmul(of_queries, kept_blocks)
     # (text, attention_head, query, key)
-    kept = graph.add("MatMul", by_query, graph.add("Transpose", of_keys, perm=[1, 0]))
+    kept = graph.matmul(by_query, graph.transpose(of_keys, 1, 0))
     return _softmax_over(graph, affinity, kept)
 
 
 def _mark_best(graph: Graph, scores: str, n: str) -> str:
     """1 for the n best of each row, 0 for the others."""
     _, places = graph.add_several("TopK", scores, n, n_outputs=2, axis=-1)
-    zeros = graph.add("Mul", scores, graph.number(0))
-    ones = graph.add("Expand", graph.number(1), graph.add("Shape", places))
-    return graph.add("ScatterElements", zeros, places, ones, axis=-1)
+    return graph.mark(places, like=scores)
 
 
 def _softmax_over(graph: Graph, affinity: str, kept: str) -> str:
     """Softmax over the keys for which `kept` is 1; exactly 0 for the others."""
-    dropped = graph.add("Sub", graph.number(1), kept)
-    far = graph.add("Mul", dropped, graph.constant(np.finfo(np.float32).min))
-    weights = graph.add("Softmax", graph.add("Add", affinity, far), axis=-1)
-    return graph.add("Mul", weights, kept)
+    dropped = graph.minus(graph.number(1), kept)
+    far = graph.times(dropped, graph.constant(np.finfo(np.float32).min))
+    weights = graph.add("Softmax", graph.plus(affinity, far), axis=-1)
+    return graph.times(weights, kept)
 
 
 def _membership(graph: Graph, n: str, size: int, *, shift: int) -> str:
     """Which block each of n neighbours is in, as ones and zeros. (neighbour, block)"""
     start = graph.constant(np.int64(shift))
-    end = graph.add("Squeeze", graph.add("Add", n, graph.ints(shift)))
+    end = graph.add("Squeeze", graph.plus(n, graph.ints(shift)))
     numbers = graph.add("Range", start, end, graph.constant(np.int64(1)))
-    block = graph.add("Div", numbers, graph.ints(size))  # (neighbour,)
-    n_blocks = graph.add("Add", graph.add("ReduceMax", block, keepdims=1), graph.ints(1))
+    block = graph.over(numbers, graph.ints(size))  # (neighbour,)
+    n_blocks = graph.plus(graph.add("ReduceMax", block, keepdims=1), graph.ints(1))
     zero_and_one = graph.constant(np.array([0, 1], dtype=np.float32))
     return graph.add("OneHot", block, n_blocks, zero_and_one, axis=-1)
 
@@ -97,8 +95,8 @@ def _membership(graph: Graph, n: str, size: int, *, shift: int) -> str:
 def _n_kept(graph: Graph, weighting: SelectiveSoftmax, n: str) -> str:
     """⌈(1 − sparsity) n⌉ in float64, as `SelectiveSoftmax.best` counts it. (1,)"""
     share = graph.constant(np.float64(1 - weighting.sparsity))
-    raw = graph.add("Mul", graph.cast(n, np.float64), share)
-    less = graph.add("Sub", raw, graph.constant(np.float64(1e-9)))
+    raw = graph.times(graph.cast(n, np.float64), share)
+    less = graph.minus(raw, graph.constant(np.float64(1e-9)))
     return graph.cast(graph.add("Ceil", less), np.int64)
 
 
