@@ -32,7 +32,7 @@ from litotes.data.sources import load
 from litotes.encoders import pretrained
 from litotes.explain.effective_attention import effective_attention
 from litotes.inside.patterns import CLASSES, by_rules, classify
-from litotes.inside.patterns.sight import sight
+from litotes.inside.patterns.features import map_features
 from litotes.text.packing import pack
 
 SOURCES = {"rte": "glue/rte:{}/glue", "mrpc": "glue/mrpc:{}/glue", "besstie": "besstie:{}/besstie"}
@@ -219,7 +219,7 @@ def draw_picture(maps: Maps, file: Path, out: Path) -> None:
                 row for row in rows if row["eye"] == row["network"] == name and row["kind"] == kind
             ]
             row = max(agreed, key=lambda row: row["probability"])
-            (grid,) = sight(maps.at(where(row))[0][None]).grids[:, 0]  # (cell, cell)
+            (grid,) = map_features(maps.at(where(row))[0][None]).grids[:, 0]  # (cell, cell)
             ax.imshow(
                 grid,
                 cmap="RdBu_r",

@@ -9,15 +9,15 @@ from collections.abc import Callable
 import numpy as np
 
 from litotes.core.counts import Floats
-from reproduction.patterns.made_texts import MadeText
+from reproduction.patterns.random_texts import RandomText
 
 Generator = np.random.Generator
-Part = Callable[[MadeText, Generator], Floats]
+Part = Callable[[RandomText, Generator], Floats]
 
 _NEVER = -30.0  # as an affinity: e^-30
 
 
-def columns(text: MadeText, rng: Generator) -> Floats:
+def columns(text: RandomText, rng: Generator) -> Floats:
     """Every query looks at the same few keys: delimiters, punctuation, a word wherever it comes;
     how much differs from query to query.
     """
@@ -45,7 +45,7 @@ def columns(text: MadeText, rng: Generator) -> Floats:
     return softmax(affinity)
 
 
-def diagonal(text: MadeText, rng: Generator) -> Floats:
+def diagonal(text: RandomText, rng: Generator) -> Floats:
     """A line beside or on the diagonal, a soft band, or the phrase a piece belongs to; often two of
     them at once.
     """
@@ -54,7 +54,7 @@ def diagonal(text: MadeText, rng: Generator) -> Floats:
     return softmax(np.log(near + 1e-13) + _noise(rng, near.shape, 0.0, 0.8))
 
 
-def _near(kind: int, text: MadeText, rng: Generator) -> Floats:
+def _near(kind: int, text: RandomText, rng: Generator) -> Floats:
     n = len(text)
     place = np.arange(n)
     if kind == 0:  # a line: the previous, the same or the next piece
@@ -67,7 +67,7 @@ def _near(kind: int, text: MadeText, rng: Generator) -> Floats:
     return np.where(same, rng.normal(scale=0.7, size=n)[None, :], _NEVER)
 
 
-def blocks(text: MadeText, rng: Generator) -> Floats:
+def blocks(text: RandomText, rng: Generator) -> Floats:
     """Every query looks at its own sentence, some of whose words may stand out; a little leaks into
     the others.
     """
@@ -82,7 +82,7 @@ def blocks(text: MadeText, rng: Generator) -> Floats:
     return softmax(salience + _noise(rng, (n, n), 0.0, 0.9) - rng.uniform(2.5, 6.0) * ~same)
 
 
-def content(text: MadeText, rng: Generator) -> Floats:
+def content(text: RandomText, rng: Generator) -> Floats:
     """Whatever words mean to each other: salient words, hidden traits of queries and keys (or one
     that like pieces share), words that come again, what stands before or behind alone, noise.
     """

@@ -20,9 +20,9 @@ from torch.nn.functional import cross_entropy
 from litotes.core.counts import Counts, confusion
 from litotes.core.storage import sha256_of, write_bytes
 from litotes.inside.patterns.classes import CLASSES
+from litotes.inside.patterns.features import MapFeatures, map_features
 from litotes.inside.patterns.network import WEIGHTS, PatternNetwork
-from litotes.inside.patterns.sight import Sight, sight
-from reproduction.patterns.generated import generate
+from reproduction.patterns.maps import generate
 
 SHA256 = "ff9ca91783c39dbe070a7ecc467b78e9f5bf11038a4c6844756e66b201fe8ea2"
 
@@ -39,28 +39,28 @@ _SMOOTHING = 0.05  # some of the maps could be given another class with a good c
 
 
 @dataclass(frozen=True)
-class MadeMaps:
+class LabelledMaps:
     """Generated maps as the network sees them, with their classes (map,)."""
 
-    seen: Sight
+    seen: MapFeatures
     classes: Tensor
 
     def __len__(self) -> int:
         return len(self.classes)
 
 
-def made_maps(n_maps: int, *, seed: int) -> MadeMaps:
+def label_maps(n_maps: int, *, seed: int) -> LabelledMaps:
     sights, classes = zip(
-        *((sight(weights[None]), number) for weights, number in generate(n_maps, seed=seed)),
+        *((map_features(weights[None]), number) for weights, number in generate(n_maps, seed=seed)),
         strict=True,
     )
-    seen = Sight(
+    seen = MapFeatures(
         torch.cat([one.grids for one in sights]), torch.cat([one.shares for one in sights])
     )
-    return MadeMaps(seen, torch.tensor(classes))
+    return LabelledMaps(seen, torch.tensor(classes))
 
 
-def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
+def train(made: LabelledMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
     """A network that has learned these maps.
 
     Half of the batches are turned by 180°, which changes no pattern.
@@ -76,7 +76,7 @@ def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> Patt
                 grids = made.seen.grids[places]
                 grids = grids.flip(2, 3) if torch.rand(()) < 0.5 else grids
                 loss = cross_entropy(
-                    network(Sight(grids, made.seen.shares[places])),
+                    network(MapFeatures(grids, made.seen.shares[places])),
                     made.classes[places],
                     label_smoothing=_SMOOTHING,
                 )
@@ -88,7 +88,7 @@ def train(made: MadeMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> Patt
 
 
 @torch.inference_mode()
-def confused(network: PatternNetwork, held_out: MadeMaps) -> Counts:
+def confusion_of(network: PatternNetwork, held_out: LabelledMaps) -> Counts:
     """How often a map of one class is taken for another. (class, predicted)"""
     return confusion(
         held_out.classes.numpy(), network(held_out.seen).argmax(1).numpy(), len(CLASSES)
@@ -98,7 +98,7 @@ def confused(network: PatternNetwork, held_out: MadeMaps) -> Counts:
 def main() -> None:
     """Trains, writes the weights beside this file and says how well it went."""
     torch.set_num_threads(1)
-    network = train(made_maps(N_MAPS, seed=SEED))
+    network = train(label_maps(N_MAPS, seed=SEED))
     file = Path(__file__).with_name(WEIGHTS)
     write_bytes(
         file,
@@ -107,7 +107,7 @@ def main() -> None:
             metadata={"format": "pt"},
         ),
     )
-    counts = confused(network, made_maps(N_HELD_OUT, seed=HELD_OUT_SEED))
+    counts = confusion_of(network, label_maps(N_HELD_OUT, seed=HELD_OUT_SEED))
     print(f"accuracy on {N_HELD_OUT} generated maps: {counts.trace() / counts.sum():.3f}")
     for name, row in zip(CLASSES, counts, strict=True):
         print(f"{name:>18} " + " ".join(f"{count:5d}" for count in row))

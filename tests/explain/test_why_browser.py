@@ -15,7 +15,7 @@ import pytest
 from made_explanations import PRUNED, explained
 
 from litotes.encoders.pretrained import Pretrained
-from litotes.explain.page.page import why_html
+from litotes.explain.page.html import why_html
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

@@ -17,9 +17,9 @@ from litotes.explain.explanation import Explanation
 from litotes.explain.figures import explanation as plot
 from litotes.explain.figures import shaded_words
 from litotes.explain.figures import trace as trace_plot
-from litotes.explain.figures.seen import N_ABREAST, draw_bands
+from litotes.explain.figures.survival import N_ABREAST, draw_bands
 from litotes.explain.trace import Trace
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def texts_of(svg: bytes) -> str:
 
 
 def written(picture: Figure) -> str:
-    return texts_of(rendered(picture, "svg"))
+    return texts_of(render_figure(picture, "svg"))
 
 
 def numbers_in(svg: bytes) -> list[float]:
@@ -42,7 +42,7 @@ def numbers_in(svg: bytes) -> list[float]:
 
 
 def test_everything_is_in_the_picture(pruned: Explanation) -> None:
-    svg = rendered(plot.figure(pruned), "svg")
+    svg = render_figure(plot.figure(pruned), "svg")
     found = texts_of(svg)
     for shown in (
         "sarcasm: sarcastic, 87 % sure",
@@ -56,7 +56,7 @@ def test_everything_is_in_the_picture(pruned: Explanation) -> None:
     assert found.count("queue") >= 2  # in the text and in what is seen of it
     assert "what each layer still sees" in found
     # its layout is solved, not given
-    assert numbers_in(rendered(plot.figure(pruned), "svg")) == pytest.approx(
+    assert numbers_in(render_figure(plot.figure(pruned), "svg")) == pytest.approx(
         numbers_in(svg), abs=0.05
     )
 

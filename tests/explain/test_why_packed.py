@@ -8,17 +8,17 @@ import torch
 from made_explanations import explained, long_explanation
 
 from litotes.encoders.pretrained import Pretrained
-from litotes.explain.page import facts
-from litotes.explain.page.facts import packed_heads
-from litotes.explain.page.packed import N_LEVELS, as_factors, as_levels, levels_within, unpacked
-from litotes.explain.page.page import why_html
+from litotes.explain.page import data as facts
+from litotes.explain.page.data import packed_heads
+from litotes.explain.page.html import why_html
+from litotes.explain.page.map_codec import N_LEVELS, as_factors, as_levels, levels_within, unpack
 
 
 @pytest.mark.parametrize("n_levels", N_LEVELS)
 def test_levels_come_back(n_levels: int) -> None:
     weights = torch.randn(20, 20, generator=torch.Generator().manual_seed(0)).mul(3).softmax(-1)
     packed = as_levels(weights, n_levels=n_levels)
-    off = np.abs(unpacked(packed) - weights.numpy())
+    off = np.abs(unpack(packed) - weights.numpy())
     assert off.max() <= packed.error
     assert off.max() > packed.error / 20  # the error is not an idle word
     small = weights.numpy() < 1 / 100
@@ -28,21 +28,21 @@ def test_levels_come_back(n_levels: int) -> None:
 def test_signs_come_back() -> None:
     weights = torch.randn(9, 9, generator=torch.Generator().manual_seed(0))
     packed = as_levels(weights, n_levels=127)
-    found = unpacked(packed)
+    found = unpack(packed)
     assert np.abs(found - weights.numpy()).max() <= packed.error
     assert (np.sign(found) == weights.sign().numpy())[np.abs(weights.numpy()) > 0.01].all()
 
 
 def test_a_map_of_zeros_stays_one() -> None:
-    assert not unpacked(as_levels(torch.zeros(3, 3), n_levels=255)).any()
-    assert not unpacked(as_factors(torch.zeros(9, 9), rank=2)).any()
+    assert not unpack(as_levels(torch.zeros(3, 3), n_levels=255)).any()
+    assert not unpack(as_factors(torch.zeros(9, 9), rank=2)).any()
 
 
 def test_factors_come_back() -> None:
     generator = torch.Generator().manual_seed(0)
     weights = torch.randn(80, 8, generator=generator) @ torch.randn(8, 80, generator=generator)
     packed = as_factors(weights, rank=8)
-    off = np.abs(unpacked(packed) - weights.numpy())
+    off = np.abs(unpack(packed) - weights.numpy())
     assert off.max() <= packed.error * 1.001  # scales are written with seven digits
     assert off.max() < 0.05 * weights.std()
     assert len(packed.data) < len(as_levels(weights, n_levels=127).data) / 2
@@ -55,7 +55,7 @@ def test_both_maps_of_a_model_come_back(tiny: Pretrained) -> None:
         for place, both in enumerate(packed_heads(layer, 255)):
             for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
                 np.testing.assert_allclose(
-                    unpacked(both[kind]), maps[place].numpy(), rtol=0, atol=both[kind].error * 1.001
+                    unpack(both[kind]), maps[place].numpy(), rtol=0, atol=both[kind].error * 1.001
                 )
                 assert both[kind].error < 0.02
 

@@ -16,7 +16,7 @@ from litotes.core.harmless import harmless
 from litotes.core.values import Answer
 from litotes.encoders.pretrained import Pretrained
 from litotes.explain.explanation import Explanation
-from litotes.explain.page.page import why_html
+from litotes.explain.page.html import why_html
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 NASTY = (

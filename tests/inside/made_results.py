@@ -18,10 +18,10 @@ from litotes.inside.attribution.measure import Push, Pushes
 from litotes.inside.change.measure import Change
 from litotes.inside.diversity.measure import Diversity, NamedHead
 from litotes.inside.effective.measure import Effective
-from litotes.inside.faithfulness.measure import Mean, Ranked, Ranking
+from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
+from litotes.inside.means import Number, Table
 from litotes.inside.patterns import CLASSES
 from litotes.inside.patterns.measure import PatternShares
-from litotes.inside.running import Number, Table
 from litotes.inside.token_types.measure import SPECIAL, TYPES, TokenTypes
 from litotes.inside.trace.measure import Traces, WordStay
 
@@ -193,8 +193,8 @@ class Maker:
 
     def faithfulness(self) -> Ranking:
         n = len(SHARES)
-        ranked = tuple(
-            Ranked(
+        scores = tuple(
+            MethodScore(
                 method=name,
                 is_signed=place % 2 == 0,
                 deletion=tuple(0.9 - (0.6 - place / 20) * share for share in SHARES),
@@ -209,7 +209,7 @@ class Maker:
             )
             for place, name in enumerate(METHODS)
         )
-        return Ranking(n_texts=200, task="sentiment", n_seen=400, shares=SHARES, methods=ranked)
+        return Ranking(n_texts=200, task="sentiment", n_seen=400, shares=SHARES, methods=scores)
 
 
 MADE = tuple(name for name in ANALYSES if hasattr(Maker, name))

@@ -15,7 +15,7 @@ from made_results import MADE, made
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import CorpusAnalysis
 from litotes.inside.report import report_html
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 FACTS = {
     "tasks": {"sentiment": ["negative", "<i>"], "score": []},
@@ -56,7 +56,7 @@ def analysed() -> CorpusAnalysis:
 @pytest.fixture(scope="module")
 def page(analysed: CorpusAnalysis) -> str:
     pictures = {
-        name: rendered(ANALYSES[name].draw_figure(result), "svg").decode()
+        name: render_figure(ANALYSES[name].draw_figure(result), "svg").decode()
         for name, result in analysed.results.items()
     }
     return report_html(analysed, pictures)

@@ -19,8 +19,8 @@ from litotes.inside.change.measure import ChangeMeasure, _of_the_same
 from litotes.inside.diversity.measure import DiversityMeasure, _at_offset, divergence_between
 from litotes.inside.effective.measure import EffectiveMeasure
 from litotes.inside.heads_table import by_head
+from litotes.inside.means import RunningMean
 from litotes.inside.patterns.measure import PatternsMeasure, segments_of
-from litotes.inside.running import Running
 from litotes.inside.trace.measure import TraceMeasure
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
@@ -167,7 +167,7 @@ def test_running_means_equal_those_over_all_values() -> None:
     values = torch.randn(50, 2, 3, generator=generator, dtype=torch.float64) + 1e6
     values[torch.rand(50, 2, 3, generator=generator) < 0.3] = math.nan
     values[:, 1, 2] = math.nan
-    running = Running(2, 3)
+    running = RunningMean(2, 3)
     for value in values:
         running.add(value)
     torch.testing.assert_close(running.mean, values.nanmean(0), equal_nan=True)

@@ -18,9 +18,9 @@ from tiny_models import KINDS, model_of, observations_of
 from litotes.encoders.pretrained import Pretrained
 from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
-from litotes.inside.drawing.head_maps import Band, HeadMap, figure, scale
+from litotes.inside.drawing.head_maps import HeadMap, MapGroup, figure, scale
 from litotes.inside.trace.measure import WordStay
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 
 def texts_of(picture: Figure) -> list[Text]:
@@ -84,20 +84,20 @@ def test_results_of_real_models_are_drawn(name: str, kind: str, tiny: Pretrained
 def test_words_that_cannot_be_drawn_do_no_harm() -> None:
     words = (WordStay("🫠", 0.2, 5), WordStay("tur\u202en\x00ed", 0.3, 6), WordStay("$x^$", 0.4, 7))
     result = replace(Maker(2, 4).trace(), first_to_leave=words, last_to_leave=words)
-    svg = rendered(figure_of("trace", result), "svg").decode()
+    svg = render_figure(figure_of("trace", result), "svg").decode()
     assert "🫠 (n 5)" in svg
     assert "tur▯n▯ed (n 6)" in svg
     assert "$x^$ (n 7)" in svg
 
 
 def test_is_drawn_the_same_twice() -> None:
-    one, other = (rendered(figure_of("trace", made("trace", 2, 4)), "svg") for _ in range(2))
+    one, other = (render_figure(figure_of("trace", made("trace", 2, 4)), "svg") for _ in range(2))
     assert one == other
 
 
 def test_maps_of_a_band_share_one_scale() -> None:
     low, high = (HeadMap(title, ((value, 0.5),)) for title, value in (("low", 0.0), ("high", 0.9)))
-    picture = figure([Band((low, high), "share", scale([low, high], low=0))])
+    picture = figure([MapGroup((low, high), "share", scale([low, high], low=0))])
     images = [image for ax in picture.axes for image in ax.get_images()]
     assert [image.get_clim() for image in images] == [(0.0, pytest.approx(0.9))] * 2
     assert "share" in {ax.get_ylabel() for ax in picture.axes}
@@ -105,7 +105,7 @@ def test_maps_of_a_band_share_one_scale() -> None:
 
 def test_what_is_missing_is_hatched_and_what_is_negative_has_a_dash() -> None:
     shown = HeadMap("holed", ((0.2, None), (-0.1, 0.4)), framed=[(1, 1)])
-    ax, _ = figure([Band((shown,), "weight", scale([shown]))]).axes
+    ax, _ = figure([MapGroup((shown,), "weight", scale([shown]))]).axes
     assert ax.patch.get_hatch()
     assert ax.get_images()[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert "hatched" in ax.get_xlabel()

@@ -13,10 +13,10 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.inside.patterns import CLASSES, by_rules, classify
-from litotes.inside.patterns.network import WEIGHTS, shipped
-from litotes.inside.patterns.sight import GRID, sight
-from reproduction.patterns.generated import generate
-from reproduction.patterns.train import SHA256, confused, made_maps, train
+from litotes.inside.patterns.features import GRID, map_features
+from litotes.inside.patterns.network import WEIGHTS, load_network
+from reproduction.patterns.maps import generate
+from reproduction.patterns.train import SHA256, confusion_of, label_maps, train
 
 N_EACH = 40
 FLOOR = 0.85
@@ -68,7 +68,7 @@ def test_plain_maps_cover_the_classes() -> None:
 
 def test_a_line_one_piece_wide_survives_any_length() -> None:
     columns, diagonals = (
-        [sight(PLAIN[name](n)[None]).grids[0, 0] for n in (GRID, 4 * GRID, 512)]
+        [map_features(PLAIN[name](n)[None]).grids[0, 0] for n in (GRID, 4 * GRID, 512)]
         for name in ("vertical", "diagonal")
     )
     for short, *long in (columns, diagonals):
@@ -79,7 +79,7 @@ def test_a_line_one_piece_wide_survives_any_length() -> None:
 @pytest.mark.parametrize("n", [33, 47, 100])
 def test_the_grid_keeps_the_weight(n: int) -> None:
     weights = torch.rand(2, n, n).softmax(-1)
-    density = sight(weights).grids[:, 0].expm1()
+    density = map_features(weights).grids[:, 0].expm1()
     torch.testing.assert_close(density.mean((1, 2)), torch.ones(2))
 
 
@@ -167,12 +167,12 @@ def test_the_shipped_weights_are_those_the_training_states() -> None:
     import litotes.inside.patterns
 
     assert sha256_of(Path(litotes.inside.patterns.__file__).with_name(WEIGHTS)) == SHA256
-    assert sum(parameter.numel() for parameter in shipped().parameters()) < 60_000
+    assert sum(parameter.numel() for parameter in load_network().parameters()) < 60_000
 
 
 def test_a_little_training_beats_chance_and_is_repeatable() -> None:
-    few = made_maps(100, seed=5)
+    few = label_maps(100, seed=5)
     one, again = (train(few, n_epochs=12) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters(), strict=True))
-    counts = confused(one, few)
+    counts = confusion_of(one, few)
     assert counts.trace() / counts.sum() > 0.4  # chance: 0.2

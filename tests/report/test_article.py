@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 
+from litotes.report.article import Article, Part, page
 from litotes.report.html import figure, folded, inline, row, slugs, table, words
-from litotes.report.page import Article, Part, page
 
 SVG = (
     '<?xml version="1.0"?>\n<svg width="9pt"><g id="axes_1"/><use href="#m"/><path'

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from litotes.core.errors import UserError
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 from reproduction.alpha_figure import figure
 
 ALPHA = [[1.11, 1.13, 1.15], [1.41, 1.43, 1.45], [1.27, 1.27, 1.27]]
@@ -21,7 +21,7 @@ def n_counted(picture: Figure, column: int) -> list[int]:
 
 
 def test_every_layer_has_its_means() -> None:
-    svg = rendered(figure(ALPHA, DENSITY, start=1.2), "svg").decode()
+    svg = render_figure(figure(ALPHA, DENSITY, start=1.2), "svg").decode()
     for shown in (
         "layer 1",
         "layer 2",
@@ -59,7 +59,7 @@ def test_heads_that_are_all_alike_can_be_drawn() -> None:
 
 def test_is_drawn_the_same_twice() -> None:
     for kind in ("svg", "png"):
-        assert rendered(figure(ALPHA, DENSITY, start=1.2), kind) == rendered(
+        assert render_figure(figure(ALPHA, DENSITY, start=1.2), kind) == render_figure(
             figure(ALPHA, DENSITY, start=1.2), kind
         )
 

@@ -11,7 +11,7 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick
 from litotes.core.values import Answer, Task
-from litotes.explain.attribution import METHODS, Question, Weighed
+from litotes.explain.attribution import METHODS, Question, WordWeights
 from litotes.explain.explanation import Explanation, Faithfulness, LayerMaps, Shading
 from litotes.explain.observation import Observation, observe
 from litotes.explain.trace import trace_of
@@ -50,7 +50,7 @@ def explain(
         )
     observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
-    weighed: dict[str, Weighed] = {}
+    weighed: dict[str, WordWeights] = {}
 
     def tell() -> None:
         """Also between the batches of a method: whoever watches may then end it."""
@@ -92,7 +92,7 @@ def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[st
     return [name for name in METHODS if methods is None or name == method or name in methods]
 
 
-def _shading(name: str, weighed: Weighed, tested: Faithfulness | None) -> Shading:
+def _shading(name: str, weighed: WordWeights, tested: Faithfulness | None) -> Shading:
     return Shading(name, METHODS[name].is_signed, weighed.weights, weighed.error, tested)
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from litotes.explain.attribution import Question, Weighed, by_weight
+from litotes.explain.attribution import Question, WordWeights, by_weight
 from litotes.explain.explanation import Curve, Faithfulness
 from litotes.text.tokenizer import Pieces
 
@@ -79,7 +79,7 @@ def _answered(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
     return dict(zip(different, values.tolist(), strict=True))
 
 
-def order_of(question: Question, weighed: Weighed) -> tuple[int, ...]:
+def order_of(question: Question, weighed: WordWeights) -> tuple[int, ...]:
     """The words, the most important one first.
 
     A number has no side to speak for: there the size of a weight counts.

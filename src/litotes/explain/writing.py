@@ -24,7 +24,7 @@ def write_explanation(explanation: Explanation, file: Path) -> None:
     check_format(file)
     suffix = file.suffix.lower()
     if suffix == ".html":
-        from litotes.explain.page.page import why_html
+        from litotes.explain.page.html import why_html
 
         write_text(file, why_html(explanation))
     elif suffix == ".json":
@@ -32,6 +32,6 @@ def write_explanation(explanation: Explanation, file: Path) -> None:
     else:
         # drawing needs matplotlib, which is slow to import
         from litotes.explain.figures.explanation import figure
-        from litotes.report.figure import rendered
+        from litotes.report.figure import render_figure
 
-        write_bytes(file, rendered(figure(explanation), suffix[1:]))
+        write_bytes(file, render_figure(figure(explanation), suffix[1:]))

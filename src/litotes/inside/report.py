@@ -12,8 +12,8 @@ from litotes.core.version import __version__
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import CorpusAnalysis
 from litotes.inside.section import Section
+from litotes.report.article import Article, Part, page
 from litotes.report.html import figure, folded, inline, row, table, words
-from litotes.report.page import Article, Part, page
 
 FACTS = {
     "base": "tuned from",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from litotes.inside.running import Number, Table, shown, with_interval
+from litotes.inside.means import Number, Table, format_interval, format_number
 from litotes.report.html import row, table
 
 
@@ -39,15 +39,15 @@ def percent_with_interval(value: Number, half_width: Number, *, signed: bool = F
     """`17.6 ± 0.8`, `+3.1 ± 0.4`: in per cent, or in points of it."""
     if value is None:
         return "–"
-    shown_value = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
-    return shown_value if half_width is None else f"{shown_value} ± {100 * half_width:.1f}"
+    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    return text if half_width is None else f"{text} ± {100 * half_width:.1f}"
 
 
 def heads_table(values: Table, caption: str, *, digits: int = 2) -> str:
     """(layer, attention_head), both counted from 1 as people do."""
     head = ["layer", *(f"head {number + 1}" for number in range(len(values[0])))]
     rows = (
-        row([str(layer + 1)], [shown(value, digits) for value in line])
+        row([str(layer + 1)], [format_number(value, digits) for value in line])
         for layer, line in enumerate(values)
     )
     return table(head, rows, caption=caption)
@@ -60,7 +60,8 @@ def layers_table(
     n_layers = len(next(iter(columns.values()))[0])
     rows = (
         row(
-            [str(n + 1)], [with_interval(means[n], widths[n]) for means, widths in columns.values()]
+            [str(n + 1)],
+            [format_interval(means[n], widths[n]) for means, widths in columns.values()],
         )
         for n in range(n_layers)
     )

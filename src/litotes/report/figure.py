@@ -16,7 +16,7 @@ BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 """From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
 
-def rendered(picture: Figure, kind: str) -> bytes:
+def render_figure(picture: Figure, kind: str) -> bytes:
     """The figure as `svg` or `png`; the same figure gives the same bytes.
 
     What matplotlib's letters lack, many emoji among it, a browser finds elsewhere in an SVG; a PNG

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.storage import write_bytes, write_json
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 def write_figure(stem: Path, figure: Figure, content: Any, *, with_png: bool = True) -> bytes:
     """Writes STEM.svg, STEM.png and, in STEM.json, the numbers they show; returns the SVG."""
-    svg = rendered(figure, "svg")
+    svg = render_figure(figure, "svg")
     write_bytes(stem.with_name(f"{stem.name}.svg"), svg)
     if with_png:
-        write_bytes(stem.with_name(f"{stem.name}.png"), rendered(figure, "png"))
+        write_bytes(stem.with_name(f"{stem.name}.png"), render_figure(figure, "png"))
     write_json(stem.with_name(f"{stem.name}.json"), content)
     return svg

@@ -4,7 +4,7 @@ from typing import cast
 
 from litotes.explain.attribution.attention import Effective, Standard, ValueNorm
 from litotes.explain.attribution.gradients import GradientInput, IntegratedGradients
-from litotes.explain.attribution.method import Method, Weighed, by_weight
+from litotes.explain.attribution.method import Method, WordWeights, by_weight
 from litotes.explain.attribution.question import Question
 from litotes.explain.attribution.removal import Occlusion, Random
 from litotes.explain.attribution.rollout import Rollout
@@ -23,14 +23,14 @@ METHODS: dict[str, type[Method]] = {
 CONTROL = "random"
 """What every other method has to beat."""
 
-__all__ = ["CONTROL", "METHODS", "Method", "Question", "Weighed", "by_weight", "weighed_by"]
+__all__ = ["CONTROL", "METHODS", "Method", "Question", "WordWeights", "by_weight", "weigh_words"]
 
 
-def weighed_by(name: str, question: Question) -> Weighed:
+def weigh_words(name: str, question: Question) -> WordWeights:
     """What the method called `name` says with its own defaults; worked out once for all analyses
     that ask about the same answer.
     """
     known, key = question.observation.known, (name, question.task.name, question.label)
     if key not in known:
         known[key] = METHODS[name]().weigh(question)
-    return cast(Weighed, known[key])
+    return cast(WordWeights, known[key])

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from litotes.attention.observer import TextAttention
 from litotes.attention.survivors import FUSED
-from litotes.explain.attribution.method import Method, Weighed, by_word
+from litotes.explain.attribution.method import Method, WordWeights, by_word
 from litotes.explain.attribution.question import Question
 
 
@@ -29,12 +29,12 @@ class LastLayer(Method):
 
     is_signed: ClassVar[bool] = False
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         view = question.observation.layers[-1]
         with torch.inference_mode():
             asking = readers(question, view)
             received = self.map(question, view)[asking].mean(0)  # (key,)
-        return Weighed(
+        return WordWeights(
             by_word(question.read, by_place(received, view.origin, len(question.read.written))),
             self.error(question),
         )

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from litotes.explain.attribution.method import Method, Weighed, by_word
+from litotes.explain.attribution.method import Method, WordWeights, by_word
 from litotes.explain.attribution.question import Question
 from litotes.text.layout import Layout
 from litotes.text.packing import pack
@@ -32,10 +32,10 @@ class GradientInput(Method):
 
     is_signed: ClassVar[bool] = True
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         hidden, layout = embedded(question, question.read.pieces)
         gradient = gradient_of(question, hidden, layout)
-        return Weighed(by_word(question.read, (gradient * hidden).sum(-1)))
+        return WordWeights(by_word(question.read, (gradient * hidden).sum(-1)))
 
 
 class IntegratedGradients(Method):
@@ -56,7 +56,7 @@ class IntegratedGradients(Method):
     def __init__(self, *, n_steps: int = 24) -> None:
         self.n_steps = n_steps
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         hidden, layout = embedded(question, question.read.pieces)
         blank, _ = embedded(question, blanked(question))
         way = hidden - blank  # (piece, width)
@@ -67,7 +67,7 @@ class IntegratedGradients(Method):
                 question.model.classifier.from_layer(ends, both, 0)[question.task.name].double()
             ).tolist()
         missed = float(by_piece.sum()) - (full - empty)
-        return Weighed(
+        return WordWeights(
             by_word(question.read, by_piece),
             {"completeness_delta": missed, "answer_less_baseline": full - empty},
         )

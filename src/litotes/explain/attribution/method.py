@@ -14,7 +14,7 @@ from litotes.text.tokenizer import ReadText
 
 
 @dataclass(frozen=True)
-class Weighed:
+class WordWeights:
     """A weight for every word of a text, and what the method knows of its own error, by name."""
 
     weights: tuple[float, ...]
@@ -35,7 +35,7 @@ class Method(ABC):
     is_signed: ClassVar[bool]
 
     @abstractmethod
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         """A weight for every word of the text, in order."""
 
 

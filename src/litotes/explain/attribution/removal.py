@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from litotes.explain.attribution.method import Method, Weighed
+from litotes.explain.attribution.method import Method, WordWeights
 from litotes.explain.attribution.question import Question
 
 
@@ -20,12 +20,12 @@ class Occlusion(Method):
 
     is_signed: ClassVar[bool] = True
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         words = range(len(question.read.words))
         whole, *others = question.scores(
             [question.read.pieces, *(question.without([word]) for word in words)]
         ).tolist()
-        return Weighed(tuple(whole - other for other in others))
+        return WordWeights(tuple(whole - other for other in others))
 
 
 class Random(Method):
@@ -39,6 +39,6 @@ class Random(Method):
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         generator = np.random.default_rng([self.seed, *question.read.pieces.ids])
-        return Weighed(tuple(generator.random(len(question.read.words)).tolist()))
+        return WordWeights(tuple(generator.random(len(question.read.words)).tolist()))

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from litotes.attention.observer import TextAttention
 from litotes.attention.survivors import FUSED
-from litotes.explain.attribution.method import Method, Weighed, by_word
+from litotes.explain.attribution.method import Method, WordWeights, by_word
 from litotes.explain.attribution.question import Question
 
 
@@ -27,7 +27,7 @@ class Rollout(Method):
 
     is_signed: ClassVar[bool] = False
 
-    def weigh(self, question: Question) -> Weighed:
+    def weigh(self, question: Question) -> WordWeights:
         classifier = question.model.classifier
         with torch.inference_mode():
             rows = rolled_out(
@@ -36,7 +36,7 @@ class Rollout(Method):
                 restore=classifier.encoder.pruning.restore,
             )  # (piece read, piece)
             read = rows[0] if classifier.firsts_only else rows.mean(0)
-        return Weighed(by_word(question.read, read))
+        return WordWeights(by_word(question.read, read))
 
 
 def rolled_out(views: tuple[TextAttention, ...], n_pieces: int, *, restore: bool) -> Tensor:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from litotes.core.errors import UserError
 from litotes.explain.explanation import Explanation, LayerMaps
 from litotes.explain.figures import shaded_words
-from litotes.explain.figures.seen import draw_bands, inches_of
 from litotes.explain.figures.shaded_words import FOR_LINE, LINE_INCHES, Placed, drawable
+from litotes.explain.figures.survival import draw_bands, inches_of
 from litotes.explain.page.answer import in_words
 from litotes.explain.page.words import method_name
 from litotes.report.figure import INK

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.explain.figures.seen import GONE, draw, draw_bands, inches_of
 from litotes.explain.figures.shaded_words import FOR_LINE, drawable
+from litotes.explain.figures.survival import GONE, draw, draw_bands, inches_of
 from litotes.explain.trace import Trace
 
 if TYPE_CHECKING:

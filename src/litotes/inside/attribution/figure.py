@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from litotes.inside.attribution.measure import Push, Pushes
-from litotes.inside.drawing.marks import Marked, height_of, ranked, room_for
-from litotes.inside.drawing.sheet import LETTER, Box, Sheet, sheet
+from litotes.inside.drawing.canvas import LETTER_WIDTH, Box, Canvas, new_canvas
+from litotes.inside.drawing.marks import NamedMean, draw_ranking, height_of, label_width
 from litotes.report.figure import readable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def draw_figure(result: Pushes) -> Figure:
     rows = [panels[start : start + 2] for start in range(0, len(panels), 2)]
     heights = [height_of(max(2, *(len(words) for _, words in row))) for row in rows]
     table = _CELL * len(result.compared) + 0.8 if result.compared else 0.0
-    on = sheet(_WIDTH, sum(heights) + table)
+    on = new_canvas(_WIDTH, sum(heights) + table)
     top = 0.0
     for row, height in zip(rows, heights, strict=True):
         for number, (title, words) in enumerate(row):
@@ -42,9 +42,9 @@ def _panels(result: Pushes) -> Iterator[tuple[str, Sequence[Push]]]:
         yield from ((f"towards {label} ({task})", words) for label, words in labels.items())
 
 
-def _draw_words(title: str, words: Sequence[Push], on: Sheet, box: Box) -> None:
+def _draw_words(title: str, words: Sequence[Push], on: Canvas, box: Box) -> None:
     marks = [
-        Marked(
+        NamedMean(
             push.word,
             push.weight,
             (push.weight - push.half_width, push.weight + push.half_width),
@@ -52,7 +52,7 @@ def _draw_words(title: str, words: Sequence[Push], on: Sheet, box: Box) -> None:
         )
         for push in words
     ]
-    ax = on.chart(box, left=room_for(marks) if marks else 0.4)
+    ax = on.chart(box, left=label_width(marks) if marks else 0.4)
     ax.set_title(title, fontsize=9, parse_math=False)
     if not marks:
         ax.text(
@@ -66,12 +66,12 @@ def _draw_words(title: str, words: Sequence[Push], on: Sheet, box: Box) -> None:
         )
         ax.set_axis_off()
         return
-    ranked(marks, ax)
+    draw_ranking(marks, ax)
     ax.set_xlim(left=0)
     ax.set_xlabel("mean weight with its 95 % interval", fontsize=8)
 
 
-def _draw_agreement(result: Pushes, on: Sheet, *, top: float) -> None:
+def _draw_agreement(result: Pushes, on: Canvas, *, top: float) -> None:
     """Numbers in cells: there are few methods, and the second decimal is worth reading."""
     n, left = len(result.compared), _names(result)
     ax = on.axes(Box(left, top, _CELL * n, _CELL * n))
@@ -99,4 +99,4 @@ def _draw_agreement(result: Pushes, on: Sheet, *, top: float) -> None:
 
 def _names(result: Pushes) -> float:
     """Inches of the longest name of a method."""
-    return LETTER * max(map(len, result.compared)) + 0.4
+    return LETTER_WIDTH * max(map(len, result.compared)) + 0.4

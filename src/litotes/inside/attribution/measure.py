@@ -16,10 +16,10 @@ from litotes.core.counts import Floats, pearson, ranks
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.explain.attribution import CONTROL, METHODS, Question, weighed_by
+from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
 from litotes.explain.observation import Observation
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.running import Running, Table, table
+from litotes.inside.means import RunningMean, Table, table
 from litotes.model.checkpoint import Model
 
 FEWEST = 5
@@ -126,9 +126,9 @@ class AttributionMeasure(Measure):
         for name in self.compared:
             pick(METHODS, name, "method")
         self.method, self.most_texts, self.most_compared = method, n_texts, n_compared
-        self.agreement = Running(len(self.compared), len(self.compared))
-        self.weights: defaultdict[tuple[str, int], defaultdict[str, Running]] = defaultdict(
-            lambda: defaultdict(Running)
+        self.agreement = RunningMean(len(self.compared), len(self.compared))
+        self.weights: defaultdict[tuple[str, int], defaultdict[str, RunningMean]] = defaultdict(
+            lambda: defaultdict(RunningMean)
         )
         self.n_texts = self.n_seen = self.n_compared = 0
 
@@ -148,7 +148,9 @@ class AttributionMeasure(Measure):
             question = Question.about(
                 self.model, observation, next(iter(self.model.classifier.tasks.values()))
             )
-            weighed = {name: np.array(weighed_by(name, question).weights) for name in self.compared}
+            weighed = {
+                name: np.array(weigh_words(name, question).weights) for name in self.compared
+            }
             self.agreement.add(
                 torch.tensor(
                     [[agreement(weighed, one, other) for other in weighed] for one in weighed]
@@ -167,12 +169,12 @@ class AttributionMeasure(Measure):
             (asked,) = _asked(task)
             # log odds of one label are those of the other, turned
             sign = 1 if question.label == asked else -1
-            yield asked, [sign * weight for weight in weighed_by(self.method, question).weights]
+            yield asked, [sign * weight for weight in weigh_words(self.method, question).weights]
             return
         for label in _asked(task):
             yield (
                 label,
-                weighed_by(self.method, Question(self.model, observation, task, label)).weights,
+                weigh_words(self.method, Question(self.model, observation, task, label)).weights,
             )
 
     def result(self) -> Pushes:
@@ -223,7 +225,7 @@ def _by_spelling(observation: Observation, weights: Sequence[float]) -> Iterator
     yield from ((word, sum(values) / len(values)) for word, values in found.items())
 
 
-def _surest(weights: Mapping[str, Running], *, sign: int = 1) -> tuple[Push, ...]:
+def _surest(weights: Mapping[str, RunningMean], *, sign: int = 1) -> tuple[Push, ...]:
     known = [
         Push(word, sign * float(running.mean), float(running.half_width), int(running.n))
         for word, running in weights.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from litotes.inside.attribution.measure import FEWEST, N_WORDS, Pushes
-from litotes.inside.running import with_interval
+from litotes.inside.means import format_interval
 from litotes.inside.section import Section
 from litotes.report.html import row, table
 
@@ -62,7 +62,7 @@ def _tables(result: Pushes) -> str:
         table(
             ["word", "weight", "texts"],
             (
-                row([push.word], [with_interval(push.weight, push.half_width), f"{push.n:,}"])
+                row([push.word], [format_interval(push.weight, push.half_width), f"{push.n:,}"])
                 for push in pushes
             ),
             caption=f"Towards {label} ({task})",
@@ -74,7 +74,7 @@ def _tables(result: Pushes) -> str:
     rows = (
         row(
             [method],
-            [with_interval(value, width, 2) for value, width in zip(values, widths, strict=True)],
+            [format_interval(value, width, 2) for value, width in zip(values, widths, strict=True)],
         )
         for method, values, widths in zip(
             result.compared, result.agreement, result.agreement_half_width, strict=True

@@ -7,9 +7,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litotes.inside.change.measure import Change
-from litotes.inside.drawing.head_maps import Band, HeadMap, draw_bands, height_of, scale, width_of
-from litotes.inside.drawing.marks import KINDS, Series, along, legend_above
-from litotes.inside.drawing.sheet import Box, sheet
+from litotes.inside.drawing.canvas import Box, new_canvas
+from litotes.inside.drawing.head_maps import (
+    HeadMap,
+    MapGroup,
+    draw_groups,
+    height_of,
+    scale,
+    width_of,
+)
+from litotes.inside.drawing.marks import KINDS, Series, draw_series, legend_above
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +28,10 @@ def draw_figure(result: Change) -> Figure:
     maps = tuple(
         HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KINDS
     )
-    bands = [Band(maps, "cosine, before and after", scale(maps, high=1))]
-    on = sheet(width_of(bands), _TOP + height_of(bands))
+    bands = [MapGroup(maps, "cosine, before and after", scale(maps, high=1))]
+    on = new_canvas(width_of(bands), _TOP + height_of(bands))
     ax = on.chart(Box(0, 0, on.width, _TOP))
-    along(
+    draw_series(
         {
             kind: Series(result.by_layer[kind], result.by_layer_half_width[kind], look)
             for kind, look in KINDS.items()
@@ -34,5 +41,5 @@ def draw_figure(result: Change) -> Figure:
     ax.set_xlabel("layer", fontsize=8)
     ax.set_ylabel("cosine (1: nothing changed)", fontsize=8)
     legend_above(ax)
-    draw_bands(bands, on, top=_TOP)
+    draw_groups(bands, on, top=_TOP)
     return on.picture

@@ -17,7 +17,7 @@ from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.effective.measure import cosine
 from litotes.inside.heads_table import by_head
-from litotes.inside.running import Number, Running, Table, numbers, table
+from litotes.inside.means import Number, RunningMean, Table, numbers, table
 from litotes.model.checkpoint import Model
 
 _SAME = 0.9995
@@ -70,8 +70,10 @@ class ChangeMeasure(Measure):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self.similarity = {kind: Running(self.n_layers, self.n_attention_heads) for kind in KINDS}
-        self.by_layer = {kind: Running(self.n_layers) for kind in KINDS}
+        self.similarity = {
+            kind: RunningMean(self.n_layers, self.n_attention_heads) for kind in KINDS
+        }
+        self.by_layer = {kind: RunningMean(self.n_layers) for kind in KINDS}
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:

@@ -8,9 +8,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from litotes.inside.diversity.measure import Diversity
-from litotes.inside.drawing.head_maps import Band, HeadMap, draw_bands, height_of, scale, width_of
-from litotes.inside.drawing.marks import Series, along
-from litotes.inside.drawing.sheet import Box, sheet
+from litotes.inside.drawing.canvas import Box, new_canvas
+from litotes.inside.drawing.head_maps import (
+    HeadMap,
+    MapGroup,
+    draw_groups,
+    height_of,
+    scale,
+    width_of,
+)
+from litotes.inside.drawing.marks import Series, draw_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,17 +27,17 @@ _TOP = 2.4  # inches
 
 def draw_figure(result: Diversity) -> Figure:
     bands = [*_characters(result), *_jobs(result)]
-    on = sheet(width_of(bands), _TOP + height_of(bands))
+    on = new_canvas(width_of(bands), _TOP + height_of(bands))
     ax = on.chart(Box(0, 0, on.width, _TOP))
-    along({"divergence": Series(result.divergence, result.divergence_half_width)}, ax)
+    draw_series({"divergence": Series(result.divergence, result.divergence_half_width)}, ax)
     ax.set_ylim(bottom=0)
     ax.set_xlabel("layer", fontsize=8)
     ax.set_ylabel("divergence, bits", fontsize=8)
-    draw_bands(bands, on, top=_TOP)
+    draw_groups(bands, on, top=_TOP)
     return on.picture
 
 
-def _characters(result: Diversity) -> list[Band]:
+def _characters(result: Diversity) -> list[MapGroup]:
     """Each on its own scale.
 
     Density and α only where they say something: softmax leaves nothing out.
@@ -40,21 +47,23 @@ def _characters(result: Diversity) -> list[Band]:
         HeadMap("Sureness: the largest weight", result.confidence),
     )
     bands = [
-        Band((entropy,), "entropy, bits a query", scale([entropy], low=0, step=0.5)),
-        Band((confidence,), "mean of the largest weight", scale([confidence], low=0)),
+        MapGroup((entropy,), "entropy, bits a query", scale([entropy], low=0, step=0.5)),
+        MapGroup((confidence,), "mean of the largest weight", scale([confidence], low=0)),
     ]
     if any(share is not None and share < 1 for share in chain.from_iterable(result.density)):
         bands.append(
-            Band((HeadMap("Density", result.density),), "share of weights above 0", (0, 1))
+            MapGroup((HeadMap("Density", result.density),), "share of weights above 0", (0, 1))
         )
     if result.alpha:
         bands.append(
-            Band((HeadMap("α as learned", result.alpha),), "α (1: softmax, 2: sparsemax)", (1, 2))
+            MapGroup(
+                (HeadMap("α as learned", result.alpha),), "α (1: softmax, 2: sparsemax)", (1, 2)
+            )
         )
     return bands
 
 
-def _jobs(result: Diversity) -> list[Band]:
+def _jobs(result: Diversity) -> list[MapGroup]:
     """Two and two on one scale, framed where a head does that job most of the time."""
     maps = []
     for job, values in {**result.positional, "pieces of a word": result.merging}.items():
@@ -65,6 +74,6 @@ def _jobs(result: Diversity) -> list[Band]:
         maps.append(HeadMap(title, values, framed))
     units = ("share of queries", "share of queries or of weight")
     return [
-        Band((first, second), unit, (0, 1))
+        MapGroup((first, second), unit, (0, 1))
         for first, second, unit in zip(maps[::2], maps[1::2], units, strict=True)
     ]

@@ -20,7 +20,7 @@ from litotes.attention.observer import TextAttention
 from litotes.explain.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
-from litotes.inside.running import Number, Running, Table, numbers, table
+from litotes.inside.means import Number, RunningMean, Table, numbers, table
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import ReadText
 
@@ -97,11 +97,11 @@ class DiversityMeasure(Measure):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         shape = (self.n_layers, self.n_attention_heads)
-        self.divergence = Running(self.n_layers)
+        self.divergence = RunningMean(self.n_layers)
         self.density, self.entropy, self.confidence, self.merging = (
-            Running(*shape) for _ in range(4)
+            RunningMean(*shape) for _ in range(4)
         )
-        self.positional = {job: Running(*shape) for job in OFFSETS}
+        self.positional = {job: RunningMean(*shape) for job in OFFSETS}
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:

@@ -11,8 +11,8 @@ from itertools import chain
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.inside.drawing.sheet import LETTER, WIDEST, Box, Sheet, sheet
-from litotes.inside.running import Table
+from litotes.inside.drawing.canvas import LETTER_WIDTH, MAX_WIDTH, Box, Canvas, new_canvas
+from litotes.inside.means import Table
 from litotes.report.figure import INK
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class HeadMap:
 
 
 @dataclass(frozen=True)
-class Band:
+class MapGroup:
     """Maps side by side, of one size, that share a scale and its colour bar. unit: of the numbers.
     limits: of the scale.
     """
@@ -110,7 +110,7 @@ def draw(shown: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float)
     ax.set_xlabel(
         "attention head (hatched: none)" if missing else "attention head", fontsize=8, labelpad=2
     )
-    ax.set_title(fill(shown.title, int(width / LETTER)), fontsize=9, pad=4, parse_math=False)
+    ax.set_title(fill(shown.title, int(width / LETTER_WIDTH)), fontsize=9, pad=4, parse_math=False)
     for layer, row in enumerate(values):
         for head, value in enumerate(row):
             if value < 0:
@@ -121,7 +121,7 @@ def draw(shown: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float)
     return image
 
 
-def draw_band(band: Band, on: Sheet, *, left: float, top: float) -> None:
+def draw_group(band: MapGroup, on: Canvas, *, left: float, top: float) -> None:
     """Draws the maps with their colour bar, from that corner on."""
     width, height = band.map_size
     images = []
@@ -138,43 +138,43 @@ def draw_band(band: Band, on: Sheet, *, left: float, top: float) -> None:
     bar.outline.set_visible(False)
 
 
-def draw_bands(bands: Sequence[Band], on: Sheet, *, top: float = 0) -> None:
+def draw_groups(bands: Sequence[MapGroup], on: Canvas, *, top: float = 0) -> None:
     """Draws bands from left to right, as many in a line as fit."""
     for line in _lines(bands):
         left = 0.0
         for band in line:
-            draw_band(band, on, left=left, top=top)
+            draw_group(band, on, left=left, top=top)
             left += band.width
         top += _height(line)
 
 
-def width_of(bands: Sequence[Band]) -> float:
+def width_of(bands: Sequence[MapGroup]) -> float:
     """Inches that the bands take when laid out."""
     return max(sum(band.width for band in line) for line in _lines(bands))
 
 
-def height_of(bands: Sequence[Band]) -> float:
+def height_of(bands: Sequence[MapGroup]) -> float:
     return sum(_height(line) for line in _lines(bands))
 
 
-def figure(bands: Sequence[Band]) -> Figure:
+def figure(bands: Sequence[MapGroup]) -> Figure:
     """Nothing but bands of maps."""
-    on = sheet(width_of(bands), height_of(bands))
-    draw_bands(bands, on)
+    on = new_canvas(width_of(bands), height_of(bands))
+    draw_groups(bands, on)
     return on.picture
 
 
-def _lines(bands: Sequence[Band]) -> Iterator[list[Band]]:
-    line: list[Band] = []
+def _lines(bands: Sequence[MapGroup]) -> Iterator[list[MapGroup]]:
+    line: list[MapGroup] = []
     for band in bands:
-        if line and sum(other.width for other in line) + band.width > WIDEST:
+        if line and sum(other.width for other in line) + band.width > MAX_WIDTH:
             yield line
             line = []
         line.append(band)
     yield line
 
 
-def _height(line: Sequence[Band]) -> float:
+def _height(line: Sequence[MapGroup]) -> float:
     return max(band.height for band in line)
 
 

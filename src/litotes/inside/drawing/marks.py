@@ -1,4 +1,4 @@
-"""Means with their intervals as marks: along the layers, or one below the other under their names."""
+"""Means with their intervals as marks: along the layers, or below one another by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from litotes.inside.drawing.sheet import LETTER
-from litotes.inside.running import Number
+from litotes.inside.drawing.canvas import LETTER_WIDTH
+from litotes.inside.means import Number
 from litotes.report.figure import INK
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Look:
+class MarkStyle:
     """How one kind of thing is told from others: by colour, by the form of its mark, and by whether
     that is filled, for print in grey.
     """
@@ -32,13 +32,13 @@ class Look:
 
 
 STANDARD, EFFECTIVE, PLAIN = (
-    Look("#009E73"),
-    Look("#0072B2", "s", filled=False, dash="--"),
-    Look(INK),
+    MarkStyle("#009E73"),
+    MarkStyle("#0072B2", "s", filled=False, dash="--"),
+    MarkStyle(INK),
 )
 """Green and blue as in Sun and Marasović 2021, from the palette of Okabe and Ito."""
 
-KINDS: Mapping[str, Look] = {"standard": STANDARD, "effective": EFFECTIVE}
+KINDS: Mapping[str, MarkStyle] = {"standard": STANDARD, "effective": EFFECTIVE}
 
 _LONGEST = 20  # letters of a name; what is longer is cut, and written out in the tables
 
@@ -51,11 +51,11 @@ class Series:
 
     values: Sequence[Number]
     half_widths: Sequence[Number]
-    look: Look = PLAIN
+    look: MarkStyle = PLAIN
 
 
 @dataclass(frozen=True)
-class Marked:
+class NamedMean:
     """A mean under its name, with its interval where there is one. note: stands behind the name."""
 
     name: str
@@ -73,7 +73,7 @@ class Marked:
         return f"{cut} ({self.note})" if self.note else cut
 
 
-def along(
+def draw_series(
     series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24
 ) -> None:
     """Draws each series at 1, 2, … (layers, attention heads), a little beside one another.
@@ -107,12 +107,12 @@ def height_of(n_marks: int) -> float:
     return 0.19 * n_marks + 0.95
 
 
-def room_for(marks: Sequence[Marked]) -> float:
+def label_width(marks: Sequence[NamedMean]) -> float:
     """Inches that the names take on the left."""
-    return LETTER * max(len(one.label) for one in marks) + 0.15
+    return LETTER_WIDTH * max(len(one.label) for one in marks) + 0.15
 
 
-def ranked(marks: Sequence[Marked], ax: Axes, *, look: Look = PLAIN) -> None:
+def draw_ranking(marks: Sequence[NamedMean], ax: Axes, *, look: MarkStyle = PLAIN) -> None:
     """Draws the means one below the other, the first on top, each beside its name."""
     for place, one in enumerate(marks):
         if one.interval is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from litotes.inside.drawing import head_maps
-from litotes.inside.drawing.head_maps import Band, HeadMap, scale
+from litotes.inside.drawing.head_maps import HeadMap, MapGroup, scale
 from litotes.inside.effective.measure import Effective
 
 if TYPE_CHECKING:
@@ -23,10 +23,12 @@ def draw_figure(result: Effective) -> Figure:
     negative = HeadMap("Share of the effective map below 0", result.negative)
     hidden = HeadMap("Dimension of what can hide", result.n_null)
     bands = [
-        Band((share,), "‖A − A⊥‖ / ‖A‖", scale([share], low=0)),
-        Band((alike,), "cosine of A and A⊥", scale([alike], high=1)),
-        Band((negative,), "share of Σ |A⊥|", scale([negative], low=0)),
+        MapGroup((share,), "‖A − A⊥‖ / ‖A‖", scale([share], low=0)),
+        MapGroup((alike,), "cosine of A and A⊥", scale([alike], high=1)),
+        MapGroup((negative,), "share of Σ |A⊥|", scale([negative], low=0)),
     ]
     if max(hidden.known) - min(hidden.known) > _UNLIKE:
-        bands.append(Band((hidden,), "dimension, mean over texts", scale([hidden], low=0, step=1)))
+        bands.append(
+            MapGroup((hidden,), "dimension, mean over texts", scale([hidden], low=0, step=1))
+        )
     return head_maps.figure(bands)

@@ -15,7 +15,7 @@ from torch import Tensor
 from litotes.explain.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
-from litotes.inside.running import Number, Running, Table, number, table, with_interval
+from litotes.inside.means import Number, RunningMean, Table, format_interval, number, table
 from litotes.model.checkpoint import Model
 
 
@@ -50,7 +50,7 @@ class Effective(Result):
                     " attention is effective."
                 ),
             )
-        length = with_interval(self.mean_null_share, self.mean_null_share_half_width)
+        length = format_interval(self.mean_null_share, self.mean_null_share_half_width)
         said = [
             f"The part of the attention that never reaches the output is {length} times as long as"
             " the whole (‖A − A⊥‖ / ‖A‖); the rest gives the output to a relative error of"
@@ -71,9 +71,9 @@ class EffectiveMeasure(Measure):
         super().__init__(model)
         shape = (self.n_layers, self.n_attention_heads)
         self.null_share, self.cosine, self.negative, self.n_null = (
-            Running(*shape) for _ in range(4)
+            RunningMean(*shape) for _ in range(4)
         )
-        self.same, self.mean_null_share = Running(), Running()
+        self.same, self.mean_null_share = RunningMean(), RunningMean()
         self.error = 0.0
         self.n_texts = 0
 

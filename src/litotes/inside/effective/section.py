@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from litotes.inside.effective.measure import Effective
-from litotes.inside.running import with_interval
+from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
 
 
@@ -54,7 +54,7 @@ def write_section(result: Effective) -> Section:
 
 
 def _believed(result: Effective) -> tuple[str, ...]:
-    mean = with_interval(result.mean_null_share, result.mean_null_share_half_width)
+    mean = format_interval(result.mean_null_share, result.mean_null_share_half_width)
     return (
         (
             f"The part that does nothing is {mean} times as long as the map, mean over heads (95 %"

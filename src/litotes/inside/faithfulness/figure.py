@@ -8,9 +8,16 @@ import math
 from typing import TYPE_CHECKING
 
 from litotes.explain.attribution import CONTROL, METHODS
-from litotes.inside.drawing.marks import Look, Marked, height_of, plain, ranked, room_for
-from litotes.inside.drawing.sheet import Box, Sheet, sheet
-from litotes.inside.faithfulness.measure import Mean, Ranked, Ranking
+from litotes.inside.drawing.canvas import Box, Canvas, new_canvas
+from litotes.inside.drawing.marks import (
+    MarkStyle,
+    NamedMean,
+    draw_ranking,
+    height_of,
+    label_width,
+    plain,
+)
+from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,12 +29,12 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = "os^DvPX*"
 """Colours of Okabe and Ito; marks have another period, so that no two methods share both."""
 
-RANDOM = Look("#777777", "x", dash=":")
+RANDOM = MarkStyle("#777777", "x", dash=":")
 
 
 def draw_figure(result: Ranking) -> Figure:
     bottom = height_of(len(result.methods))
-    on = sheet(_WIDTH, _CURVES + _LEGEND + bottom)
+    on = new_canvas(_WIDTH, _CURVES + _LEGEND + bottom)
     if not result.methods:
         on.picture.text(
             0.5, 0.5, "No text had a word: there was nothing to take away.", ha="center", fontsize=9
@@ -63,20 +70,20 @@ def draw_figure(result: Ranking) -> Figure:
     return on.picture
 
 
-def look_of(method: str) -> Look:
+def style_of(method: str) -> MarkStyle:
     """The same in every figure, whatever the ranking."""
     if method == CONTROL:
         return RANDOM
     place = [name for name in METHODS if name != CONTROL].index(method)
-    return Look(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)])
+    return MarkStyle(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)])
 
 
-def _curve(result: Ranking, one: Ranked, name: str, ax: Axes) -> None:
+def _curve(result: Ranking, one: MethodScore, name: str, ax: Axes) -> None:
     """A line; the band of its interval only for the first of the ranking and for random words,
     since nine would be a fog.
     """
     look, values, widths = (
-        look_of(one.method),
+        style_of(one.method),
         getattr(one, name),
         getattr(one, f"{name}_half_width"),
     )
@@ -100,7 +107,7 @@ def _curve(result: Ranking, one: Ranked, name: str, ax: Axes) -> None:
         ax.fill_between(result.shares, low, high, color=look.colour, alpha=0.18, linewidth=0)
 
 
-def _scores(result: Ranking, on: Sheet) -> None:
+def _scores(result: Ranking, on: Canvas) -> None:
     half, top = _WIDTH / 2, _CURVES + _LEGEND
     scores = {
         "lead": "Comprehensiveness less sufficiency loss",
@@ -108,14 +115,14 @@ def _scores(result: Ranking, on: Sheet) -> None:
     }
     for number, (name, title) in enumerate(scores.items()):
         marks = [_mark(one.method, getattr(one, name)) for one in result.methods]
-        ax = on.chart(Box(number * half, top, half, on.height - top), left=room_for(marks))
+        ax = on.chart(Box(number * half, top, half, on.height - top), left=label_width(marks))
         ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
-        ranked(marks, ax)
+        draw_ranking(marks, ax)
         ax.set_title(title, fontsize=9)
         ax.set_xlabel("fall of the answer, with its 95 % interval", fontsize=8)
 
 
-def _mark(name: str, mean: Mean) -> Marked:
-    return Marked(
+def _mark(name: str, mean: Mean) -> NamedMean:
+    return NamedMean(
         name, mean.value, None if mean.low is None or mean.high is None else (mean.low, mean.high)
     )

@@ -17,12 +17,12 @@ import torch
 
 from litotes.core.counts import Floats
 from litotes.core.registry import pick
-from litotes.explain.attribution import CONTROL, METHODS, Question, weighed_by
+from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
 from litotes.explain.explanation import Faithfulness
 from litotes.explain.observation import Observation
 from litotes.explain.word_removal import SHARES, faithfulness, order_of
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.running import Number, Running, numbers
+from litotes.inside.means import Number, RunningMean, numbers
 from litotes.model.checkpoint import Model
 
 FEWEST = 5
@@ -43,7 +43,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Ranked:
+class MethodScore:
     """One method over all texts.
 
     deletion, sufficiency: the mean curves, at the shares of the ranking, with halves of their 95 %
@@ -75,7 +75,7 @@ class Ranking(Result):
     task: str
     n_seen: int
     shares: tuple[float, ...]
-    methods: tuple[Ranked, ...]
+    methods: tuple[MethodScore, ...]
 
     def findings(self) -> tuple[str, ...]:
         if not self.methods:
@@ -143,7 +143,7 @@ class FaithfulnessMeasure(Measure):
         self.methods = tuple(dict.fromkeys((*methods, CONTROL)))
         self.most_texts, self.n_seen = n_texts, 0
         self.deletion, self.sufficiency = (
-            {name: Running(len(SHARES)) for name in self.methods} for _ in range(2)
+            {name: RunningMean(len(SHARES)) for name in self.methods} for _ in range(2)
         )
         # (text, method): comprehensiveness, sufficiency loss
         self.by_text: list[list[tuple[float, float]]] = []
@@ -157,7 +157,7 @@ class FaithfulnessMeasure(Measure):
         question = Question.about(self.model, observation, self.task)
         found = faithfulness(
             question,
-            {name: order_of(question, weighed_by(name, question)) for name in self.methods},
+            {name: order_of(question, weigh_words(name, question)) for name in self.methods},
         )
         for name, one in found.items():
             self.deletion[name].add(torch.tensor(one.deletion.values, dtype=torch.float64))
@@ -179,9 +179,9 @@ class FaithfulnessMeasure(Measure):
             lead - lead[:, [control]],
             lead[:, [best]] - lead,
         )
-        means = means_of(np.concatenate(compared, axis=1))
+        means = bootstrap_means(np.concatenate(compared, axis=1))
         n_methods = len(self.methods)
-        ranked = tuple(
+        scores = tuple(
             self._ranked(self.methods[place], means[place::n_methods]) for place in order
         )
         return Ranking(
@@ -189,12 +189,12 @@ class FaithfulnessMeasure(Measure):
             task=self.task.name,
             n_seen=self.n_seen,
             shares=SHARES,
-            methods=ranked,
+            methods=scores,
         )
 
-    def _ranked(self, name: str, means: Sequence[Mean]) -> Ranked:
+    def _ranked(self, name: str, means: Sequence[Mean]) -> MethodScore:
         comprehensiveness, sufficiency_loss, lead, over_random, behind_best = means
-        return Ranked(
+        return MethodScore(
             method=name,
             is_signed=METHODS[name].is_signed,
             deletion=numbers(self.deletion[name].mean),
@@ -209,7 +209,7 @@ class FaithfulnessMeasure(Measure):
         )
 
 
-def means_of(values: Floats, *, seed: int = 0) -> list[Mean]:
+def bootstrap_means(values: Floats, *, seed: int = 0) -> list[Mean]:
     """Of every column, with 95 % of the means of resampled texts, which all columns share. values:
     (text, column)
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from litotes.explain.attribution import CONTROL
-from litotes.inside.faithfulness.measure import Mean, Ranked, Ranking
+from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
 from litotes.inside.section import Section
 from litotes.report.html import row, table
 
@@ -63,7 +63,7 @@ def write_section(result: Ranking) -> Section:
     )
 
 
-def _row(one: Ranked) -> str:
+def _row(one: MethodScore) -> str:
     ahead = one.over_random.low is not None and one.over_random.low > 0
     return row(
         [one.method],

@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from litotes.inside.drawing.canvas import Box, new_canvas
 from litotes.inside.drawing.marks import (
     KINDS,
-    Marked,
+    NamedMean,
     Series,
-    along,
+    draw_ranking,
+    draw_series,
     height_of,
+    label_width,
     legend_above,
-    ranked,
-    room_for,
 )
-from litotes.inside.drawing.sheet import Box, sheet
 from litotes.inside.patterns.measure import PatternShares
 
 if TYPE_CHECKING:
@@ -30,13 +30,13 @@ _BAR = 0.36  # of the place of a pattern
 
 def draw_figure(result: PatternShares) -> Figure:
     n_rows = -(-len(result.classes) // _ABREAST)
-    on = sheet(_WIDTH, _TOP + n_rows * _LAYERS)
+    on = new_canvas(_WIDTH, _TOP + n_rows * _LAYERS)
     _draw_shares(result, on.chart(Box(0, 0, 0.6 * _WIDTH, _TOP)))
     marks = _differences(result)
     box = Box(0.6 * _WIDTH, 0, 0.4 * _WIDTH, min(_TOP, height_of(len(marks)) + 0.6))
-    ax = on.chart(box, left=room_for(marks))
+    ax = on.chart(box, left=label_width(marks))
     ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
-    ranked(marks, ax)
+    draw_ranking(marks, ax)
     ax.set_title("Effective less standard", fontsize=9)
     ax.set_xlabel("points, with 95 % interval", fontsize=8)
     width = _WIDTH / _ABREAST
@@ -71,13 +71,13 @@ def _draw_shares(result: PatternShares, ax: Axes) -> None:
     legend_above(ax)
 
 
-def _differences(result: PatternShares) -> list[Marked]:
+def _differences(result: PatternShares) -> list[NamedMean]:
     found = []
     for name in result.classes:
         value, width = result.difference[name], result.difference_half_width[name]
         if value is not None:
             found.append(
-                Marked(
+                NamedMean(
                     name,
                     100 * value,
                     None if width is None else (100 * (value - width), 100 * (value + width)),
@@ -95,7 +95,7 @@ def _draw_layers(result: PatternShares, name: str, ax: Axes) -> None:
             None if (share := row[place]) is None else 100 * share for row in result.by_layer[kind]
         ]
         series[kind] = Series(shares, [None] * len(shares), look)
-    along(series, ax, most_numbers=12)
+    draw_series(series, ax, most_numbers=12)
     ax.set_ylim(-4, 104)
     ax.set_title(name, fontsize=9)
     ax.set_xlabel("layer", fontsize=8)

@@ -15,10 +15,10 @@ from torch import Tensor
 from litotes.attention.observer import TextAttention
 from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
+from litotes.inside.means import Number, RunningMean, Table, number, numbers, table
 from litotes.inside.patterns.classes import CLASSES
 from litotes.inside.patterns.network import classify
 from litotes.inside.patterns.rules import by_rules
-from litotes.inside.running import Number, Running, Table, number, numbers, table
 from litotes.model.checkpoint import Model
 
 Shares = dict[str, Number]
@@ -72,11 +72,11 @@ class PatternsMeasure(Measure):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self.by_layer = {kind: Running(self.n_layers, len(CLASSES)) for kind in KINDS}
-        self.shares = {kind: Running(len(CLASSES)) for kind in KINDS}
-        self.difference = Running(len(CLASSES))
-        self.agreement = {kind: Running() for kind in KINDS}
-        self.sure = {kind: Running() for kind in KINDS}
+        self.by_layer = {kind: RunningMean(self.n_layers, len(CLASSES)) for kind in KINDS}
+        self.shares = {kind: RunningMean(len(CLASSES)) for kind in KINDS}
+        self.difference = RunningMean(len(CLASSES))
+        self.agreement = {kind: RunningMean() for kind in KINDS}
+        self.sure = {kind: RunningMean() for kind in KINDS}
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:

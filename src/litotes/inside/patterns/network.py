@@ -1,7 +1,7 @@
 """A small ConvNet that tells the pattern of an attention map.
 
 Three convolutions, each halving the grid, then what is left in 4 × 4 places together with the
-shares (sight.py):
+shares (features.py):
 
     grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32,
     4, 4), 17 shares → 48 → 5 classes
@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.inside.patterns.classes import CLASSES
-from litotes.inside.patterns.sight import GRID, N_CHANNELS, N_SHARES, Sight, sight
+from litotes.inside.patterns.features import GRID, N_CHANNELS, N_SHARES, MapFeatures, map_features
 
 WEIGHTS = "patterns.safetensors"
 
@@ -60,7 +60,7 @@ class PatternNetwork(nn.Module):
         # (cell, cell)
         self.register_buffer("distance", (place[:, None] - place[None, :]).abs(), persistent=False)
 
-    def forward(self, seen: Sight) -> Tensor:
+    def forward(self, seen: MapFeatures) -> Tensor:
         distance = self.get_buffer("distance").expand(len(seen.grids), 1, GRID, GRID)
         places = self.convolutions(torch.cat([seen.grids, distance], 1))  # (map, 32 × 4 × 4)
         hidden = functional.relu(self.hidden(torch.cat([places, seen.shares], 1)))
@@ -78,13 +78,13 @@ def classify(maps: Tensor) -> Patterns:
     Scaling a map by a positive number changes nothing, and a map's answer does not depend on the
     others.
     """
-    network = shipped(str(maps.device))
+    network = load_network(str(maps.device))
     parts = maps.split(max(1, _WEIGHTS_AT_ONCE // max(1, maps[:1].numel())))
-    return Patterns(torch.cat([network(sight(part)).softmax(1) for part in parts]))
+    return Patterns(torch.cat([network(map_features(part)).softmax(1) for part in parts]))
 
 
 @cache
-def shipped(device: str = "cpu") -> PatternNetwork:
+def load_network(device: str = "cpu") -> PatternNetwork:
     """The network with the weights of the package, which `python -m reproduction.patterns.train`
     makes.
     """

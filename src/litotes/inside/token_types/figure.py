@@ -7,10 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from litotes.inside.drawing.head_maps import Band, HeadMap, draw_bands, height_of, scale, width_of
-from litotes.inside.drawing.marks import KINDS, Series, along
-from litotes.inside.drawing.sheet import Box, sheet
-from litotes.inside.running import Number
+from litotes.inside.drawing.canvas import Box, new_canvas
+from litotes.inside.drawing.head_maps import (
+    HeadMap,
+    MapGroup,
+    draw_groups,
+    height_of,
+    scale,
+    width_of,
+)
+from litotes.inside.drawing.marks import KINDS, Series, draw_series
+from litotes.inside.means import Number
 from litotes.inside.token_types.measure import SPECIAL, TokenTypes
 
 if TYPE_CHECKING:
@@ -25,7 +32,7 @@ def draw_figure(result: TokenTypes) -> Figure:
     bands = [_band(result, name) for name in SPECIAL]
     n_rows = -(-len(result.types) // _ABREAST)
     top = _KEY + n_rows * _HEIGHT
-    on = sheet(max(_WIDTH, width_of(bands)), top + height_of(bands))
+    on = new_canvas(max(_WIDTH, width_of(bands)), top + height_of(bands))
     limits = _limits(result)
     for number, name in enumerate(result.types):
         row, column = divmod(number, _ABREAST)
@@ -37,7 +44,7 @@ def draw_figure(result: TokenTypes) -> Figure:
             )
             for kind, look in KINDS.items()
         }
-        along(series, ax, joined=False, most_numbers=12)
+        draw_series(series, ax, joined=False, most_numbers=12)
         ax.set_ylim(*limits)
         ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
         ax.set_title(f"{name} (n {result.n_with[name]})", fontsize=9)
@@ -51,13 +58,13 @@ def draw_figure(result: TokenTypes) -> Figure:
         frameon=False,
         fontsize=8,
     )
-    draw_bands(bands, on, top=top)
+    draw_groups(bands, on, top=top)
     return on.picture
 
 
-def _band(result: TokenTypes, name: str) -> Band:
+def _band(result: TokenTypes, name: str) -> MapGroup:
     maps = tuple(HeadMap(f"To {name}, {kind}", result.from_others[name][kind]) for kind in KINDS)
-    return Band(maps, "weight, mean over other pieces", scale(maps, low=0, step=0.05))
+    return MapGroup(maps, "weight, mean over other pieces", scale(maps, low=0, step=0.05))
 
 
 def _limits(result: TokenTypes) -> tuple[float, float]:

@@ -22,7 +22,7 @@ from litotes.attention.observer import TextAttention
 from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
-from litotes.inside.running import Number, Running, Table, number, numbers, table, with_interval
+from litotes.inside.means import Number, RunningMean, Table, format_interval, number, numbers, table
 from litotes.inside.token_types.speech.part_of_speech import PartOfSpeech, Tagger
 from litotes.inside.token_types.speech.part_of_speech import tagger as tagger_called
 from litotes.inside.token_types.speech.random_field import is_installed
@@ -119,7 +119,7 @@ class TokenTypes(Result):
             reverse=True,
         )
         shown = [
-            f"{name} {with_interval(weight, self.by_type_half_width[kind][name])}"
+            f"{name} {format_interval(weight, self.by_type_half_width[kind][name])}"
             for weight, name in known[:2]
         ]
         return f"most to {shown[0]}" + (f", then to {shown[1]}" if len(shown) > 1 else "")
@@ -135,14 +135,14 @@ class TokenTypesMeasure(Measure):
         super().__init__(model)
         self.tag = tagger_called(tagger)
         n_heads, n_types = self.n_attention_heads, len(TYPES)
-        self.from_first = {kind: Running(n_types, n_heads) for kind in KINDS}
-        self.by_type = {kind: Running(n_types) for kind in KINDS}
-        self.difference = Running(n_types)
+        self.from_first = {kind: RunningMean(n_types, n_heads) for kind in KINDS}
+        self.by_type = {kind: RunningMean(n_types) for kind in KINDS}
+        self.difference = RunningMean(n_types)
         self.from_others = {
-            name: {kind: Running(self.n_layers, n_heads) for kind in KINDS} for name in SPECIAL
+            name: {kind: RunningMean(self.n_layers, n_heads) for kind in KINDS} for name in SPECIAL
         }
-        self.over_layers = {name: {kind: Running() for kind in KINDS} for name in SPECIAL}
-        self.over_layers_difference = {name: Running() for name in SPECIAL}
+        self.over_layers = {name: {kind: RunningMean() for kind in KINDS} for name in SPECIAL}
+        self.over_layers_difference = {name: RunningMean() for name in SPECIAL}
         self.n_texts = 0
 
     @classmethod
@@ -295,8 +295,10 @@ def _moved(
     if half_width is None:  # one text tells nothing about others
         return f"{effective:.3f} (standard {standard:.3f})"
     if abs(difference) <= max(half_width or 0.0, _NOTHING):
-        return f"as much ({standard:.3f}, difference {with_interval(abs(difference), half_width)})"
+        return (
+            f"as much ({standard:.3f}, difference {format_interval(abs(difference), half_width)})"
+        )
     return (
-        f"{with_interval(abs(difference), half_width)} {'less' if difference > 0 else 'more'}"
+        f"{format_interval(abs(difference), half_width)} {'less' if difference > 0 else 'more'}"
         f" ({standard:.3f} to {effective:.3f})"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from litotes.explain.observation import KINDS
-from litotes.inside.running import with_interval
+from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
 from litotes.inside.token_types.measure import FIRST, SEPARATOR, SPECIAL, TokenTypes
 from litotes.report.html import row, table
@@ -78,10 +78,12 @@ def _tables(result: TokenTypes) -> str:
             [name],
             [
                 *(
-                    with_interval(result.by_type[kind][name], result.by_type_half_width[kind][name])
+                    format_interval(
+                        result.by_type[kind][name], result.by_type_half_width[kind][name]
+                    )
                     for kind in KINDS
                 ),
-                with_interval(result.difference[name], result.difference_half_width[name]),
+                format_interval(result.difference[name], result.difference_half_width[name]),
                 f"{result.n_with[name]:,}",
             ],
         )
@@ -109,7 +111,7 @@ def _by_head(result: TokenTypes, kind: str) -> str:
         row(
             [name],
             [
-                with_interval(value, width)
+                format_interval(value, width)
                 for value, width in zip(values[place], widths[place], strict=True)
             ],
         )

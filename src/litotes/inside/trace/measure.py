@@ -13,7 +13,7 @@ import torch
 from litotes.explain.observation import Observation
 from litotes.explain.trace import trace_of
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.running import Number, Running, Table, numbers, table
+from litotes.inside.means import Number, RunningMean, Table, numbers, table
 from litotes.model.checkpoint import Model
 
 FEWEST = 5
@@ -67,8 +67,8 @@ class TraceMeasure(Measure):
 
     def __init__(self, model: Model) -> None:
         super().__init__(model)
-        self.kept = Running(self.n_layers)
-        self.heads = Running(self.n_layers, self.n_attention_heads)
+        self.kept = RunningMean(self.n_layers)
+        self.heads = RunningMean(self.n_layers, self.n_attention_heads)
         self.stays: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
         self.n_texts = 0
 

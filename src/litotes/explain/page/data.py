@@ -15,7 +15,7 @@ from torch.nn.functional import adaptive_max_pool2d
 
 from litotes.core.harmless import harmless
 from litotes.explain.explanation import Explanation, LayerMaps
-from litotes.explain.page.packed import Packed, as_factors, as_levels, levels_within
+from litotes.explain.page.map_codec import PackedMap, as_factors, as_levels, levels_within
 from litotes.explain.page.words import classes, method_name
 
 BUDGET = 6_400_000
@@ -30,7 +30,7 @@ N_THUMB = 24
 _MOST_BELOW = 127
 
 
-def facts_html(explanation: Explanation) -> str:
+def data_html(explanation: Explanation) -> str:
     """The data as elements that are never run: a `<` inside would be the only danger, and there is
     none.
     """
@@ -49,7 +49,7 @@ def facts_html(explanation: Explanation) -> str:
     return f'<script type="application/json" id="facts">{content}</script>\n{maps}'
 
 
-def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, Packed]]:
+def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, PackedMap]]:
     """Both maps of every attention head; the effective one is left out where it is the same."""
     n_pieces = len(layer.origin)
     for standard, effective, n_null in zip(
@@ -67,7 +67,7 @@ def packed_heads(layer: LayerMaps, n_levels: int) -> Iterator[dict[str, Packed]]
         yield both
 
 
-def _facts(explanation: Explanation, packed: list[list[dict[str, Packed]]]) -> dict[str, Any]:
+def _facts(explanation: Explanation, packed: list[list[dict[str, PackedMap]]]) -> dict[str, Any]:
     lefts = explanation.left_at_layer
     return {
         "method": explanation.method,
@@ -94,7 +94,7 @@ def _facts(explanation: Explanation, packed: list[list[dict[str, Packed]]]) -> d
     }
 
 
-def _layer_facts(layer: LayerMaps, packed: list[dict[str, Packed]]) -> dict[str, Any]:
+def _layer_facts(layer: LayerMaps, packed: list[dict[str, PackedMap]]) -> dict[str, Any]:
     heads = []
     for number, n_null, both in zip(layer.heads, layer.n_null, packed, strict=True):
         maps = {

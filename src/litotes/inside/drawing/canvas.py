@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-WIDEST = 10.6
+MAX_WIDTH = 10.6
 """Inches: what is wider has to be shrunk on a page, and then nobody can read its numbers."""
 
-LETTER = 0.075
+LETTER_WIDTH = 0.075
 """Inches of a letter in a title or a name, on average and with some air."""
 
 
 @dataclass(frozen=True)
 class Box:
-    """A place on a sheet, in inches from its upper left corner."""
+    """A place on a canvas, in inches from its upper left corner."""
 
     left: float
     top: float
@@ -31,7 +31,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Sheet:
+class Canvas:
     """A figure with its size in inches."""
 
     picture: Figure
@@ -58,7 +58,7 @@ class Sheet:
         )
 
 
-def sheet(width: float, height: float) -> Sheet:
+def new_canvas(width: float, height: float) -> Canvas:
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
-    return Sheet(Figure(figsize=(width, height)), width, height)
+    return Canvas(Figure(figsize=(width, height)), width, height)

@@ -17,7 +17,7 @@ _LONGEST_PHRASE = 9
 
 
 @dataclass(frozen=True)
-class MadeText:
+class RandomText:
     """sentences, phrases, words: the number of what each piece belongs to, (piece,); delimiters,
     punctuation: places of pieces.
     """
@@ -32,7 +32,7 @@ class MadeText:
         return len(self.sentences)
 
 
-def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
+def random_text(n_pieces: int, rng: np.random.Generator) -> RandomText:
     """[CLS], then one to four sentences (the texts of a pair among them), each closed by [SEP] or a
     full stop.
     """
@@ -42,7 +42,7 @@ def made_text(n_pieces: int, rng: np.random.Generator) -> MadeText:
     is_delimiter = rng.random(len(ends)) < 0.5  # a full stop otherwise
     is_delimiter[-1] = True
     loose = rng.choice(n_pieces, size=1 + n_pieces // 16, replace=False)
-    return MadeText(
+    return RandomText(
         sentences=_numbered(n_pieces, ends),
         phrases=_numbered(n_pieces, _phrase_ends(n_pieces, rng)),
         # some come often

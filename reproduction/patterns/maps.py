@@ -21,8 +21,8 @@ from torch import Tensor
 from litotes.core.counts import Floats
 from litotes.inside.patterns.classes import BLOCK, BOTH, CLASSES, DIAGONAL, HETEROGENEOUS, VERTICAL
 from litotes.inside.patterns.rules import evidence
-from reproduction.patterns.made_texts import MadeText, made_text
 from reproduction.patterns.parts import PARTS
+from reproduction.patterns.random_texts import RandomText, random_text
 
 Bounds = dict[str, tuple[float, float]]
 
@@ -61,16 +61,18 @@ def generate(
     for number in range(n_maps):
         rng = np.random.default_rng([seed, number])
         yield (
-            torch.from_numpy(made_map(names[number % len(names)], rng, lengths).astype(np.float32)),
+            torch.from_numpy(
+                random_map(names[number % len(names)], rng, lengths).astype(np.float32)
+            ),
             number % len(names),
         )
 
 
-def made_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LENGTHS) -> Floats:
+def random_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LENGTHS) -> Floats:
     """One map of a class, drawn again until it shows its pattern. (query, key)"""
     is_effective = rng.random() < 0.5
     while True:
-        text = made_text(_length(rng, lengths), rng)
+        text = random_text(_length(rng, lengths), rng)
         if is_effective:
             # A column whose value is nothing leaves an effective map in which no pattern is left.
             meant = str(rng.choice([name, VERTICAL])) if name == HETEROGENEOUS else name
@@ -81,7 +83,7 @@ def made_map(name: str, rng: np.random.Generator, lengths: tuple[int, int] = LEN
             return weights
 
 
-def mixture(name: str, text: MadeText, rng: np.random.Generator) -> Floats:
+def mixture(name: str, text: RandomText, rng: np.random.Generator) -> Floats:
     """The parts in the shares of a class, which differ a little from query to query.
 
     (query, key)
@@ -100,7 +102,7 @@ def mixture(name: str, text: MadeText, rng: np.random.Generator) -> Floats:
     )
 
 
-def effective(weights: Floats, text: MadeText, rng: np.random.Generator) -> Floats:
+def effective(weights: Floats, text: RandomText, rng: np.random.Generator) -> Floats:
     """What of a map made values let through, A V V⁺ = A Q Qᵀ with V = Q R. (query, key)"""
     n = len(text)
     width = max(1, min(_WIDEST_VALUES, int(n * rng.uniform(0.25, 1.0))))
@@ -113,7 +115,7 @@ def effective(weights: Floats, text: MadeText, rng: np.random.Generator) -> Floa
     return np.asarray(weights @ basis @ basis.T)
 
 
-def shows(weights: Floats, name: str, text: MadeText) -> bool:
+def shows(weights: Floats, name: str, text: RandomText) -> bool:
     """Whether a map has the evidence its class asks for."""
     found = evidence(torch.from_numpy(weights), torch.from_numpy(text.sentences))
     return all(low <= getattr(found, what) <= high for what, (low, high) in SEEN[name].items())

@@ -17,7 +17,7 @@ hundred words.
 """
 
 
-def fading_html(explanation: Explanation) -> str:
+def departures_html(explanation: Explanation) -> str:
     """One sentence where nothing leaves."""
     trace = explanation.trace
     n_layers = len(trace.heads)

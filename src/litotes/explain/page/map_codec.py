@@ -29,7 +29,7 @@ _STEPS = 127  # of a factor, either side of 0
 
 
 @dataclass(frozen=True)
-class Packed:
+class PackedMap:
     """One map, (query, key).
 
     scales: of levels the greatest weight; of factors one number per rank, by which products of
@@ -44,13 +44,13 @@ class Packed:
     data: str
 
 
-def as_levels(weights: Tensor, *, n_levels: int) -> Packed:
+def as_levels(weights: Tensor, *, n_levels: int) -> PackedMap:
     """weights: (query, key). Up to 127 levels there are as many below 0."""
     values = weights.double().cpu().numpy()
     assert n_levels <= _STEPS or values.min() >= 0
     scale = float(np.abs(values).max()) or 1.0
     levels = np.sign(values) * np.rint(n_levels * np.sqrt(np.abs(values) / scale))
-    return Packed(
+    return PackedMap(
         len(values),
         n_levels,
         (_short(scale),),
@@ -59,7 +59,7 @@ def as_levels(weights: Tensor, *, n_levels: int) -> Packed:
     )
 
 
-def as_factors(weights: Tensor, *, rank: int) -> Packed:
+def as_factors(weights: Tensor, *, rank: int) -> PackedMap:
     """weights: (query, key) of at most this rank. By a random sketch (Halko et al. 2011, arXiv
     0909.4061), exact for such weights.
     """
@@ -75,10 +75,10 @@ def as_factors(weights: Tensor, *, rank: int) -> Packed:
     scales = strengths * greatest[0] * greatest[1] / _STEPS**2
     error = float(((steps[0] * scales) @ steps[1].mT - exact).abs().max())
     data = torch.stack(steps).to(torch.int8).numpy()  # (side, piece, rank)
-    return Packed(len(exact), 0, tuple(map(_short, scales.tolist())), error, _squeezed(data))
+    return PackedMap(len(exact), 0, tuple(map(_short, scales.tolist())), error, _squeezed(data))
 
 
-def unpacked(packed: Packed) -> NDArray[np.float64]:
+def unpack(packed: PackedMap) -> NDArray[np.float64]:
     """The weights again, as the page works them out. (query, key)"""
     data = zlib.decompress(b64decode(packed.data))
     if not packed.n_levels:

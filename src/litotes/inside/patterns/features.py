@@ -32,14 +32,14 @@ N_SHARES = 2 * (1 + len(_COLUMNS)) + 1 + len(_WIDTHS)
 
 
 @dataclass(frozen=True)
-class Sight:
+class MapFeatures:
     """grids: (map, channel, GRID, GRID); shares: (map, N_SHARES)."""
 
     grids: Tensor
     shares: Tensor
 
 
-def sight(maps: Tensor) -> Sight:
+def map_features(maps: Tensor) -> MapFeatures:
     """What there is to see of maps (map, query, key), whatever their scale."""
     if maps.dim() != 3 or maps.shape[1] != maps.shape[2] or not maps.shape[1]:
         raise UserError(
@@ -54,7 +54,9 @@ def sight(maps: Tensor) -> Sight:
             " them."
         )
     density = maps / even.clamp(min=torch.finfo(torch.float32).tiny)  # (map, query, key)
-    return Sight(_on_grid(density), torch.cat([_in_columns(density), _near_diagonal(density)], 1))
+    return MapFeatures(
+        _on_grid(density), torch.cat([_in_columns(density), _near_diagonal(density)], 1)
+    )
 
 
 def _on_grid(density: Tensor) -> Tensor:

@@ -16,8 +16,8 @@ from litotes.core.harmless import markup
 from litotes.core.version import __version__
 from litotes.explain.explanation import Explanation
 from litotes.explain.page.answer import answer_html, in_words
-from litotes.explain.page.facts import facts_html, layer_options
-from litotes.explain.page.fading import fading_html
+from litotes.explain.page.data import data_html, layer_options
+from litotes.explain.page.departures import departures_html
 from litotes.explain.page.methods import methods_html
 from litotes.explain.page.words import classes, text_html, words_table
 
@@ -43,9 +43,9 @@ def why_html(explanation: Explanation) -> str:
         text=text_html(explanation.read, classes(shading), name="text"),
         signs="signed" if shading.is_signed else "unsigned",
         table=words_table(explanation),
-        fading=fading_html(explanation),
+        fading=departures_html(explanation),
         layers=layer_options(explanation),
-        facts=facts_html(explanation),
+        facts=data_html(explanation),
         model=markup(explanation.model),
         version=markup(__version__),
     )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 
-class Running:
+class RunningMean:
     """The mean of something that every text has one value of, or a whole table of values, some of
     them absent.
 
@@ -74,15 +74,15 @@ def table(values: Tensor) -> Table:
     return tuple(numbers(row) for row in values)
 
 
-def shown(value: Number, digits: int = 3) -> str:
+def format_number(value: Number, digits: int = 3) -> str:
     """As people read it."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
-def with_interval(value: Number, half_width: Number, digits: int = 3) -> str:
+def format_interval(value: Number, half_width: Number, digits: int = 3) -> str:
     """`0.612 ± 0.014`; what was measured on one text has no interval."""
     return (
-        shown(value, digits)
+        format_number(value, digits)
         if value is None or half_width is None
         else f"{value:.{digits}f} ± {half_width:.{digits}f}"
     )
