@@ -81,16 +81,16 @@ def test_for_and_against_are_the_largest_weights(
     weights = content["shadings"]["integrated_gradients"]["weights"]
     assert min(weights) < 0 < max(weights)
     words = [word["word"] for word in content["words"]]
-    told = {
+    lines = {
         line.split(": ")[0]: line.split(": ")[1]
         for line in shown(capsys, *arguments)[0].splitlines()
         if ": " in line
     }
     best = sorted(zip(weights, words, strict=True), reverse=True)
-    assert told["for"] == ", ".join(
+    assert lines["for"] == ", ".join(
         f"{word} {weight:+.3f}" for weight, word in best[:3] if weight > 0
     )
-    assert told["against"] == ", ".join(
+    assert lines["against"] == ", ".join(
         f"{word} {weight:+.3f}" for weight, word in best[::-1][:3] if weight < 0
     )
 
@@ -114,7 +114,7 @@ def test_out_by_its_ending(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "error"),
     [
         (("tea", "--out", "why.txt"), "End the name in one of them"),
         (("  ",), "Text 1 is empty"),
@@ -124,11 +124,11 @@ def test_out_by_its_ending(
     ],
 )
 def test_a_mistake_is_one_sentence(
-    arguments: tuple[str, ...], told: str, run_folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], error: str, run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, err = shown(capsys, *arguments, "--model", str(run_folder), code=2)
     assert out == ""
-    assert told in err.splitlines()[-1]
+    assert error in err.splitlines()[-1]
 
 
 def test_strange_characters_do_not_move_the_cursor(

@@ -1,4 +1,4 @@
-"""Requests nobody should send, each with the statuses that are a proper answer to it."""
+"""Hostile requests, each with the statuses that are a proper answer to it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ _JSON_BODIES: list[tuple[str, bytes, tuple[int, ...]]] = [
     ("UTF-16", '{"text": "ok"}'.encode("utf-16"), (200, 400)),
     ("a byte order mark", b"\xef\xbb\xbf" + _OK, (200, 400)),
     ("a raw control character", b'{"text": "a\x00b"}', (400,)),
-    ("gzip that nobody announced", gzip.compress(_OK), (400,)),
+    ("gzip without a header for it", gzip.compress(_OK), (400,)),
     ("right to left override", _text("\u202e great \u202c"), (200,)),
     ("isolates without end", _text("\u2066" * 500 + "tea"), (200,)),
     ("control characters", _text("\x00\x01\x1b[31m tea \x7f\x9b"), (200,)),
@@ -183,7 +183,7 @@ _HTTP: list[tuple[str, tuple[bytes | float, ...], tuple[int, ...]]] = [
     ),
     ("two lengths", (post(_OK, headers=JSON + b"Content-Length: 5\r\n"),), (400,)),
     (
-        "a coding nobody knows",
+        "an unknown coding",
         (_CHUNKED.replace(b"chunked", b"chunked, identity") + b"\r\n" + _OK,),
         (400,),
     ),
@@ -316,7 +316,7 @@ _HTTP: list[tuple[str, tuple[bytes | float, ...], tuple[int, ...]]] = [
     ("a proxy's request", (get(b"evil.example:443", method=b"CONNECT"),), (400, 405)),
     ("trace", (get(b"/live", method=b"TRACE"),), (405,)),
     ("options of everything", (get(b"*", method=b"OPTIONS"),), (400, 404)),
-    ("a method nobody knows", (get(b"/live", method=b"BREW"),), (400, 405)),
+    ("an unknown method", (get(b"/live", method=b"BREW"),), (400, 405)),
     ("delete a model", (get(b"/v1/models", method=b"DELETE"),), (405,)),
     ("a get with a body", (get(b"/live", b"Content-Length: 4\r\n") + b"body",), (200,)),
     ("nothing but noise", (bytes(range(256)) * 20,), (400,)),

@@ -1,4 +1,4 @@
-"""SIGTERM under load: whoever has been let in is answered, and the process ends well and soon."""
+"""SIGTERM under load: every accepted request is answered, and the process ends well and soon."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 
 
 def send_until_stopped(service: Running, seen: Counter[str], chance: random.Random) -> None:
-    """One request after the other, on kept connections and on new ones, until nobody listens any
-    more.
+    """One request after the other, on kept connections and on new ones, until the service has
+    stopped listening.
     """
     connection: socket.socket | None = None
     while True:

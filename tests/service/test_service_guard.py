@@ -1,4 +1,4 @@
-"""Who may ask: names, pages, tokens. What is written down: never what was asked."""
+"""Which hosts, pages and tokens are accepted; the log never holds what was sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests nobody should send, over a real socket to a real process: each is answered properly or
+"""Hostile requests, over a real socket to a real process: each is answered properly or
 refused with a sentence.
 """
 
@@ -50,7 +50,7 @@ def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
         assert 1 < time.monotonic() - began < 8
 
 
-def test_more_connections_than_anybody_needs(running: Running) -> None:
+def test_five_hundred_idle_connections_do_not_block_a_request(running: Running) -> None:
     connections = [running.connect() for _ in range(500)]
     status, _, _ = parse_answer(running.ask(post(b'{"text": "one more"}')))
     assert status == 200

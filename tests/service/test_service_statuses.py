@@ -254,7 +254,7 @@ def test_loading_and_draining(predictor: Predictor, ask: Any) -> None:
     service.is_draining = True
     assert_problem(ask(app, "/ready"), 503, "draining")
     assert ask(app, "/live").status_code == 200
-    # who still comes is still answered, on a connection that ends
+    # a request that still arrives is answered, and its connection closed
     answer = ask(app, "/v1/predict", {"text": "ok"})
     assert answer.status_code == 200
     assert answer.headers["connection"] == "close"

@@ -68,7 +68,7 @@ def _archive(options: argparse.Namespace) -> Path:
         raise UserError(f"--out {out}: name the archive to write, for example --out answer.zip.")
     if out.with_name(ANSWER).resolve() == options.data.resolve():
         raise UserError(
-            f"--out {out}: {ANSWER} is written beside it and would replace {options.data}. Write"
-            " into another folder."
+            f"--out {out}: {ANSWER} is written into the same folder and would replace"
+            f" {options.data}. Write into another folder."
         )
     return out

@@ -1,4 +1,4 @@
-"""Routes for whoever operates the service: liveness, readiness and metrics."""
+"""Routes for the operators of the service: liveness, readiness and metrics."""
 
 from __future__ import annotations
 

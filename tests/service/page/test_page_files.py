@@ -1,4 +1,4 @@
-"""The page's files themselves: small, plain, and asking nobody else."""
+"""The page's files themselves: small, plain, and loading nothing from other sites."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MOST_BYTES, MOST_OF_ALL, MOST_LINES = 20_000, 100_000, 320
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_file_is_small_and_asks_nobody_else(file: Path) -> None:
+def test_a_file_is_small_and_loads_nothing_from_other_sites(file: Path) -> None:
     text = file.read_text("utf-8")
     assert not re.search(r"\b(?:https?|wss?):|[\"'(=]\s*//", text.replace("http://www.w3.org/", ""))
     assert len(text.encode()) <= MOST_BYTES
