@@ -29,7 +29,7 @@ from transformers import (
 
 from litotes.encoders import pretrained
 from litotes.model.checkpoint import load_model
-from litotes.model.folder import folders_of
+from litotes.model.folder import open_model
 
 
 class Request(BaseModel):
@@ -37,7 +37,7 @@ class Request(BaseModel):
 
 
 def classifier(folder: Path, max_pieces: int) -> Any:
-    model = load_model(folders_of(folder)[0])
+    model = load_model(open_model(folder).models[0])
     with TemporaryDirectory() as saved:
         pretrained.save(
             pretrained.Pretrained(model.classifier.encoder, model.tokenizer, model.base, None),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.encoders import pretrained
+from litotes.encoders.encoding import Encoding
 from litotes.export.graph import Graph, Value, model_bytes
 from litotes.export.model_graph import build_onnx
+from litotes.heads.head import JointHead
 from litotes.heads.linear import Linear
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model, save_model
@@ -194,6 +197,16 @@ class MyHead(Linear):
     """Somebody's own."""
 
 
+class MyJointHead(JointHead):
+    """Somebody's own, for all tasks together."""
+
+    def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:
+        super().__init__(width, n_outputs, dropout=dropout)
+
+    def forward(self, encoding: Encoding) -> dict[str, torch.Tensor]:
+        raise NotImplementedError
+
+
 class MyPruning(Cascade):
     """Somebody's own, of which the graph cannot know what it does."""
 
@@ -206,6 +219,9 @@ def test_what_has_no_operators_yet_is_named() -> None:
     model = model_of(encoder_of())
     model.classifier.heads["sarcasm"] = MyHead(32, 2, dropout=0.0)
     with pytest.raises(UserError, match="head MyHead"):
+        build_onnx(model, made_from={})
+    model.classifier.heads = MyJointHead(32, {"sentiment": 3, "sarcasm": 2}, dropout=0.0)
+    with pytest.raises(UserError, match="head MyJointHead"):
         build_onnx(model, made_from={})
     model = model_of(encoder_of())
     model.classifier.encoder.pruning = MyPruning(3, 4, 32)

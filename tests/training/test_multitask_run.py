@@ -15,7 +15,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.values import MISSING, Task
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import load_model, load_models
+from litotes.model.checkpoint import load_model
+from litotes.model.folder import open_model
 from litotes.predict.predictor import Predictor
 from litotes.text.packing import TextSet
 from litotes.text.tokenizer import Pieces
@@ -95,8 +96,8 @@ def test_a_folder_of_parts_is_checked(tiny_recipe: Recipe, tmp_path: Path) -> No
         train(tiny_recipe.changed(model__separate=True), tmp_path)
     for parts in (["../elsewhere"], "sentiment", [1]):
         (tmp_path / "litotes.json").write_text(json.dumps({"format": 1, "parts": parts}))
-        with pytest.raises(UserError, match="no names"):
-            load_models(tmp_path)
+        with pytest.raises(UserError, match="its parts are not names"):
+            open_model(tmp_path)
 
 
 def test_two_models_for_one_task_are_told_apart(tiny_recipe: Recipe, tmp_path: Path) -> None:
@@ -192,7 +193,7 @@ def test_labels_are_mapped_and_the_mapping_is_said(tiny_recipe: Recipe, tmp_path
 
 
 class _Fixed:
-    """A make_inputs whose logits are given."""
+    """Inputs whose logits are given."""
 
     def __init__(self, texts: TextSet) -> None:
         self.texts = texts
@@ -207,10 +208,8 @@ def test_the_worst_group_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = TextSet([Pieces([1], [0], False)] * 7, {"sarcasm": gold}, groups, ("a", "b"))
     monkeypatch.setattr(held_out, "all_logits", lambda source, classifier: {"sarcasm": logits})
     classifier: Any = type("Stub", (), {"tasks": {"sarcasm": task}})()
-    make_inputs: Any = _Fixed(texts)
-    assert held_out.held_out_score(classifier, make_inputs, worst_group=True) == pytest.approx(
-        1 / 3
-    )
-    assert held_out.held_out_score(classifier, make_inputs, worst_group=False) == pytest.approx(
+    inputs: Any = _Fixed(texts)
+    assert held_out.held_out_score(classifier, inputs, worst_group=True) == pytest.approx(1 / 3)
+    assert held_out.held_out_score(classifier, inputs, worst_group=False) == pytest.approx(
         np.mean([4 / 5, 6 / 7])
     )

@@ -27,6 +27,8 @@ else:
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
+MOST_JSON_BYTES = 1 << 26
+"""Of a file that is read whole: a description may hold a recipe and scores."""
 _STAGED = ".staged-"
 _FAR = 1 << 30  # Windows locks bytes, not files: one far behind the text, which stays readable
 
@@ -57,6 +59,25 @@ def write_text(file: Path, content: str) -> None:
 
 def write_json(file: Path, content: Any) -> None:
     write_text(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(file: Path, *, advice: str) -> Any:
+    """The content of a JSON file, which may be damaged or not ours. advice: what to do then."""
+    try:
+        n_bytes = file.stat().st_size
+        if n_bytes > MOST_JSON_BYTES:
+            raise ValueError(f"{n_bytes} bytes")
+        return json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{file}: not readable ({error}). {advice}") from error
+
+
+def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
+    """The same of a file that must hold a table of names and values."""
+    content = read_json(file, advice=advice)
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: not readable (not a table). {advice}")
+    return content
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:

@@ -27,8 +27,8 @@ from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
 from litotes.core.version import __version__
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
+from litotes.encoders.config import config_from_spec
 from litotes.encoders.difference import from_difference, to_difference
-from litotes.encoders.families import config_from_spec
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
@@ -40,9 +40,20 @@ from litotes.encoders.weights import (
     to_family_tensors,
 )
 from litotes.model.calibration import Calibration
-from litotes.model.classifier import Classifier, task_table
-from litotes.model.folder import DESCRIPTION, FORMAT, HASHED, folders_of, read_description
+from litotes.model.classifier import Classifier
+from litotes.model.folder import (
+    DESCRIPTION,
+    FORMAT,
+    HASHED,
+    TOKENIZER,
+    WEIGHTS,
+    ModelFolder,
+    hash_files,
+    open_model,
+)
 from litotes.text.tokenizer import PieceTokenizer
+
+_HEADS = "heads."
 
 
 @dataclass(frozen=True)
@@ -81,11 +92,11 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
     kept = (to_difference(kept, base) if compact else kept) | extra_tensors(model.classifier.encoder)
     heads = {
-        f"heads.{name}": tensor.detach().cpu().clone()
+        f"{_HEADS}{name}": tensor.detach().cpu().clone()
         for name, tensor in model.classifier.heads.state_dict().items()
     }
-    write_bytes(folder / "model.safetensors", to_bytes(kept | heads, metadata={"format": "pt"}))
-    write_text(folder / "tokenizer.json", model.tokenizer.to_json())
+    write_bytes(folder / WEIGHTS, to_bytes(kept | heads, metadata={"format": "pt"}))
+    write_text(folder / TOKENIZER, model.tokenizer.to_json())
     write_text(folder / "README.md", card)
     # transformers knows nothing else
     if not omitted and not compact and model.classifier.encoder.spec.is_plain:
@@ -93,15 +104,21 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted) or compact))
 
 
-def load_model(folder: Path, *, hashes: Mapping[Path, str] | None = None) -> Model:
+def load_model(
+    model: str | Path | ModelFolder, *, hashes: Mapping[Path, str] | None = None
+) -> Model:
     """Reads a model folder, in evaluation mode; every file is checked against its hash first.
-    hashes: those that are known already.
+
+    hashes: those of its large files, where `hash_files` has computed them already.
     """
-    description = read_description(folder)
-    if "parts" in description:
-        raise UserError(f"{folder} holds a model per task. Name one of them: {folder / 'TASK'}.")
+    folder = open_model(model)
+    if "parts" in folder.description:
+        example = folder.path / "TASK"
+        raise UserError(f"{folder} holds a model per task. Name one of them: {example}.")
+    if hashes is None:
+        hashes = hash_files([folder])
     try:
-        return _load(folder, description, hashes or {})
+        return _load(folder, hashes)
     except (
         ArithmeticError,
         LookupError,
@@ -111,10 +128,7 @@ def load_model(folder: Path, *, hashes: Mapping[Path, str] | None = None) -> Mod
         RuntimeError,
         AssertionError,
     ) as error:
-        raise UserError(
-            f"{folder / DESCRIPTION}: damaged ({reason_of(error)}). Copy the model folder again, or"
-            " train anew."
-        ) from error
+        raise folder.damaged(reason_of(error)) from error
 
 
 def save_parts(parts: Sequence[str], folder: Path) -> None:
@@ -124,58 +138,59 @@ def save_parts(parts: Sequence[str], folder: Path) -> None:
     )
 
 
-def load_models(folder: Path) -> tuple[Model, ...]:
-    """The model of a folder, or all of its parts."""
-    return tuple(load_model(part) for part in folders_of(folder))
-
-
-def _load(folder: Path, description: dict[str, Any], hashes: Mapping[Path, str]) -> Model:
-    if set(description["files"]) != set(HASHED):
-        raise UserError(
-            f"{folder / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it"
-            " again, or train anew."
-        )
-    for name, sha256 in description["files"].items():
-        if (
-            not (folder / name).is_file()
-            or (hashes.get(folder / name) or sha256_of(folder / name)) != sha256
-        ):
-            raise UserError(
-                f"{folder / name} is missing or not the file that was saved. Copy the model folder"
-                " again, or train anew."
-            )
+def _load(folder: ModelFolder, hashes: Mapping[Path, str]) -> Model:
+    description = folder.description
+    _check_hashes(folder, hashes)
     spec = EncoderSpec(**description["encoder"])
     base_tensors = _base_tensors(description, hashes)
-    tensors = from_difference(read_tensors(folder / "model.safetensors"), base_tensors)
-    check_fits(
-        spec, sum(tensor.nbytes for tensor in (base_tensors | tensors).values()), str(folder)
-    )
+    tensors = from_difference(read_tensors(folder.path / WEIGHTS), base_tensors)
+    all_tensors = base_tensors | tensors
+    check_fits(spec, sum(tensor.nbytes for tensor in all_tensors.values()), str(folder))
     encoder = empty_encoder(spec)
-    load_family_tensors(encoder, base_tensors | tensors, str(folder))
+    load_family_tensors(encoder, all_tensors, str(folder))
     load_extra_tensors(encoder, tensors)
     classifier = Classifier(
         encoder,
-        task_table(description["tasks"]),
+        list(folder.tasks.values()),
         head=description["head"],
         dropout=description["dropout"],
     )
-    classifier.heads.load_state_dict(
-        {name.removeprefix("heads."): t for name, t in tensors.items() if name.startswith("heads.")}
-    )
-    tokenizer = pretrained.read_tokenizer(folder, spec, max_pieces=int(description["max_pieces"]))
-    base = description["base"]
-    calibration = {
-        task: Calibration.from_json(content)
-        for task, content in description.get("calibration", {}).items()
-    }
+    classifier.heads.load_state_dict(_head_tensors(tensors))
+    max_pieces = int(description["max_pieces"])
     return Model(
         classifier.eval(),
-        tokenizer,
-        base["name"],
-        base["sha256"],
-        calibration,
+        pretrained.read_tokenizer(folder.path, spec, max_pieces=max_pieces),
+        description["base"]["name"],
+        description["base"]["sha256"],
+        folder.calibration,
         description["facts"],
     )
+
+
+def _check_hashes(folder: ModelFolder, hashes: Mapping[Path, str]) -> None:
+    """The files must be those that the description was written for."""
+    stated = folder.stated_hashes
+    if set(stated) != set(HASHED):
+        raise UserError(
+            f"{folder.path / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it"
+            " again, or train the model again."
+        )
+    for name, sha256 in stated.items():
+        file = folder.path / name
+        if not file.is_file() or hashes.get(file) != sha256:
+            raise UserError(
+                f"{file} is missing or not the file that was saved. Copy the model folder again, or"
+                " train the model again."
+            )
+
+
+def _head_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The heads' weights without the prefix they are saved under."""
+    return {
+        name.removeprefix(_HEADS): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(_HEADS)
+    }
 
 
 def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:

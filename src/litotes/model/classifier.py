@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from litotes.attention.observer import Observer
 from litotes.core.errors import UserError
+from litotes.core.names import is_plain_name
 from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.encoders.encoder import Encoder
@@ -60,17 +60,10 @@ class Classifier(nn.Module):
 
 
 def is_task_name(name: str) -> bool:
-    """Whether a task may be called so: its name becomes a column beside NAME_probability, a part of
-    weight names, a folder's name.
+    """Whether a task may have this name, which becomes a folder, a column next to NAME_probability,
+    and part of the names of its head's weights.
     """
-    is_taken = (
-        name in ("text", "truncated")
-        or name.endswith("_probability")
-        or hasattr(nn.ModuleDict(), name)
-    )
-    return bool(re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name)) and not is_taken
+    is_column = name in ("text", "truncated") or name.endswith("_probability")
+    is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name
+    return is_plain_name(name) and not is_column and not is_attribute
 
-
-def task_table(tasks: Mapping[str, Sequence[str]]) -> list[Task]:
-    """Tasks as a model folder writes them: {name: [label words]}."""
-    return [Task(name, tuple(labels)) for name, labels in tasks.items()]

@@ -8,17 +8,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
 from litotes.core.processor import n_cores, this_processor
-from litotes.core.values import Task
-from litotes.model.calibration import Calibration
-from litotes.model.folder import DESCRIPTION, read_description
+from litotes.model.folder import TOKENIZER, ModelFolder
 from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime
@@ -34,38 +30,28 @@ class OnnxRuntime(Runtime):
     cores.
     """
 
-    def __init__(self, folder: Path, *, n_workers: int | None = None) -> None:
+    def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
         session = OnnxSession.of_folder(folder)  # checks that the folder's files belong together
-        description = read_description(folder)
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
         self._in_torch: Runtime | None = None
+        description = folder.description
         try:
-            self.tasks = {
-                name: Task(name, tuple(labels)) for name, labels in description["tasks"].items()
-            }
-            self.calibration = {
-                task: Calibration.from_json(content)
-                for task, content in description["calibration"].items()
-            }
+            self.tasks, self.calibration = folder.tasks, folder.calibration
             self.tokenizer = PieceTokenizer(
-                folder / "tokenizer.json", max_pieces=description["max_pieces"]
+                folder.path / TOKENIZER, max_pieces=description["max_pieces"]
             )
             self.facts = dict(description["facts"])
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise UserError(
-                f"{folder / DESCRIPTION}: damaged ({error}). Copy the model folder again, or train"
-                " anew."
-            ) from error
+            raise folder.damaged(error) from error
         decides = (
             self.tasks,
             sorted(self.calibration.items()),
             self.tokenizer.max_pieces,
             self.tokenizer.to_json(),
         )
-        self._identity = (
-            f"onnx {session.sha256} {hashlib.sha256(repr(decides).encode()).hexdigest()}"
-        )
+        digest = hashlib.sha256(repr(decides).encode()).hexdigest()
+        self._identity = f"onnx {session.sha256} {digest}"
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
@@ -98,8 +84,8 @@ class OnnxRuntime(Runtime):
         )
 
 
-def has_export(folder: Path) -> bool:
-    return (folder / FILE).exists()
+def has_export(folder: ModelFolder) -> bool:
+    return (folder.path / FILE).exists()
 
 
 def is_installed() -> bool:

@@ -18,8 +18,11 @@ BUILT_IN = {
 """The names a model may be given by, and what each is."""
 
 
-def located(model: str | Path) -> Path:
-    """The model folder: that of a built-in name, or the folder itself (write ./builtin for a folder
-    of that name).
+def resolve_model(model: str | Path) -> Path:
+    """The folder of a built-in model's name, or the folder itself.
+
+    Only a string is looked up: a `Path`, or "./builtin", is a folder whatever it is called.
     """
-    return Path(__file__).parent / "model" if str(model) in BUILT_IN else Path(model)
+    if isinstance(model, str) and model in BUILT_IN:
+        return Path(__file__).parent / "model"
+    return Path(model)

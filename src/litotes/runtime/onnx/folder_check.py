@@ -16,41 +16,38 @@ import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.storage import sha256_of
-from litotes.model.folder import DESCRIPTION, HASHED, check_links
+from litotes.core.storage import read_json_table, sha256_of
+from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder
 from litotes.runtime.onnx.file_check import CheckedFile, checked, read_whole
 from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE
 
-_MOST_JSON = 1 << 26
-"""Bytes of a description, which may hold a recipe and scores."""
+_ADVICE = "Copy the model folder again, or export the model again."
 
 
-def checked_folder(folder: Path) -> CheckedFile:
-    """The export of a folder, if it is whole, one of ours, and made from what lies beside it."""
-    check_links(folder)
-    path = folder / FILE
+def check_folder(folder: ModelFolder) -> CheckedFile:
+    """The export in a folder, if it is whole, ours, and made from the files next to it."""
+    path, note = folder.path / FILE, folder.path / NOTE
     content = read_whole(path)
-    if not (folder / NOTE).is_file():
+    if not note.is_file():
         raise UserError(
             f"{path} was not finished: there is no {NOTE} beside it. Export the model again."
         )
-    present = [folder / name for name in HASHED if (folder / name).is_file()]
+    present = [name for name in HASHED if (folder.path / name).is_file()]
     # hashing needs no interpreter, so that two large files take the time of one
     with ThreadPoolExecutor(len(HASHED)) as pool:
-        hashes = pool.map(sha256_of, present)
+        hashes = pool.map(sha256_of, (folder.path / name for name in present))
         sha256 = hashlib.sha256(content).hexdigest()
-        if sha256 != _read_json(folder / NOTE).get("sha256"):
+        if sha256 != read_json_table(note, advice=_ADVICE).get("sha256"):
             raise UserError(
                 f"{path} is not the file that was exported: {NOTE} has another sha256. Export the"
                 " model again."
             )
         file = replace(checked(path, content), sha256=sha256)
-        _check_description(file, _read_json(folder / DESCRIPTION))
-        _check_origin(file, dict(zip((beside.name for beside in present), hashes, strict=True)))
+        _check_description(file, folder.description)
+        _check_origin(file, dict(zip(present, hashes, strict=True)))
     return file
 
 
@@ -69,7 +66,7 @@ def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
 
 def _check_description(file: CheckedFile, description: Mapping[str, Any]) -> None:
     for name in ("tasks", "calibration"):
-        if _fact(file, name) != description.get(name):
+        if name not in description or _fact(file, name) != description[name]:
             raise UserError(
                 f"{file.path} and the {DESCRIPTION} beside it disagree about {name}. Export the"
                 " model again."
@@ -87,19 +84,3 @@ def _fact(file: CheckedFile, name: str) -> Any:
         return json.loads(file.facts[name])
     except (KeyError, ValueError, RecursionError) as error:
         raise UserError(f"{file.path} does not say its {name}. Export the model again.") from error
-
-
-def _read_json(file: Path) -> dict[str, Any]:
-    """A table from a file that may hold anything."""
-    try:
-        if file.stat().st_size > _MOST_JSON:
-            raise ValueError(f"{file.stat().st_size} bytes")
-        content = json.loads(file.read_text("utf-8"))
-        if not isinstance(content, dict):
-            raise ValueError("not a table")
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(
-            f"{file}: not readable ({error}). Copy the model folder again, or export the model"
-            " again."
-        ) from error
-    return content

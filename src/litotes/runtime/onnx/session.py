@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
+from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
-from litotes.runtime.onnx.folder_check import checked_folder
+from litotes.runtime.onnx.folder_check import check_folder
 from litotes.text.tokenizer import Pieces
 
 
@@ -37,9 +38,9 @@ class OnnxSession:
         return cls.of(checked_file(path), n_threads)
 
     @classmethod
-    def of_folder(cls, folder: Path, n_threads: int = 1) -> OnnxSession:
-        """The export of a model folder; one made from other files than those beside it is refused."""
-        return cls.of(checked_folder(folder), n_threads)
+    def of_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
+        """The export of a model folder, if it was made from the files next to it."""
+        return cls.of(check_folder(folder), n_threads)
 
     @classmethod
     def of(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
