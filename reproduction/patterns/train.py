@@ -1,14 +1,14 @@
-"""Trains the pattern network on generated maps and writes its weights into the package, in two to
-three minutes on one core.
+"""Trains the pattern network on random maps and writes its weights into the package.
 
-    python -m reproduction.patterns.train
+    python -m reproduction.patterns.train [--out FILE]
 
-Prints the accuracy on generated maps that it has not seen, the confusion matrix and the file's
-hash, which SHA256 below must state.
+Two to three minutes on one core. Prints the accuracy on random maps that it has not seen, the
+confusion matrix and the file's hash, which SHA256 below must state.
 """
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +19,13 @@ from torch.nn.functional import cross_entropy
 
 from litotes.core.counts import Counts, confusion
 from litotes.core.storage import sha256_of, write_bytes
+from litotes.inside.patterns import network as network_module
 from litotes.inside.patterns.classes import CLASSES
 from litotes.inside.patterns.features import MapFeatures, map_features
 from litotes.inside.patterns.network import WEIGHTS, PatternNetwork
 from reproduction.patterns.maps import generate
+
+PACKAGE_WEIGHTS = Path(network_module.__file__).with_name(WEIGHTS)
 
 SHA256 = "ff9ca91783c39dbe070a7ecc467b78e9f5bf11038a4c6844756e66b201fe8ea2"
 
@@ -40,9 +43,9 @@ _SMOOTHING = 0.05  # some of the maps could be given another class with a good c
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Generated maps as the network sees them, with their classes (map,)."""
+    """Random maps as the network sees them, with their classes (map,)."""
 
-    seen: MapFeatures
+    features: MapFeatures
     classes: Tensor
 
     def __len__(self) -> int:
@@ -50,17 +53,17 @@ class LabelledMaps:
 
 
 def label_maps(n_maps: int, *, seed: int) -> LabelledMaps:
-    sights, classes = zip(
-        *((map_features(weights[None]), number) for weights, number in generate(n_maps, seed=seed)),
-        strict=True,
-    )
-    seen = MapFeatures(
-        torch.cat([one.grids for one in sights]), torch.cat([one.shares for one in sights])
-    )
-    return LabelledMaps(seen, torch.tensor(classes))
+    """Draws so many maps, the classes in turn."""
+    grids, shares, classes = [], [], []
+    for weights, number in generate(n_maps, seed=seed):
+        features = map_features(weights[None])
+        grids.append(features.grids)
+        shares.append(features.shares)
+        classes.append(number)
+    return LabelledMaps(MapFeatures(torch.cat(grids), torch.cat(shares)), torch.tensor(classes))
 
 
-def train(made: LabelledMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
+def train(maps: LabelledMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> PatternNetwork:
     """A network that has learned these maps.
 
     Half of the batches are turned by 180°, which changes no pattern.
@@ -69,15 +72,15 @@ def train(made: LabelledMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> 
         torch.manual_seed(seed)
         network = PatternNetwork().train()
         optimizer = torch.optim.AdamW(network.parameters(), weight_decay=_DECAY)
-        n_steps = n_epochs * -(-len(made) // _BATCH_MAPS)
+        n_steps = n_epochs * -(-len(maps) // _BATCH_MAPS)
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, _RATE, total_steps=n_steps)
         for _ in range(n_epochs):
-            for places in torch.randperm(len(made)).split(_BATCH_MAPS):
-                grids = made.seen.grids[places]
+            for places in torch.randperm(len(maps)).split(_BATCH_MAPS):
+                grids = maps.features.grids[places]
                 grids = grids.flip(2, 3) if torch.rand(()) < 0.5 else grids
                 loss = cross_entropy(
-                    network(MapFeatures(grids, made.seen.shares[places])),
-                    made.classes[places],
+                    network(MapFeatures(grids, maps.features.shares[places])),
+                    maps.classes[places],
                     label_smoothing=_SMOOTHING,
                 )
                 optimizer.zero_grad()
@@ -90,25 +93,25 @@ def train(made: LabelledMaps, *, n_epochs: int = N_EPOCHS, seed: int = SEED) -> 
 @torch.inference_mode()
 def confusion_of(network: PatternNetwork, held_out: LabelledMaps) -> Counts:
     """How often a map of one class is taken for another. (class, predicted)"""
-    return confusion(
-        held_out.classes.numpy(), network(held_out.seen).argmax(1).numpy(), len(CLASSES)
-    )
+    predicted = network(held_out.features).argmax(1)
+    return confusion(held_out.classes.numpy(), predicted.numpy(), len(CLASSES))
 
 
 def main() -> None:
-    """Trains, writes the weights beside this file and says how well it went."""
-    torch.set_num_threads(1)
-    network = train(label_maps(N_MAPS, seed=SEED))
-    file = Path(__file__).with_name(WEIGHTS)
-    write_bytes(
-        file,
-        save(
-            {name: tensor.contiguous() for name, tensor in network.state_dict().items()},
-            metadata={"format": "pt"},
-        ),
+    """Trains, writes the weights and says how well it went."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument(
+        "--out", type=Path, default=PACKAGE_WEIGHTS, help="default: the file in the package"
+    )
+    file = parser.parse_args().out
+    torch.set_num_threads(1)  # several threads add up in another order, and the hash changes
+    network = train(label_maps(N_MAPS, seed=SEED))
+    weights = {name: tensor.contiguous() for name, tensor in network.state_dict().items()}
+    write_bytes(file, save(weights, metadata={"format": "pt"}))
     counts = confusion_of(network, label_maps(N_HELD_OUT, seed=HELD_OUT_SEED))
-    print(f"accuracy on {N_HELD_OUT} generated maps: {counts.trace() / counts.sum():.3f}")
+    print(f"accuracy on {N_HELD_OUT} random maps: {counts.trace() / counts.sum():.3f}")
     for name, row in zip(CLASSES, counts, strict=True):
         print(f"{name:>18} " + " ".join(f"{count:5d}" for count in row))
     print(f"{file}: sha256 {sha256_of(file)}")

@@ -1,4 +1,4 @@
-"""The driver: a corpus in, results out, whatever the batches; memory does not grow with the texts."""
+"""A corpus in, results out, whatever the batches; memory does not grow with the texts."""
 
 from __future__ import annotations
 

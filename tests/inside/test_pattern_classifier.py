@@ -4,19 +4,14 @@ not change their minds.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.storage import sha256_of
 from litotes.inside.patterns import CLASSES, by_rules, classify
 from litotes.inside.patterns.features import GRID, map_features
-from litotes.inside.patterns.network import WEIGHTS, load_network
 from reproduction.patterns.maps import generate
-from reproduction.patterns.train import SHA256, confusion_of, label_maps, train
 
 N_EACH = 40
 FLOOR = 0.85
@@ -147,32 +142,3 @@ def test_numbers_that_are_none_are_told() -> None:
 
 def test_without_segments_nothing_is_a_block() -> None:
     assert by_rules(PLAIN["block"](64)) == "heterogeneous"
-
-
-def test_generation_is_repeatable_and_seeded() -> None:
-    one, again, other = (list(generate(5, seed=seed)) for seed in (3, 3, 4))
-    assert all(torch.equal(a, b) for (a, _), (b, _) in zip(one, again, strict=True))
-    assert [weights.shape for weights, _ in one] != [weights.shape for weights, _ in other]
-
-
-def test_generated_maps_are_attention(made: list[tuple[Tensor, int]]) -> None:
-    """Standard ones are distributions; many are effective: signed, and free in their sums."""
-    standard = [weights for weights, _ in made if (weights >= 0).all()]
-    assert 0.3 < len(standard) / len(made) < 0.7
-    for weights in standard:
-        torch.testing.assert_close(weights.sum(-1), torch.ones(len(weights)), atol=1e-4, rtol=0)
-
-
-def test_the_shipped_weights_are_those_the_training_states() -> None:
-    import litotes.inside.patterns
-
-    assert sha256_of(Path(litotes.inside.patterns.__file__).with_name(WEIGHTS)) == SHA256
-    assert sum(parameter.numel() for parameter in load_network().parameters()) < 60_000
-
-
-def test_a_little_training_beats_chance_and_is_repeatable() -> None:
-    few = label_maps(100, seed=5)
-    one, again = (train(few, n_epochs=12) for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), again.parameters(), strict=True))
-    counts = confusion_of(one, few)
-    assert counts.trace() / counts.sum() > 0.4  # chance: 0.2
