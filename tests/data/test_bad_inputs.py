@@ -117,13 +117,13 @@ BAD = {
     "no number": Bad(
         "a.csv",
         HEAD + b"good,much\n",
-        ("line 2", "column 'mood'", "'much'", "no number"),
+        ("line 2", "column 'mood'", "'much'", "not a number"),
         TABLE + "&numbers=yes",
     ),
     "infinite number": Bad(
         "a.csv",
         HEAD + b"good,inf\n",
-        ("line 2", "column 'mood'", "no number"),
+        ("line 2", "column 'mood'", "not a number"),
         TABLE + "&numbers=yes",
     ),
     "long line": Bad(
@@ -142,7 +142,7 @@ BAD = {
         ("line 2", "is not JSON (Expecting value, character 9)", "one JSON object"),
     ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
-    "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "no JSON object")),
+    "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "not a JSON object")),
     "JSON without column": Bad(
         "a.jsonl", b'{"text": "a"}\n', ("line 1", "no column 'mood'", "Known: text")
     ),
@@ -285,7 +285,7 @@ def test_a_folder_where_a_file_is_needed_is_told(tmp_path: Path) -> None:
 
 def test_a_file_where_a_folder_is_needed_is_told(tmp_path: Path) -> None:
     (tmp_path / "dev.tsv").write_text("sentence\tlabel\n")
-    with pytest.raises(UserError, match=r"dev.tsv is no folder: give the folder SST-2"):
+    with pytest.raises(UserError, match=r"dev.tsv is not a folder: give the folder SST-2"):
         load(f"glue/sst2:{tmp_path / 'dev.tsv'}")
 
 

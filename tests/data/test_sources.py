@@ -172,7 +172,7 @@ def test_twitter_says_when_nothing_is_long_enough(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [TWEET])
     with pytest.raises(UserError, match="choose a smaller min_words"):
         load(f"twitter:{tmp_path / 't.csv'}")
-    with pytest.raises(UserError, match="min_words=few is no whole number"):
+    with pytest.raises(UserError, match="min_words=few is not a whole number"):
         load(f"twitter:{tmp_path / 't.csv'}?min_words=few")
 
 
@@ -336,7 +336,7 @@ def test_vader_leaves_the_undecided_out_and_keeps_documents_together(
         splits.setdefault(example.group, set()).add(example.split)
     assert all(len(one) == 1 for one in splits.values())
     assert len(load(make("vader") + "?least=0.1")) == 160
-    with pytest.raises(UserError, match="least=near is no number"):
+    with pytest.raises(UserError, match="least=near is not a number"):
         load(make("vader") + "?least=near")
     with pytest.raises(UserError, match="has no text rated 4"):
         load(make("vader") + "?least=4")

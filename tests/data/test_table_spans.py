@@ -159,7 +159,7 @@ def test_the_tables_of_a_folder_by_name(tmp_path: Path) -> None:
         tmp_path / "b.csv",
     ]
     (tmp_path / "notes.txt").touch()
-    with pytest.raises(UserError, match=r"notes\.txt is no table"):
+    with pytest.raises(UserError, match=r"notes\.txt is not a table"):
         find_tables(tmp_path)
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match="holds no tables"):

@@ -77,7 +77,7 @@ def read(glue: GlueTask, path: Path | None, options: Mapping[str, str]) -> Corpu
         folder = folder / glue.folder
     if not folder.is_dir():
         raise UserError(
-            f"{folder} is no folder: give the folder {glue.folder}, or the one that holds it."
+            f"{folder} is not a folder: give the folder {glue.folder}, or the one that holds it."
         )
     needs = [column for column in (glue.text, glue.pair, glue.label) if column is not None]
     examples: list[Example] = []

@@ -36,7 +36,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     folder = require_path(path)
     if not folder.is_dir():
         raise UserError(
-            f"{folder} is no folder: give the one that holds {' and '.join(_FILES.values())}."
+            f"{folder} is not a folder: give the one that holds {' and '.join(_FILES.values())}."
         )
     examples: list[Example] = []
     for split, file in find_files(folder, _FILES).items():

@@ -22,7 +22,9 @@ def whole_number(options: Mapping[str, str], name: str, default: int) -> int:
     """The option's value as a number of things."""
     value = options.get(name, str(default))
     if not (value.isascii() and value.isdigit()):
-        raise UserError(f"{name}={value} is no whole number: write for example {name}={default}.")
+        raise UserError(
+            f"{name}={value} is not a whole number: write for example {name}={default}."
+        )
     return int(value)
 
 
@@ -35,7 +37,7 @@ def number(options: Mapping[str, str], name: str, default: float) -> float:
         found = nan
     if not 0 <= found < inf:
         raise UserError(
-            f"{name}={value} is no number from 0 on: write for example {name}={default:g}."
+            f"{name}={value} is not a number from 0 on: write for example {name}={default:g}."
         )
     return found
 

@@ -43,7 +43,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     folder = require_path(path)
     if not folder.is_dir():
         raise UserError(
-            f"{folder} is no folder: give the one that holds {_FILES['tweets']} and its like."
+            f"{folder} is not a folder: give the one that holds {_FILES['tweets']} and its like."
         )
     rated = []
     for domain, file in find_files(folder, _FILES).items():

@@ -39,6 +39,7 @@ def _parse(line: str, place: str) -> dict[str, Any]:
         ) from error
     if not isinstance(record, dict):
         raise UserError(
-            f'{place} is no JSON object: write each row as {{"text": …, …}} on a line of its own.'
+            f'{place} is not a JSON object: write each row as {{"text": …, …}} on a line of its'
+            " own."
         )
     return record

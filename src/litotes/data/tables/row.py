@@ -41,8 +41,8 @@ class Row:
             raise UserError(too_long(self.at(column)))
         if not _is_storable(text):
             raise UserError(
-                f"{self.at(column)} holds a NUL or half a surrogate pair, which is no text: take it"
-                " out."
+                f"{self.at(column)} holds a NUL or half a surrogate pair, which is not text: take"
+                " it out."
             )
         return text
 
@@ -67,7 +67,7 @@ class Row:
             number = inf
         if not isfinite(number):
             raise UserError(
-                f"{self.at(column)}: {word!r} is no number. Mend it, or take the row out."
+                f"{self.at(column)}: {word!r} is not a number. Mend it, or take the row out."
             )
         return number
 

@@ -23,7 +23,7 @@ def kind_of(path: Path) -> str:
     if path.suffix.lower() == ".parquet":
         return ".parquet"
     raise UserError(
-        f"{path} is no table that can be read: save it as .csv, .tsv or .jsonl (each also with"
+        f"{path} is not a table that can be read: save it as .csv, .tsv or .jsonl (each also with"
         " .gz), or as .parquet."
     )
 
