@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import rmtree
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,9 +14,11 @@ from litotes.core.errors import UserError
 from litotes.data.sources import load
 from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
 from litotes.evaluation.matrix_figure import figure
-from litotes.report.figure import rendered
-from litotes.study.matrix import Crossing, cross, file_name
-from litotes.study.matrix_report import html_report, in_words
+from litotes.report.figure import render_figure
+from litotes.report.html import inline
+from litotes.study.matrix import cross, describe_matrix, folder_name
+from litotes.study.output import write_report
+from litotes.study.page import Pictures
 from litotes.training.recipe import Recipe
 
 
@@ -41,7 +44,7 @@ def matrix() -> CrossMatrix:
 def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
     assert matrix.at_home == pytest.approx(0.85)
     assert matrix.elsewhere == pytest.approx(0.51)
-    words = in_words(matrix)
+    words = describe_matrix(matrix)
     assert "0.850" in words
     assert "+0.340" in words
     assert "b → a" in words  # not clearly better than the majority line
@@ -122,13 +125,13 @@ def test_a_table_without_common_names_has_no_home() -> None:
     )
     assert table.at_home is table.elsewhere is None
     assert table.mean == pytest.approx(0.8)
-    assert "0.800" in in_words(table)
+    assert "0.800" in describe_matrix(table)
 
 
 def test_a_failed_run_leaves_a_hole(matrix: CrossMatrix) -> None:
     holed = CrossMatrix("sarcasm", "variety", ("a", "b"), ("a", "b"), matrix.cells[:3])
     assert holed.find("b", "b") is None
-    assert b"0.420" in rendered(figure([holed]), "svg")
+    assert b"0.420" in render_figure(figure([holed]), "svg")
 
 
 def test_a_cell_says_how_many_models_collapsed() -> None:
@@ -145,21 +148,21 @@ def test_a_matrix_needs_two_names(tiny_recipe: Recipe, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../../escaped", "en/AU", "a" * 300, "US$_{$x", "", "en AU", "."])
 def test_names_of_varieties_stay_in_the_folder(name: str) -> None:
-    assert Path(file_name(name)).name == file_name(name)
-    assert len(file_name(name)) < 70
-    assert file_name(name) not in (".", "..")
-    assert file_name("en-AU") == "en-AU"
+    assert Path(folder_name(name)).name == folder_name(name)
+    assert len(folder_name(name)) < 70
+    assert folder_name(name) not in (".", "..")
+    assert folder_name("en-AU") == "en-AU"
 
 
 def test_odd_names_are_drawn(matrix: CrossMatrix) -> None:
     odd = CrossMatrix(
         "a$_{$b", "variety", ("US$_{$x",), ("US$_{$x",), (cell("US$_{$x", "US$_{$x", 0.5),)
     )
-    assert b"US$_{$x" in rendered(figure([odd]), "svg")
+    assert b"US$_{$x" in render_figure(figure([odd]), "svg")
 
 
 def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -> None:
-    svg = rendered(figure([matrix, matrix]), "svg")
+    svg = render_figure(figure([matrix, matrix]), "svg")
     written = {
         element.text
         for element in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}text")
@@ -173,17 +176,59 @@ def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -
         "trained on",
         "sarcasm, macro-F1",
     } <= written
-    assert svg == rendered(figure([matrix, matrix]), "svg")
-    assert rendered(figure([matrix]), "png").startswith(b"\x89PNG")
+    assert svg == render_figure(figure([matrix, matrix]), "svg")
+    assert render_figure(figure([matrix]), "png").startswith(b"\x89PNG")
 
 
-def test_report_is_one_file_that_needs_nothing_else(matrix: CrossMatrix) -> None:
-    study = Crossing(Recipe(), (0,), (matrix,), ("<b>a note</b>",))
-    page = html_report(study, load("sampler"), picture=rendered(figure([matrix]), "svg").decode())
-    assert "0.900" in page
-    assert 'class="collapsed"' in page
-    assert "&lt;b&gt;a note" in page
-    assert "<b>a note" not in page
+def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None:
+    odd = CrossMatrix("<b>", "variety", ("a", "<i>"), ("a", "b"), matrix.cells[:2])
+    shown = odd._repr_html_()
+    assert "0.900 (0.85–0.95)" in shown
+    assert "&lt;i&gt;" in shown
+    assert "&lt;b&gt;" in shown
+    assert "<i>" not in shown
+    assert shown.count("–</td>") == 2  # the cells that are not there
+
+
+def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = tiny_recipe.changed(
+        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+    )
+    result = cross(recipe, tmp_path, device="cpu")
+    svg = render_figure(figure(result.matrices), "svg")
+    pictures = Pictures({"By variety": inline(svg, "matrix")})
+    write_report(result.report, result.timing, pictures, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    (matrix,) = result.matrices
+    for one in matrix.cells:
+        assert f"{one.macro_f1:.3f}<small>{one.interval[0]:.3f} to" in page
+    assert "Does it hold elsewhere?" in page
+    assert "<svg" in page
+    assert "The texts of sampler, counted" in page
     for outside in ("<script", "<link", "@import", 'src="http', "url(http"):
         assert outside not in page
-    assert json.loads(json.dumps(study.as_json()))["matrices"][0]["at_home"] == pytest.approx(0.85)
+    content = json.loads((tmp_path / "report.json").read_text())
+    assert content["experiments"][0]["tables"][0]["at_home"] == pytest.approx(matrix.at_home)
+
+
+def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    """The recipe keeps its own seed, from which the intervals are drawn."""
+    recipe = tiny_recipe.changed(
+        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+    )
+    result = cross(recipe, tmp_path, seeds=range(5, 7), device="cpu")
+    assert result.as_json()["seeds"] == [5, 6]
+    assert result.as_json()["recipe"]["seed"] == recipe.seed
+    names = {path.name for path in (tmp_path / "models").iterdir()}
+    assert names == {f"{name}-{seed}" for name in ("en-AU", "en-IN", "en-UK") for seed in (5, 6)}
+
+
+def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    recipe = tiny_recipe.changed(
+        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+    )
+    cross(recipe, tmp_path, device="cpu")
+    weights = (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes()
+    rmtree(tmp_path / "models" / "en-AU-0")
+    cross(recipe, tmp_path, device="cpu")
+    assert (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes() == weights

@@ -10,16 +10,16 @@ from html import escape
 from pathlib import Path
 
 import pytest
-from made_findings import answers, findings_of, panel, square, study_of
+from made_study import answers, results_of, score_table, square, study_of
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 from litotes.report.html import inline
 from litotes.study.figure import figure
 from litotes.study.page import Pictures, html
 from litotes.study.report import Report, make_report
-from litotes.study.results import Panel
-from litotes.study.timing import timing
+from litotes.study.tables import ScoreTable
+from litotes.study.timing import time_steps
 
 EXPERIMENTS = """
 [[experiment]]
@@ -33,22 +33,25 @@ PAPER = {("en-AU", "en-AU"): 0.95, ("en-AU", "en-UK"): 0.6}
 
 
 @pytest.fixture
-def panels() -> list[Panel]:
+def tables() -> list[ScoreTable]:
     cells = {
         ("en-AU", column): answers(score, f"{column} sentiment")
         for column, score in (("en-AU", 0.9), ("en-UK", 0.62))
     }
-    holed = panel(
-        cells, values={"model.head": "mean"}, paper=PAPER, failed={"en-UK": "There is <no> tea."}
+    holed = score_table(
+        cells,
+        values={"model.head": "mean"},
+        published=PAPER,
+        failed={"en-UK": "There is <no> tea."},
     )
-    return [square(0.6, 0.6, values={"model.head": "linear"}, paper=PAPER), holed]
+    return [square(0.6, 0.6, values={"model.head": "linear"}, published=PAPER), holed]
 
 
 @pytest.fixture
-def report(panels: list[Panel], tmp_path: Path) -> Report:
+def report(tables: list[ScoreTable], tmp_path: Path) -> Report:
     study = study_of(tmp_path, EXPERIMENTS)
-    found = findings_of(
-        study, {"Heads & <tails>": panels}, failed={"mean, en-UK": "There is <no> tea."}
+    found = results_of(
+        study, {"Heads & <tails>": tables}, failed={"mean, en-UK": "There is <no> tea."}
     )
     return make_report(
         study, found, (), n_runs=12, failures={"mean, en-UK, seed 0": "There is <no> tea."}
@@ -56,12 +59,13 @@ def report(panels: list[Panel], tmp_path: Path) -> Report:
 
 
 def page_of(report: Report) -> str:
-    svg = rendered(figure(report.sections[0].findings.panels, row_label="trained on"), "svg")
+    svg = render_figure(figure(report.sections[0].results.tables, row_label="trained on"), "svg")
     pictures = Pictures(
         {report.sections[0].name: inline(svg, "one")},
         confidences={("Heads & <tails>", "sentiment"): inline(svg, "two")},
     )
-    return html(report, timing([section.findings for section in report.sections]), pictures)
+    results = [section.results for section in report.sections]
+    return html(report, time_steps(report.study, results), pictures)
 
 
 def test_json_has_everything_and_no_paths_or_times(report: Report, tmp_path: Path) -> None:
@@ -135,8 +139,8 @@ def test_links_and_ids_of_a_page_fit(report: Report) -> None:
 
 def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Report) -> None:
     page = page_of(report)
-    for one in report.sections[0].findings.panels:
-        for cell in one.table.cells:
+    for one in report.sections[0].results.tables:
+        for cell in one.matrix.cells:
             assert (
                 f"{cell.macro_f1:.3f}<small>{cell.interval[0]:.3f} to"
                 f" {cell.interval[1]:.3f}</small>" in page
@@ -145,7 +149,7 @@ def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Rep
         assert escape(sentence) in page
 
 
-def wide(number: int, *, n_columns: int) -> Panel:
+def wide(number: int, *, n_columns: int) -> ScoreTable:
     """A table with long names, which the paper has with numbers of its own."""
     columns = [f"en-{place}" for place in range(n_columns)]
     cells = {
@@ -153,10 +157,10 @@ def wide(number: int, *, n_columns: int) -> Panel:
         for row in ("a convolution of convolutions", "b")
         for column in columns
     }
-    return panel(
+    return score_table(
         cells,
         values={"model.head": f"a rather long name of head {number}"},
-        paper=dict.fromkeys(cells, number / 10),
+        published=dict.fromkeys(cells, number / 10),
     )
 
 
@@ -182,8 +186,8 @@ def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
             )
 
 
-def test_a_figure_shows_both_sides_and_holes(panels: list[Panel]) -> None:
-    svg = rendered(figure(panels, row_label="trained on"), "svg").decode()
+def test_a_figure_shows_both_sides_and_holes(tables: list[ScoreTable]) -> None:
+    svg = render_figure(figure(tables, row_label="trained on"), "svg").decode()
     for shown in (
         "ours: linear",
         "0.600",
@@ -194,16 +198,27 @@ def test_a_figure_shows_both_sides_and_holes(panels: list[Panel]) -> None:
         "macro-F1",
     ):
         assert shown in svg
-    assert svg == rendered(figure(panels, row_label="trained on"), "svg").decode()
+    assert svg == render_figure(figure(tables, row_label="trained on"), "svg").decode()
 
 
 def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
     made = [
-        square(0.6, 0.6, values={"data.leaks": value}, paper=PAPER) for value in ("drop", "keep")
+        square(0.6, 0.6, values={"data.leaks": value}, published=PAPER)
+        for value in ("drop", "keep")
     ]
-    svg = rendered(figure(made, row_label="trained on"), "svg").decode()
+    svg = render_figure(figure(made, row_label="trained on"), "svg").decode()
     assert svg.count("the paper") == 1
     assert "ours: leaks kept" in svg
     assert len(figure(made, row_label="").axes) == 4  # ours, ours, the paper's, the colour bar
-    made.append(square(0.6, 0.6, values={"data.leaks": "join"}, paper=PAPER))
-    assert rendered(figure(made, row_label=""), "svg").decode().count("the paper") == 1
+    made.append(square(0.6, 0.6, values={"data.leaks": "join"}, published=PAPER))
+    assert render_figure(figure(made, row_label=""), "svg").decode().count("the paper") == 1
+
+
+def test_a_report_in_a_notebook_is_escaped(report: Report) -> None:
+    shown = report._repr_html_()
+    assert escape(report.abstract[0]) in shown
+    assert "Heads &amp; &lt;tails&gt;" in shown
+    assert "<tails>" not in shown
+    for one in report.sections[0].results.tables:
+        for cell in one.matrix.cells:
+            assert cell.text() in shown

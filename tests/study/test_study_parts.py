@@ -1,29 +1,30 @@
-"""The other parts of a study's report: vocabulary beside the paper's, confidence before
+"""The other parts of a study's report: shared vocabulary, published numbers, confidence before
 calibration, times, recipes without paths.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_findings import answers, findings_of, panel, square, study_of
+from made_study import PUBLISHED, answers, results_of, score_table, square, study_of
 
 from litotes.data.coverage import Coverage
 from litotes.model.calibration import Calibration
-from litotes.study.confidence import confidence_words, confidences, uncalibrated
+from litotes.study.confidence import check_confidence, confidence_sentences, uncalibrate
 from litotes.study.plan import CoverageSettings, read_study
-from litotes.study.results import Answers
-from litotes.study.setup import corpora, shareable
-from litotes.study.timing import paper_seconds, timing
+from litotes.study.run_files import CellAnswers
+from litotes.study.setup import describe_corpora, shareable
+from litotes.study.timing import time_steps
 from litotes.study.vocabulary import (
     Vocabulary,
+    count_vocabularies,
     deviations,
     exchanges,
-    vocabularies,
-    vocabulary_words,
+    vocabulary_sentences,
 )
 from litotes.training.recipe import Recipe
 
@@ -53,11 +54,12 @@ def vocabulary(*of_twitter: float, printed: tuple[float, ...]) -> Vocabulary:
 
 def test_rows_that_look_exchanged_are_called_so() -> None:
     found = vocabulary(0.4, 0.42, 0.6, 0.58, printed=(0.61, 0.58, 0.41, 0.42))
-    ((of, groups, as_printed, exchanged),) = exchanges(found)
-    assert (of, groups) == ("Twitter sentiment", ("Google sentiment", "Reddit sentiment"))
-    assert as_printed == pytest.approx(0.21)
-    assert exchanged == pytest.approx(0.01)
-    text = " ".join(vocabulary_words(found))
+    (row,) = exchanges(found)
+    assert row.of == "Twitter sentiment"
+    assert row.groups == ("Google sentiment", "Reddit sentiment")
+    assert row.as_printed == pytest.approx(0.21)
+    assert row.exchanged == pytest.approx(0.01)
+    text = " ".join(vocabulary_sentences(found))
     assert "0 of 2 groups of shares agree to within 0.03" in text
     assert (
         "Twitter sentiment in Google sentiment 0.210, Twitter sentiment in Reddit sentiment 0.190"
@@ -78,7 +80,7 @@ def test_rows_that_agree_are_not() -> None:
             ("Twitter sentiment", "Reddit sentiment"): 0.01,
         }
     )
-    assert "2 of 2 groups of shares agree" in " ".join(vocabulary_words(found))
+    assert "2 of 2 groups of shares agree" in " ".join(vocabulary_sentences(found))
 
 
 def test_rows_that_fit_neither_way_are_not() -> None:
@@ -86,29 +88,16 @@ def test_rows_that_fit_neither_way_are_not() -> None:
 
 
 def test_coverage_of_a_study_file(tmp_path: Path) -> None:
+    (tmp_path / "published.json").write_text(json.dumps(PUBLISHED))
     file = tmp_path / "coverage.toml"
     file.write_text(
-        'name = "x"\n[sources]\nown = "sampler"\n[[coverage]]\nname = "Shared"\ndata ='
+        'name = "x"\npublished = "published.json"\n[sources]\nown = "sampler"\n[[coverage]]\nname = "Shared"\ndata ='
         ' ["own"]\nfigure = "1"\n'
     )
-    (found,) = vocabularies(read_study(file))
+    (found,) = count_vocabularies(read_study(file))
     assert found.coverage.names[0] == "en-AU forum sentiment"
-    assert found.paper == {}  # the paper knows no such parts
-    assert len(list(vocabulary_words(found))) == 1
-
-
-def test_figure_1_on_the_real_corpora(shared_data: Path, root: Path) -> None:
-    """What docs/results/coverage.md says in prose, found by the report itself."""
-    sources = [
-        f"sources.{name}={name}:{shared_data / name}"
-        for name in ("besstie", "twitter", "bicodemix")
-    ]
-    (found,) = vocabularies(read_study(root / "recipes" / "study_paper.toml", changes=sources))
-    assert len(found.paper) == 33
-    by_group = deviations(found)
-    assert by_group["Reddit sentiment", "Reddit sentiment"] < 0.004
-    assert by_group["Twitter sentiment", "Google sentiment"] > 0.1
-    assert [of for of, *_ in exchanges(found)] == ["Twitter sentiment", "Bicodemix sentiment"]
+    assert found.published == {}  # the paper knows no such parts
+    assert len(list(vocabulary_sentences(found))) == 1
 
 
 def test_uncalibrated_answers_are_those_of_the_logits() -> None:
@@ -118,50 +107,50 @@ def test_uncalibrated_answers_are_those_of_the_logits() -> None:
     given = [calibration.apply(one) for calibration, one in zip(calibrations, logits, strict=True)]
     labels = np.stack([labels for labels, _ in given])
     probability = np.stack([shares[np.arange(50), own] for own, shares in given])
-    made = Answers(gold, labels, probability.round(6), np.array([2.5, 0.4]), 2, "x")
+    made = CellAnswers(gold, labels, probability.round(6), np.array([2.5, 0.4]), 2, "x")
     before = [Calibration().apply(one) for one in logits]
-    found_labels, found = uncalibrated(made)
+    found_labels, found = uncalibrate(made)
     assert (found_labels == np.stack([labels for labels, _ in before])).all()
     assert found == pytest.approx(np.stack([shares.max(1) for _, shares in before]), abs=1e-3)
 
 
 def test_confidence_is_pooled_by_task(tmp_path: Path) -> None:
     study = study_of(tmp_path, MADE)
-    sure = panel(
+    sure = score_table(
         {
             ("a", "x"): answers(0.7, "x", probability=0.9),
             ("b", "x"): answers(0.6, "x", probability=0.9),
         }
     )
-    (found,) = findings_of(study, {"Made": [sure, square(0.7, 0.7, task="sarcasm")]})
-    sentiment, sarcasm = confidences(found)
+    (found,) = results_of(study, {"Made": [sure, square(0.7, 0.7, task="sarcasm")]})
+    sentiment, sarcasm = check_confidence(found)
     assert (sentiment.task, sarcasm.task) == ("sentiment", "sarcasm")
     assert sentiment.after.reliability.n == 2 * 3 * 200
     assert sentiment.after.reliability.ece == pytest.approx(0.25)
     assert sentiment.after.excess.value == pytest.approx(0.25)
     assert sentiment.after.excess.interval[0] < 0.25 < sentiment.after.excess.interval[1]
     assert "calibration error 0.250 before calibration, 0.250 after" in next(
-        confidence_words(sentiment)
+        confidence_sentences(sentiment)
     )
-    assert "No temperature was fitted." in list(confidence_words(sentiment))
+    assert "No temperature was fitted." in list(confidence_sentences(sentiment))
 
 
 def test_a_temperature_that_makes_it_worse_is_said(tmp_path: Path) -> None:
     study = study_of(tmp_path, MADE)
     # says 0.6 and is right so often; before, 0.52
     good = replace(answers(0.6, "x", probability=0.6), temperature=np.full(3, 0.2))
-    (found,) = findings_of(study, {"Made": [panel({("a", "x"): good})]})
-    (one,) = confidences(found)
+    (found,) = results_of(study, {"Made": [score_table({("a", "x"): good})]})
+    (one,) = check_confidence(found)
     assert (one.before.reliability.ece, one.after.reliability.ece) == (
         pytest.approx(0.08, abs=0.001),
         pytest.approx(0),
     )
-    assert len(list(confidence_words(one))) == 1
+    assert len(list(confidence_sentences(one))) == 1
     bad = replace(answers(0.6, "x", probability=0.99), temperature=np.full(3, 0.2))
-    (found,) = findings_of(study, {"Made": [panel({("a", "x"): bad})]})
-    (one,) = confidences(found)
+    (found,) = results_of(study, {"Made": [score_table({("a", "x"): bad})]})
+    (one,) = check_confidence(found)
     assert one.before.reliability.ece < one.after.reliability.ece
-    assert list(confidence_words(one))[-1].startswith("Calibration made it worse here")
+    assert list(confidence_sentences(one))[-1].startswith("Calibration made it worse here")
 
 
 def test_times_stand_beside_the_papers(tmp_path: Path) -> None:
@@ -171,7 +160,7 @@ def test_times_stand_beside_the_papers(tmp_path: Path) -> None:
         'set = { "data.tasks" = ["sentiment"], "data.where.source" = "Reddit" }\n'
         'grid = { "model.head" = ["linear", "mean"], "data.where.variety" = ["en-AU", "en-UK"] }\n',
     )
-    first, second = timing(findings_of(study, {"Made": []})).rows
+    first, second = time_steps(study, results_of(study, {"Made": []})).rows
     assert (first.seconds, first.fastest, first.slowest, first.n_runs) == (
         pytest.approx(0.2),
         0.1,
@@ -184,7 +173,8 @@ def test_times_stand_beside_the_papers(tmp_path: Path) -> None:
     both = Recipe().changed(
         data__source="besstie:x", data__tasks=["sentiment", "sarcasm"], model__head="crosstalk"
     )
-    assert paper_seconds(both) == 0.3163
+    assert study.published is not None
+    assert study.published.seconds_for(both) == 0.3163
 
 
 def test_a_recipe_is_told_without_paths(tmp_path: Path, tiny_folder: Path) -> None:
@@ -202,4 +192,4 @@ def test_a_recipe_is_told_without_paths(tmp_path: Path, tiny_folder: Path) -> No
         shareable(recipe.changed(data__source="table:/other/place.csv?label=x"), study).data.source
         == "table:place.csv"
     )
-    assert set(corpora(study)) == {"sampler"}
+    assert set(describe_corpora(study)) == {"sampler"}

@@ -7,30 +7,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_findings import answers, findings_of, panel, square, study_of
+from made_study import answers, results_of, score_table, square, study_of
 
 from litotes.evaluation.significance import Difference
-from litotes.study.abstract import leak_summary, study_words
-from litotes.study.leak import leak_effects, leak_words
+from litotes.study.abstract import study_summary
+from litotes.study.comparisons import Comparison
 from litotes.study.overall import (
     Estimate,
     difference_of,
     home_less_elsewhere,
-    less_paper,
+    less_published,
     mean_of,
     overall_differences,
 )
-from litotes.study.paper import warnings_about
-from litotes.study.results import Comparison, Findings
+from litotes.study.results import ExperimentResults
 from litotes.study.sentences import (
-    Words,
-    comparison_words,
+    Sentences,
+    comparison_sentences,
+    describe,
     higher_or_lower,
-    in_words,
-    paper_words,
-    table_words,
+    published_sentences,
+    table_sentences,
 )
-from litotes.study.setup import setup_words
+from litotes.study.setup import setup_sentences
 
 HEADS = """
 [[experiment]]
@@ -53,9 +52,9 @@ against = ["Single"]
 """
 
 
-def words_of(found: Findings, *all_findings: Findings) -> Words:
-    panels = {one.experiment.settings.name: one.panels for one in (found, *all_findings)}
-    return in_words(found, overall_differences(found.experiment, panels))
+def sentences_of(found: ExperimentResults, *all_findings: ExperimentResults) -> Sentences:
+    tables = {one.experiment.settings.name: one.tables for one in (found, *all_findings)}
+    return describe(found, overall_differences(found.experiment, tables))
 
 
 def compared(
@@ -80,11 +79,11 @@ def compared(
 
 def test_a_mean_over_cells_is_the_mean_of_the_cells() -> None:
     one = square(0.9, 0.6)
-    assert [mean_of(one).value, one.table.mean] == pytest.approx([0.75, 0.75])
+    assert [mean_of(one).value, one.matrix.mean] == pytest.approx([0.75, 0.75])
     low, high = mean_of(one).interval
     assert low < 0.75 < high
     # the whole table knows more
-    assert high - low < min(cell.interval[1] - cell.interval[0] for cell in one.table.cells)
+    assert high - low < min(cell.interval[1] - cell.interval[0] for cell in one.matrix.cells)
     gap = home_less_elsewhere(one)
     assert gap is not None
     assert gap.value == pytest.approx(0.3)
@@ -111,14 +110,14 @@ def test_seeds_that_differ_widen_the_interval() -> None:
 
 
 def test_words_about_a_table() -> None:
-    (sentence,) = table_words(square(0.9, 0.6))
+    (sentence,) = table_sentences(square(0.9, 0.6))
     low, high = mean_of(square(0.9, 0.6)).interval
     assert sentence.startswith(
         f"0.750 ({low:.3f} to {high:.3f}) macro-F1 on average over 4 cells; 0.900 at home, 0.600"
         " elsewhere, a gap of +0.3"
     )
     assert "chance" not in sentence
-    (sentence,) = table_words(square(0.7, 0.7))
+    (sentence,) = table_sentences(square(0.7, 0.7))
     assert "a gap of +0.000" in sentence
     assert sentence.endswith("which may be chance.")
 
@@ -127,8 +126,8 @@ def test_words_about_cells_that_are_worth_nothing() -> None:
     constant = answers(0.5, "x")
     constant = replace(constant, answers=np.ones_like(constant.answers))
     one_class = replace(answers(0.9, "y"), gold=np.zeros(200, dtype=np.int64))
-    one = panel({("a", "x"): constant, ("b", "x"): answers(0.8, "x"), ("b", "y"): one_class})
-    text = " ".join(table_words(one))
+    one = score_table({("a", "x"): constant, ("b", "x"): answers(0.8, "x"), ("b", "y"): one_class})
+    text = " ".join(table_sentences(one))
     assert "Not clearly above the majority line: a on x." in text
     assert "All sentiment texts of y carry the same label" in text
     assert "COLLAPSED: a, tested on x, sentiment: 3 of 3 models" in text
@@ -136,19 +135,19 @@ def test_words_about_cells_that_are_worth_nothing() -> None:
 
 def test_words_beside_the_paper() -> None:
     paper = {("en-AU", "en-AU"): 0.9, ("en-AU", "en-UK"): 0.95, ("en-UK", "en-AU"): 0.6}
-    one = square(0.9, 0.6, paper=paper)
-    inside, outside, average = paper_words(one)
+    one = square(0.9, 0.6, published=paper)
+    inside, outside, average = published_sentences(one)
     assert inside == "The paper's figure lies inside our interval in 2 of 3 cells."
-    low, high = one.table.cell("en-AU", "en-UK").interval
+    low, high = one.matrix.cell("en-AU", "en-UK").interval
     assert (
         outside
         == f"Outside: en-AU → en-UK by +0.350 (paper 0.950, ours 0.600, {low:.3f} to {high:.3f})."
     )
     assert "0.117 lower than the paper's" in average  # (0.9 + 0.6 + 0.6 − 0.9 − 0.95 − 0.6) / 3
-    overall = less_paper(one)
+    overall = less_published(one)
     assert overall is not None
     assert overall.value == pytest.approx(-0.35 / 3)
-    assert list(paper_words(square(0.9, 0.6))) == []
+    assert list(published_sentences(square(0.9, 0.6))) == []
 
 
 def test_higher_and_lower() -> None:
@@ -168,11 +167,11 @@ def test_higher_and_lower() -> None:
 
 def test_words_when_nothing_is_significant(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
-    (found,) = findings_of(
+    (found,) = results_of(
         study,
         {"Heads": [square(0.71, 0.7, values={"model.head": head}) for head in ("linear", "mean")]},
     )
-    (none,), (overall,) = words_of(found).comparisons, words_of(found).overall
+    (none,), (overall,) = sentences_of(found).comparisons, sentences_of(found).overall
     assert none.startswith(
         "None of the 4 differences between heads is significant after Holm's correction; the"
         " largest is mean less linear"
@@ -189,8 +188,8 @@ def test_words_when_something_is(tmp_path: Path) -> None:
         square(0.6, 0.6, values={"model.head": "linear"}),
         square(0.9, 0.6, values={"model.head": "mean"}),
     ]
-    (found,) = findings_of(study, {"Heads": made})
-    (told,), (overall,) = words_of(found).comparisons, words_of(found).overall
+    (found,) = results_of(study, {"Heads": made})
+    (told,), (overall,) = sentences_of(found).comparisons, sentences_of(found).overall
     assert told.startswith(
         "2 of 4 differences between heads are significant after Holm's correction: mean less"
         " linear, en-AU → en-AU"
@@ -201,7 +200,7 @@ def test_words_when_something_is(tmp_path: Path) -> None:
 
 
 def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
-    (found,) = findings_of(study_of(tmp_path, HEADS), {"Heads": []})
+    (found,) = results_of(study_of(tmp_path, HEADS), {"Heads": []})
     comparisons = (
         compared(0.02, (-0.1, 0.2), 0.9),
         compared(-0.05, (-0.2, 0.1), 1.0, row="c"),
@@ -214,7 +213,7 @@ def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
             elsewhere="Other",
         ),
     )
-    within, against = comparison_words(replace(found, comparisons=comparisons))
+    within, against = comparison_sentences(replace(found, comparisons=comparisons))
     assert within.startswith(
         "None of the 2 differences between heads is significant after Holm's correction over all 3"
         " comparisons here;"
@@ -229,85 +228,15 @@ def test_words_separate_the_experiments_compared_with(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
     study = study_of(tmp_path, HEADS)
-    (found,) = findings_of(study, {"Heads": []}, failed={"linear, en-AU": "There is no tea."})
-    assert words_of(found) == Words(
+    (found,) = results_of(study, {"Heads": []}, failed={"linear, en-AU": "There is no tea."})
+    assert sentences_of(found) == Sentences(
         ("No run of this experiment has finished.", "linear, en-AU is missing: There is no tea.")
-    )
-
-
-def leak_findings(
-    folder: Path, *, dropped: float, kept: float, paper: float = 0.9
-) -> list[Findings]:
-    printed = {(row, column): 0.6 for row in ("en-AU", "en-UK") for column in ("en-AU", "en-UK")}
-    sides = {"drop": dropped, "keep": kept}
-    crossed = [
-        square(score, score, values={"data.leaks": value}, paper=dict.fromkeys(printed, paper))
-        for value, score in sides.items()
-    ]
-    return findings_of(
-        study_of(folder, LEAK), {"Single": [square(0.6, 0.6, paper=printed)], "Crossed": crossed}
-    )
-
-
-def test_the_leak_explains_most(tmp_path: Path) -> None:
-    (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.63, kept=0.9))
-    assert effect.overall.value == pytest.approx(0.27)
-    assert {column: one.value for column, one in effect.by_column.items()} == pytest.approx(
-        {"en-AU": 0.27, "en-UK": 0.27}
-    )
-    assert effect.n_significant == effect.n_cells == 4
-    (advantage,) = effect.advantages
-    assert (advantage.over, advantage.paper) == ("Single", pytest.approx(0.3))
-    text = " ".join(leak_words(effect))
-    assert text.startswith(
-        "Sentiment: models that were trained on the leaking texts as well score +0.270 ("
-    )
-    assert "4 of the 4 cells differ significantly" in text
-    assert "Without the leaking texts Crossed is 0.030 higher than Single (" in text
-    assert "with them it is 0.300 higher than Single (" in text
-    assert (
-        "The paper's own tables differ by +0.300 on average. Of this advantage 10 % remains without"
-        " the leak, 100 % with it." in text
-    )
-    assert text.endswith("the leak explains most of it.")
-    (summary,) = leak_summary([effect])
-    assert "+0.270" in summary
-
-
-def test_the_leak_explains_nothing(tmp_path: Path) -> None:
-    (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.6, kept=0.6))
-    text = " ".join(leak_words(effect))
-    assert (
-        "score +0.000 (+0.000 to +0.000) compared with models that were not, mean over 4 cells,"
-        " which may be chance" in text
-    )
-    assert "None of the 4 cells differ significantly" in text
-    assert "Of this advantage nothing remains without the leak, nothing with it." in text
-    assert text.endswith("the leak alone does not explain it.")
-
-
-def test_the_paper_may_have_no_advantage(tmp_path: Path) -> None:
-    (effect,) = leak_effects(leak_findings(tmp_path, dropped=0.63, kept=0.7, paper=0.55))
-    assert "The paper has no advantage to explain here: its tables differ by −0.050." in " ".join(
-        leak_words(effect)
-    )
-
-
-def test_an_experiment_with_one_side_has_no_leak_to_tell(tmp_path: Path) -> None:
-    assert (
-        leak_effects(
-            findings_of(
-                study_of(tmp_path, HEADS),
-                {"Heads": [square(0.9, 0.6, values={"model.head": "mean"})]},
-            )
-        )
-        == ()
     )
 
 
 def test_why_the_paper_may_differ(tmp_path: Path) -> None:
     study = study_of(tmp_path, LEAK)
-    text = "\n".join(setup_words(study.experiments[1], study))
+    text = "\n".join(setup_sentences(study.experiments[1], study))
     assert (
         "What we did otherwise: the encoder: minilm (the paper: bert-base-uncased); the optimizer:"
         " adamw (the paper: adam)" in text
@@ -317,8 +246,8 @@ def test_why_the_paper_may_differ(tmp_path: Path) -> None:
         " paper: kept)." in text
     )
     assert "figure 5 on splits that leak" in text
-    assert not any("leak" in warning for warning in warnings_about("3"))
-    assert list(setup_words(study_of(tmp_path, HEADS).experiments[0], study)) == []
+    assert not any("leak" in one for one in setup_sentences(study.experiments[0], study))
+    assert list(setup_sentences(study_of(tmp_path, HEADS).experiments[0], study)) == []
 
 
 def test_the_abstract_counts(tmp_path: Path) -> None:
@@ -326,10 +255,10 @@ def test_the_abstract_counts(tmp_path: Path) -> None:
     paper = {("en-AU", "en-AU"): 0.9, ("en-AU", "en-UK"): 0.95}
     made = [
         square(0.6, 0.6, values={"model.head": "linear"}),
-        square(0.9, 0.6, values={"model.head": "mean"}, paper=paper),
+        square(0.9, 0.6, values={"model.head": "mean"}, published=paper),
     ]
-    runs, beside, travel, tests = study_words(
-        study, findings_of(study, {"Heads": made}), n_runs=12, n_failed=1
+    runs, beside, travel, tests = study_summary(
+        study, results_of(study, {"Heads": made}), n_runs=12, n_failed=1
     )
     assert (
         runs == "12 runs, of which 1 failed: 1 experiment, 3 seeds each, encoder minilm, corpora"

@@ -10,6 +10,7 @@ from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
     from litotes.evaluation.cross_matrix import CrossMatrix
+    from litotes.study.matrix import MatrixResult
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -34,66 +35,58 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
-    from litotes.core.storage import write_bytes, write_json, write_text
-    from litotes.data.sources import load
-    from litotes.evaluation.matrix_figure import figure
-    from litotes.report.figure import rendered
-    from litotes.study.matrix import cross
-    from litotes.study.matrix_report import html_report, in_words
+    from litotes.study.matrix import cross, describe_matrix
     from litotes.training.recipe import read_recipe
 
     recipe = read_recipe(options.recipe, changes=options.set)
     first = recipe.seed if options.seed is None else options.seed
+    seeds = range(first, first + options.seeds)
     out = Path(options.out) if options.out else Path("runs") / options.recipe.stem
     with progress() as watch:
-        study = cross(
-            recipe,
-            out,
-            axis=options.by,
-            seeds=range(first, first + options.seeds),
-            device=options.device,
-            watch=watch,
+        result = cross(
+            recipe, out, axis=options.by, seeds=seeds, device=options.device, watch=watch
         )
-    write_json(out / "matrix.json", study.as_json())
-    picture = figure(study.matrices)
-    svg = rendered(picture, "svg")
-    write_bytes(out / "matrix.svg", svg)
-    write_bytes(out / "matrix.png", rendered(picture, "png"))
-    write_text(
-        out / "report.html", html_report(study, load(recipe.data.source), picture=svg.decode())
-    )
-    say(study.notes)
+    _write(result, out)
+    say(result.notes)
     if options.json:
-        print_json(study.as_json())
+        print_json(result.as_json())
         return
-    for matrix in study.matrices:
-        _print(matrix)
-        print(in_words(matrix) + "\n")
+    for matrix in result.matrices:
+        print_matrix(matrix, title=matrix.task, corner="trained on \\ tested on")
+        print(describe_matrix(matrix) + "\n")
     print(
         f"Report: {out / 'report.html'}   heatmap: {out / 'matrix.svg'}, {out / 'matrix.png'}  "
         f" numbers: {out / 'matrix.json'}"
     )
 
 
-def _print(matrix: CrossMatrix) -> None:
+def _write(result: MatrixResult, out: Path) -> None:
+    """The matrices and their heatmap, and the report of the study behind them."""
+    from litotes.core.storage import write_bytes, write_json
+    from litotes.evaluation.matrix_figure import figure
+    from litotes.report.figure import render_figure
+    from litotes.report.html import inline
+    from litotes.study.output import write_report
+    from litotes.study.page import Pictures
+
+    write_json(out / "matrix.json", result.as_json())
+    picture = figure(result.matrices)
+    svg = render_figure(picture, "svg")
+    write_bytes(out / "matrix.svg", svg)
+    write_bytes(out / "matrix.png", render_figure(picture, "png"))
+    (section,) = result.report.sections
+    pictures = Pictures({section.name: inline(svg, "matrix")})
+    write_report(result.report, result.timing, pictures, out)
+
+
+def print_matrix(matrix: CrossMatrix, *, title: str, corner: str = "") -> None:
+    """A table of scores with its majority line. corner: what stands above the names of the rows."""
     from litotes.cli.display import print_table
 
     rows = []
-    for trained_on in matrix.rows:
-        cells = [matrix.cell(trained_on, tested_on) for tested_on in matrix.columns]
-        rows.append(
-            (
-                trained_on,
-                *(
-                    f"{cell.macro_f1:.3f} ({cell.interval[0]:.2f}–{cell.interval[1]:.2f})"
-                    for cell in cells
-                ),
-            )
-        )
-    majority = [matrix.cell(matrix.rows[0], name).majority for name in matrix.columns]
-    rows.append(("majority line", *(f"{value:.3f}" for value in majority)))
-    print_table(
-        ("trained on \\ tested on", *matrix.columns),
-        rows,
-        title=f"{matrix.task}: macro-F1 (95 % interval)",
-    )
+    majority = {cell.tested_on: cell.majority for cell in matrix.cells}
+    for name in matrix.rows:
+        cells = [matrix.find(name, column) for column in matrix.columns]
+        rows.append((name, *("failed" if cell is None else cell.text() for cell in cells)))
+    rows.append(("majority line", *(f"{majority[column]:.3f}" for column in matrix.columns)))
+    print_table((corner, *matrix.columns), rows, title=f"{title}: macro-F1 (95 % interval)")

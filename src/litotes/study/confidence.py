@@ -1,14 +1,15 @@
-"""How far the models of a study can be believed when they say how sure they are, before and after
-calibration.
+"""How reliable the confidence of a study's models is, before and after calibration.
 
 A run keeps the calibrated probability of the label it gave. With two classes the uncalibrated one
 follows from it exactly:
 
-    p₁ = P(class 1)        logit(p₁) · T = the logit before it was divided by the temperature T        label before = [p₁' ≥ ½]
+    p₁ = P(class 1)
+    logit(p₁) · T = the logit before it was divided by the temperature T
+    label before = [p₁' ≥ ½]
 
 A calibration error has no honest interval (chance alone makes it larger, resampling even more so),
 but its bins have one each, and so has the excess, mean confidence less the share right: how much
-too sure the models are.
+too confident the models are.
 """
 
 from __future__ import annotations
@@ -24,16 +25,15 @@ from litotes.evaluation.intervals import seed_margin, widened
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.study.overall import Estimate
-from litotes.study.results import Answers, Findings
+from litotes.study.results import ExperimentResults
+from litotes.study.run_files import CellAnswers
 
 _ROUNDED = 5e-7  # probabilities were rounded to six digits: nearer to 0 or 1 nothing is known
 
 
 @dataclass(frozen=True)
-class Believed:
-    """Answers and how sure they were: the reliability of all of them, and the excess of confidence
-    over the share right.
-    """
+class ConfidenceCheck:
+    """The reliability of all answers, and the excess of confidence over the share right."""
 
     reliability: Reliability
     excess: Estimate
@@ -41,35 +41,37 @@ class Believed:
 
 @dataclass(frozen=True)
 class Confidence:
-    """All answers of an experiment's models to one task, over cells and seeds; temperatures: the
-    smallest and the largest.
+    """All answers of an experiment's models to one task, over cells and seeds.
+
+    temperatures: the smallest and the largest.
     """
 
     experiment: str
     task: str
-    before: Believed
-    after: Believed
+    before: ConfidenceCheck
+    after: ConfidenceCheck
     temperatures: tuple[float, float]
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"words": list(confidence_words(self))}
+        return asdict(self) | {"words": list(confidence_sentences(self))}
 
 
-def confidences(found: Findings) -> tuple[Confidence, ...]:
-    """One per task with two classes; of more classes the probability of one says nothing about the
-    others before calibration.
+def check_confidence(results: ExperimentResults) -> tuple[Confidence, ...]:
+    """One value per task with two classes.
+
+    With more classes the probability of one says nothing about the others before calibration.
     """
-    by_task: dict[str, list[Answers]] = {}
-    for panel in found.panels:
-        by_task.setdefault(panel.table.task, []).extend(panel.answers.values())
-    return tuple(
-        _confidence(found.experiment.settings.name, task, answers)
-        for task, answers in by_task.items()
-        if all(one.n_classes == 2 for one in answers)
-    )
+    by_task: dict[str, list[CellAnswers]] = {}
+    for table in results.tables:
+        by_task.setdefault(table.matrix.task, []).extend(table.answers.values())
+    found = []
+    for task, answers in by_task.items():
+        if all(one.n_classes == 2 for one in answers):
+            found.append(_confidence(results.name, task, answers))
+    return tuple(found)
 
 
-def confidence_words(one: Confidence) -> Iterator[str]:
+def confidence_sentences(one: Confidence) -> Iterator[str]:
     """Sure and right, before and after."""
     before, after = one.before, one.after
     yield (
@@ -87,60 +89,54 @@ def confidence_words(one: Confidence) -> Iterator[str]:
         )
 
 
-def uncalibrated(answers: Answers) -> tuple[Counts, Floats]:
+def uncalibrate(answers: CellAnswers) -> tuple[Counts, Floats]:
     """The labels given and their probabilities as they were before calibration.
 
     (seed, text) each
     """
-    first = np.where(answers.answers == 1, answers.probability, 1 - answers.probability).clip(
-        _ROUNDED, 1 - _ROUNDED
-    )
+    first = np.where(answers.answers == 1, answers.probability, 1 - answers.probability)
+    first = first.clip(_ROUNDED, 1 - _ROUNDED)
     logit = np.log(first / (1 - first)) * answers.temperature[:, None]  # (seed, text)
     before = 1 / (1 + np.exp(-logit))
     return (before >= 0.5).astype(np.int64), np.maximum(before, 1 - before)
 
 
-def _confidence(experiment: str, task: str, parts: Sequence[Answers]) -> Confidence:
+def _confidence(experiment: str, task: str, parts: Sequence[CellAnswers]) -> Confidence:
     temperatures = np.concatenate([part.temperature for part in parts])
     return Confidence(
         experiment,
         task,
-        before=_believed(parts, [uncalibrated(part) for part in parts]),
-        after=_believed(parts, [(part.answers, part.probability) for part in parts]),
+        before=_check(parts, [uncalibrate(part) for part in parts]),
+        after=_check(parts, [(part.answers, part.probability) for part in parts]),
         temperatures=(float(temperatures.min()), float(temperatures.max())),
     )
 
 
-def _believed(parts: Sequence[Answers], given: Sequence[tuple[Counts, Floats]]) -> Believed:
+def _check(parts: Sequence[CellAnswers], given: Sequence[tuple[Counts, Floats]]) -> ConfidenceCheck:
     """given: the labels and their probabilities, (seed, text) each, of every part."""
-    right = [labels == part.gold for part, (labels, _) in zip(parts, given, strict=True)]
-    sure = [probability for _, probability in given]
-    whole = reliability(
-        np.concatenate([one.ravel() for one in sure]),
-        np.concatenate([one.ravel() for one in right]),
-    )
-    # by texts: (seed, text), summed over the cells that were tested on them
-    excess: dict[str, Floats] = {}
-    for part, confident, hit in zip(parts, sure, right, strict=True):
-        excess[part.texts] = excess.get(part.texts, 0.0) + (confident - hit)
-    return Believed(whole, _excess(list(excess.values()), whole.n))
+    sure, right = [], []
+    excess: dict[str, Floats] = {}  # by texts: (seed, text), summed over the cells tested on them
+    for part, (labels, probability) in zip(parts, given, strict=True):
+        hit = labels == part.gold
+        sure.append(probability.ravel())
+        right.append(hit.ravel())
+        excess[part.texts] = excess.get(part.texts, 0.0) + (probability - hit)
+    whole = reliability(np.concatenate(sure), np.concatenate(right))
+    return ConfidenceCheck(whole, _mean_excess(list(excess.values()), whole.n))
 
 
-def _excess(sums: Sequence[Floats], n: int) -> Estimate:
-    """Mean excess of n answers, with its interval over texts, resampled for all cells and seeds
-    together, and over seeds.
+def _mean_excess(sums: Sequence[Floats], n: int) -> Estimate:
+    """Mean excess of n answers, with its interval over texts and over seeds.
+
+    Texts are resampled for all cells and seeds together. sums: (seed, text) each
     """
     generator = np.random.default_rng(0)
     by_seed = sum(one.sum(1) for one in sums) * len(sums[0]) / n  # (seed,)
     drawn = np.zeros(N_RESAMPLES)
     for one in sums:
         n_texts = one.shape[1]
-        drawn += (
-            generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
-            @ one.sum(0)
-            / n
-        )
+        shares = np.full(n_texts, 1 / n_texts)
+        drawn += generator.multinomial(n_texts, shares, size=N_RESAMPLES) @ one.sum(0) / n
     value = float(np.mean(by_seed))
-    return Estimate(
-        value, widened(value, interval(drawn), seed_margin(np.asarray(by_seed)), within=(-1.0, 1.0))
-    )
+    margin = seed_margin(np.asarray(by_seed))
+    return Estimate(value, widened(value, interval(drawn), margin, within=(-1.0, 1.0)))

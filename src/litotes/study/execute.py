@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import torch
+
 from litotes.core.progress import Watch, unwatched
-from litotes.core.storage import locked
+from litotes.core.storage import locked, write_json
+from litotes.scale.crew import threads_each
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
 from litotes.scale.outcomes import Outcome
-from litotes.study.job import RunJob, jobs_of, work
-from litotes.study.plan import Study
+from litotes.study.corpora import check_test, forget, key_of_test, run_key
+from litotes.study.job import RunJob, run_job
+from litotes.study.plan import Experiment, Setting, Study, format_value
+from litotes.training.run import check_names
+
+THREADS = "threads.json"
+"""In OUT/runs: with how many threads the runs of this study compute."""
 
 
 @dataclass(frozen=True)
-class Executed:
-    """The runs of a study by key, and why some of them have no result. n_found: how many were there
-    before.
+class StudyRuns:
+    """The runs of a study by key, and why some of them have no result.
+
+    n_found: how many were done before.
     """
 
     jobs: dict[str, RunJob]
     failures: dict[str, Outcome]
     n_found: int
+
+    def reasons(self) -> dict[str, str]:
+        """Why a run has no result, by its key."""
+        return {key: str(outcome.error) for key, outcome in self.failures.items()}
 
 
 def execute(
@@ -34,32 +48,95 @@ def execute(
     on: str = "here",
     device: str | None = None,
     watch: Watch = unwatched,
-) -> Executed:
-    """Does every run that is not done yet; what fails is collected, and tried again the next time."""
-    # whole paths: other processes may work elsewhere
-    jobs = jobs_of(study, out.resolve(), device=device)
+) -> StudyRuns:
+    """Does every run that is not done yet; what fails is collected, and tried again next time."""
+    forget()
+    for experiment in study.experiments:
+        _check(experiment)
     with locked(out):
+        n_threads = _n_threads(out / "runs" / THREADS, n_workers, on)
+        # resolved: other processes may work elsewhere
+        jobs = plan_jobs(study, out.resolve(), n_threads=n_threads, device=device)
         todo = {key: job for key, job in jobs.items() if not job.is_done()}
-        # what people see while it runs
-        named = {f"{job.name} ({key})": job for key, job in todo.items()}
-        keys = dict(zip(named, todo, strict=True))
-        outcomes = _outcomes(named, n_workers, on, watch)
-        failures = {
-            keys[outcome.name]: outcome for outcome in outcomes if outcome.error is not None
-        }
-    return Executed(jobs, failures, len(jobs) - len(todo))
+        names = {f"{job.name} ({key})": key for key, job in todo.items()}  # shown while it runs
+        by_name = {name: todo[key] for name, key in names.items()}
+        failures = {}
+        for outcome in _run(by_name, n_workers, on, watch):
+            if outcome.error is not None:
+                failures[names[outcome.name]] = outcome
+    return StudyRuns(jobs, failures, len(jobs) - len(todo))
 
 
-def _outcomes(todo: dict[str, RunJob], n_workers: int, on: str, watch: Watch) -> Iterator[Outcome]:
-    if not todo:
+def plan_jobs(
+    study: Study, out: Path, *, n_threads: int = 1, device: str | None = None
+) -> dict[str, RunJob]:
+    """All runs of the study by key.
+
+    One that several experiments need is there once, with the tests of all of them.
+    """
+    jobs: dict[str, RunJob] = {}
+    for experiment in study.experiments:
+        for setting in experiment.grid:
+            for seed in study.seeds:
+                recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
+                key = run_key(recipe)
+                tests = {key_of_test(test, recipe): test for test in experiment.tests}
+                earlier = jobs[key].tests if key in jobs else {}
+                jobs[key] = RunJob(
+                    name=_job_name(experiment, setting, recipe.seed),
+                    recipe=recipe,
+                    tests={**earlier, **tests},
+                    folder=out / "runs" / key,
+                    model_folder=_model_folder(setting, out, key, recipe.seed),
+                    keep_model=study.settings.keep_models,
+                    n_threads=n_threads,
+                    device=device,
+                )
+    return jobs
+
+
+def _check(experiment: Experiment) -> None:
+    """What is known to go wrong is reported before the first run."""
+    for setting in experiment.grid:
+        check_names(setting.recipe)
+        for test in experiment.tests:
+            check_test(test, setting.recipe, experiment.tasks)
+
+
+def _job_name(experiment: Experiment, setting: Setting, seed: int) -> str:
+    values = map(format_value, setting.values.values())
+    return ", ".join([experiment.settings.name, *values, f"seed {seed}"])
+
+
+def _model_folder(setting: Setting, out: Path, key: str, seed: int) -> Path:
+    if setting.model_name is None:
+        return out / "runs" / key / "model"
+    return out / "models" / f"{setting.model_name}-{seed}"
+
+
+def _n_threads(file: Path, n_workers: int, on: str) -> int:
+    """How many threads a run computes with: decided when the study begins, and kept.
+
+    torch adds up in another order with another number of threads, so a study that is resumed with
+    more or fewer workers would otherwise not end in the same report.
+    """
+    if file.is_file():
+        return int(json.loads(file.read_text("utf-8"))["n_threads"])
+    if on == "ray":
+        n_threads = 1  # a run is given one core of the cluster
+    elif n_workers == 1:
+        n_threads = torch.get_num_threads()
+    else:
+        n_threads = threads_each(n_workers)
+    write_json(file, {"n_threads": n_threads})
+    return n_threads
+
+
+def _run(jobs: dict[str, RunJob], n_workers: int, on: str, watch: Watch) -> Iterator[Outcome]:
+    if not jobs:
         return iter(())
     if on == "ray":
-        device = next(iter(todo.values())).device or ""
-        return run_on_ray(
-            todo,
-            work,
-            address=None,
-            watch=watch,
-            n_gpus_per_job=1 if device.startswith("cuda") else 0,
-        )
-    return run_jobs(todo, work, n_workers=n_workers, watch=watch)
+        device = next(iter(jobs.values())).device or ""
+        n_gpus = 1 if device.startswith("cuda") else 0
+        return run_on_ray(jobs, run_job, address=None, watch=watch, n_gpus_per_job=n_gpus)
+    return run_jobs(jobs, run_job, n_workers=n_workers, watch=watch)

@@ -5,29 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from litotes.data.corpus import Corpus
 from litotes.evaluation.cross_matrix import MatrixCell
 from litotes.report.html import row, table
+from litotes.study.comparisons import Comparison
 from litotes.study.confidence import Confidence
 from litotes.study.overall import Estimate, OverallDifference, signed
-from litotes.study.results import Comparison, Panel
 from litotes.study.sentences import is_inside
-from litotes.study.timing import Timed
+from litotes.study.tables import ScoreTable
+from litotes.study.timing import StepTime, Timing
 from litotes.study.vocabulary import Vocabulary
 
 
-def panel_table(panel: Panel, *, title: str) -> str:
-    """Our scores, each with its interval and, where there is one, the paper's and the difference."""
-    matrix = panel.table
+def score_table(scores: ScoreTable, *, title: str) -> str:
+    """Our scores, each with its interval and, where there is one, the published score."""
+    matrix = scores.matrix
     first = {cell.tested_on: cell for cell in reversed(matrix.cells)}
-    head = "".join(
-        f"<th scope=col>{escape(column)}<small>n {first[column].n}, majority"
-        f" {first[column].majority:.3f}</small></th>"
-        for column in matrix.columns
-    )
-    rows = "".join(
-        f'<tr><th scope=row class="name">{escape(row)}</th>{_row(panel, row)}</tr>'
-        for row in matrix.rows
-    )
+    head = ""
+    for column in matrix.columns:
+        cell = first[column]
+        about = f"<small>n {cell.n}, majority {cell.majority:.3f}</small>"
+        head += f"<th scope=col>{escape(column)}{about}</th>"
+    rows = ""
+    for name in matrix.rows:
+        rows += f'<tr><th scope=row class="name">{escape(name)}</th>{_score_row(scores, name)}</tr>'
     return (
         f'<div class="wide"><table><caption>{escape(title)}</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
@@ -37,128 +38,100 @@ def panel_table(panel: Panel, *, title: str) -> str:
 def comparison_table(comparisons: Sequence[Comparison]) -> str:
     """All comparisons, the surest first; what is not significant is grey and says so."""
     with_test = len({(one.tested_on, one.task) for one in comparisons}) > 1
-    surest = sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p))
-    rows = (
-        _comparison(one, _where(one.column, *((one.tested_on, one.task) if with_test else ())))
-        for one in surest
-    )
-    head = (
-        "system",
-        "less",
-        "row",
-        "tested on",
-        "difference (95 % interval)",
-        "p",
-        "p corrected",
-        "",
-    )
+    rows = []
+    for one in sorted(comparisons, key=lambda one: (one.adjusted_p, one.difference.p)):
+        test = (one.tested_on, one.task) if with_test else ()
+        rows.append(_comparison_row(one, _join(one.column, *test)))
+    difference = "difference (95 % interval)"
+    head = ("system", "less", "row", "tested on", difference, "p", "p corrected", "")
     return table(head, rows, caption="Cell by cell, on the same texts")
 
 
 def overall_table(overall: Sequence[OverallDifference]) -> str:
     """Differences over whole tables."""
-    rows = (
-        row(
-            [one.system, one.baseline],
-            [_where(one.tested_on, one.task), str(one.n_cells), one.difference.signed()],
-            verdict=_known(one.difference),
-            unsure=not one.difference.is_clear,
-        )
-        for one in overall
-    )
-    return table(
-        ("system", "less", "tested on", "cells", "difference (95 % interval)", ""),
-        rows,
-        caption="Over whole tables",
-    )
+    rows = []
+    for one in overall:
+        is_clear = one.difference.is_clear
+        values = [_join(one.tested_on, one.task), str(one.n_cells), one.difference.signed()]
+        verdict = "the interval leaves 0 out" if is_clear else "may be chance"
+        names = [one.system, one.baseline]
+        rows.append(row(names, values, verdict=verdict, unsure=not is_clear))
+    head = ("system", "less", "tested on", "cells", "difference (95 % interval)", "")
+    return table(head, rows, caption="Over whole tables")
 
 
 def confidence_table(confidences: Sequence[Confidence]) -> str:
     """Calibration error and excess of confidence, before and after; report.json has more."""
     rows = []
     for one in confidences:
-        errors = [f"{believed.reliability.ece:.3f}" for believed in (one.before, one.after)]
-        excess = [believed.excess.signed() for believed in (one.before, one.after)]
+        checks = (one.before, one.after)
+        errors = [f"{check.reliability.ece:.3f}" for check in checks]
+        excess = [check.excess.signed() for check in checks]
         temperatures = f"{one.temperatures[0]:.2f} to {one.temperatures[1]:.2f}"
-        rows.append(
-            row(
-                [one.experiment],
-                [one.task, f"{one.after.reliability.n:,}", *errors, *excess, temperatures],
-            )
-        )
-    return table(
-        (
-            "experiment",
-            "task",
-            "answers",
-            "ECE before",
-            "after",
-            "too sure by, before",
-            "after",
-            "temperatures",
-        ),
-        rows,
-    )
+        n = f"{one.after.reliability.n:,}"
+        rows.append(row([one.experiment], [one.task, n, *errors, *excess, temperatures]))
+    errors_head = ("ECE before", "after", "too sure by, before", "after")
+    return table(("experiment", "task", "answers", *errors_head, "temperatures"), rows)
 
 
-def timing_table(rows: Sequence[Timed]) -> str:
-    """Seconds per step beside the paper's seconds per batch, and the ratios, which are what can be
-    compared.
-    """
-    lines = (
-        row(
-            [one.experiment, one.setting],
-            [
-                str(one.n_runs),
-                f"{one.seconds:.4f} ({one.fastest:.4f} to {one.slowest:.4f})",
-                f"{one.ratio:.2f}",
-                "–" if one.paper_seconds is None else f"{one.paper_seconds:.4f}",
-                "–" if one.paper_ratio is None else f"{one.paper_ratio:.2f}",
-            ],
-        )
-        for one in rows
-    )
-    head = (
-        "experiment",
-        "head, tasks",
-        "runs",
-        "ours: seconds a step (range)",
-        "× the first",
-        "paper: seconds a batch",
-        "× the first",
-    )
-    return table(head, lines)
+def timing_table(timing: Timing) -> str:
+    """Seconds per step and their ratios, which are what can be compared; published ones as well."""
+    rows = []
+    for one in timing.rows:
+        seconds = f"{one.seconds:.4f} ({one.fastest:.4f} to {one.slowest:.4f})"
+        values = [str(one.n_runs), seconds, f"{one.ratio:.2f}"]
+        if timing.published is not None:
+            values += _published_times(one)
+        rows.append(row([one.experiment, one.setting], values))
+    head = ["experiment", "head, tasks", "runs", "ours: seconds a step (range)", "× the first"]
+    if timing.published is not None:
+        head += ["paper: seconds a batch", "× the first"]
+    return table(head, rows)
+
+
+def _published_times(one: StepTime) -> list[str]:
+    seconds = "–" if one.paper_seconds is None else f"{one.paper_seconds:.4f}"
+    return [seconds, "–" if one.paper_ratio is None else f"{one.paper_ratio:.2f}"]
 
 
 def vocabulary_table(vocabulary: Vocabulary) -> str:
-    """Our shares beside the paper's."""
-    lines = []
-    for (of, among), paper in vocabulary.paper.items():
+    """Our shares and the published ones."""
+    rows = []
+    for (of, among), published in vocabulary.published.items():
         ours = vocabulary.coverage.share(of, among)
-        lines.append(row([of, among], [f"{ours:.3f}", f"{paper:.3f}", signed(ours - paper)]))
-    return table(("of", "among", "ours", "the paper's", "ours less the paper's"), lines)
+        values = [f"{ours:.3f}", f"{published:.3f}", signed(ours - published)]
+        rows.append(row([of, among], values))
+    return table(("of", "among", "ours", "the paper's", "ours less the paper's"), rows)
 
 
-def _row(panel: Panel, row: str) -> str:
-    if row in panel.failed:
-        return (
-            f'<td class="failed" colspan="{len(panel.table.columns)}">failed:'
-            f" {escape(panel.failed[row])}</td>"
-        )
-    return "".join(
-        _cell(panel.table.find(row, column), panel.paper.get((row, column)))
-        for column in panel.table.columns
-    )
+def count_table(corpus: Corpus) -> str:
+    """How many texts a corpus has, by cell, split, task and label."""
+    rows = []
+    for count in corpus.counts():
+        values = [str(count.split), count.task, count.label or "a number", f"{count.n:,}"]
+        rows.append(row([str(count.cell)], values))
+    return table(("cell", "split", "task", "label", "texts"), rows)
 
 
-def _cell(cell: MatrixCell | None, paper: float | None) -> str:
+def _score_row(scores: ScoreTable, name: str) -> str:
+    columns = scores.matrix.columns
+    if name in scores.failed:
+        reason = escape(scores.failed[name])
+        return f'<td class="failed" colspan="{len(columns)}">failed: {reason}</td>'
+    cells = ""
+    for column in columns:
+        cells += _score_cell(scores.matrix.find(name, column), scores.published.get((name, column)))
+    return cells
+
+
+def _score_cell(cell: MatrixCell | None, published: float | None) -> str:
     if cell is None:
         return "<td>–</td>"
     low, high = cell.interval
     kinds, lines = [], [f"{low:.3f} to {high:.3f}"]
-    if paper is not None:
-        where = "inside" if is_inside(cell, paper) else "outside"
-        lines.append(f"paper {paper:.3f}: {signed(cell.macro_f1 - paper)}, {where}")
+    if published is not None:
+        where = "inside" if is_inside(cell, published) else "outside"
+        lines.append(f"paper {published:.3f}: {signed(cell.macro_f1 - published)}, {where}")
         kinds += ["outside"] if where == "outside" else []
     if cell.interval[0] <= cell.majority:
         lines.append("not above majority")
@@ -166,37 +139,22 @@ def _cell(cell: MatrixCell | None, paper: float | None) -> str:
         kinds.append("collapsed")
         lines.append(f"{cell.n_collapsed} of {len(cell.by_seed)} collapsed")
     mark = f' class="{" ".join(kinds)}"' if kinds else ""
-    return (
-        f"<td{mark}>{cell.macro_f1:.3f}{''.join(f'<small>{line}</small>' for line in lines)}</td>"
-    )
+    small = "".join(f"<small>{line}</small>" for line in lines)
+    return f"<td{mark}>{cell.macro_f1:.3f}{small}</td>"
 
 
-def _comparison(one: Comparison, where: str) -> str:
+def _comparison_row(one: Comparison, where: str) -> str:
     difference = Estimate(one.difference.difference, one.difference.interval)
-    words = "not significant"
+    verdict = "not significant"
     if one.is_significant:
-        words = (
-            "significant"
-            if difference.is_clear
-            else "significant for these seeds; interval holds 0"
-        )
-    return row(
-        [one.system, one.baseline],
-        [
-            one.row,
-            where,
-            difference.signed(),
-            f"{one.difference.p:.4f}",
-            f"{one.adjusted_p:.3f}",
-        ],
-        verdict=words,
-        unsure=not one.is_significant,
-    )
+        verdict = "significant"
+        if not difference.is_clear:
+            verdict = "significant for these seeds; interval holds 0"
+    p_values = [f"{one.difference.p:.4f}", f"{one.adjusted_p:.3f}"]
+    values = [one.row, where, difference.signed(), *p_values]
+    names = [one.system, one.baseline]
+    return row(names, values, verdict=verdict, unsure=not one.is_significant)
 
 
-def _known(difference: Estimate) -> str:
-    return "the interval leaves 0 out" if difference.is_clear else "may be chance"
-
-
-def _where(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return ", ".join(filter(None, parts))

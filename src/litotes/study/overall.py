@@ -4,14 +4,14 @@ interval.
     Σ over cells of weight · macro-F1        mean over seeds
 
 A single cell holds one or two hundred texts, so its interval is wide; the whole table knows more.
-Cells of one column hold the same texts
-and are resampled jointly: what is hard for all of them cancels in a difference. Seed s of all cells
-makes one value of the sum, and the seeds' part is Student's margin of these (`intervals.py`).
+Cells of one column hold the same texts and are resampled jointly: what is hard for all of them
+cancels in a difference. Seed s of all cells makes one value of the sum, and the seeds' part is
+Student's margin of these (`intervals.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,10 +21,12 @@ from litotes.core.counts import Floats
 from litotes.evaluation.answer_patterns import patterns
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widened
 from litotes.evaluation.scores import interval
+from litotes.study.comparisons import CellPair, Tables, find_pairs
 from litotes.study.plan import Experiment
-from litotes.study.results import Answers, Pair, Panel, pairs_of
+from litotes.study.run_files import CellAnswers
+from litotes.study.tables import ScoreTable
 
-Weighted = tuple[float, Answers]
+Weighted = tuple[float, CellAnswers]
 
 
 def signed(value: float) -> str:
@@ -48,7 +50,7 @@ class Estimate:
         low, high = self.interval
         return Estimate(self.value - constant, (low - constant, high - constant))
 
-    def shown(self) -> str:
+    def text(self) -> str:
         return f"{self.value:.3f} ({self.interval[0]:.3f} to {self.interval[1]:.3f})"
 
     def signed(self) -> str:
@@ -61,8 +63,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class OverallDifference:
-    """Two systems over all cells they share; `elsewhere`: the other experiment that the baseline is
-    from.
+    """Two systems over all cells they share.
+
+    elsewhere: the other experiment that the baseline is from.
     """
 
     system: str
@@ -77,68 +80,61 @@ class OverallDifference:
         return asdict(self)
 
 
-def overall_differences(
-    experiment: Experiment, panels: Mapping[str, Sequence[Panel]]
-) -> tuple[OverallDifference, ...]:
-    """The experiment's comparisons, each over a whole table; `panels`: those of every experiment,
-    by its name.
-    """
-    together: dict[tuple[str, str, str, str, str | None], list[Pair]] = {}
-    for pair in pairs_of(experiment, panels):
-        key = (
-            pair.system,
-            pair.baseline,
-            pair.panel.table.task,
-            pair.panel.tested_on,
-            pair.elsewhere,
-        )
-        together.setdefault(key, []).append(pair)
-    return tuple(
-        OverallDifference(
-            *key,
-            n_cells=len(pairs),
-            difference=difference_of([(pair.own, pair.theirs) for pair in pairs]),
-        )
-        for key, pairs in together.items()
-    )
+def overall_differences(experiment: Experiment, tables: Tables) -> tuple[OverallDifference, ...]:
+    """The experiment's comparisons, each over a whole table."""
+    groups: dict[tuple[str, str, str, str, str | None], list[CellPair]] = {}
+    for pair in find_pairs(experiment, tables):
+        test = pair.table.matrix.task, pair.table.tested_on
+        groups.setdefault((pair.system, pair.baseline, *test, pair.elsewhere), []).append(pair)
+    found = []
+    for key, pairs in groups.items():
+        difference = difference_of([(pair.own, pair.theirs) for pair in pairs])
+        found.append(OverallDifference(*key, n_cells=len(pairs), difference=difference))
+    return tuple(found)
 
 
-def mean_of(*panels: Panel) -> Estimate:
+def mean_of(*tables: ScoreTable) -> Estimate:
     """Mean macro-F1 over all cells of the tables."""
-    return weighted_sum(
-        _evenly([answers for panel in panels for answers in panel.answers.values()], 1.0)
-    )
+    cells: list[CellAnswers] = []
+    for table in tables:
+        cells += table.answers.values()
+    return weighted_sum(_evenly(cells, 1.0))
 
 
-def home_less_elsewhere(*panels: Panel) -> Estimate | None:
-    """Mean over the cells tested where they were trained, less the mean over the others; None where
-    there are not both.
+def home_less_elsewhere(*tables: ScoreTable) -> Estimate | None:
+    """Mean over the cells tested where they were trained, less the mean over the others.
+
+    None where there are not both.
     """
-    home: list[Answers] = []
-    elsewhere: list[Answers] = []
-    for panel in panels:
-        if panel.table.at_home is not None:
-            for (row, column), answers in panel.answers.items():
+    home: list[CellAnswers] = []
+    elsewhere: list[CellAnswers] = []
+    for table in tables:
+        if table.matrix.at_home is not None:
+            for (row, column), answers in table.answers.items():
                 (home if row == column else elsewhere).append(answers)
     if not home or not elsewhere:
         return None
     return weighted_sum([*_evenly(home, 1.0), *_evenly(elsewhere, -1.0)])
 
 
-def difference_of(pairs: Sequence[tuple[Answers, Answers]]) -> Estimate:
+def difference_of(pairs: Sequence[tuple[CellAnswers, CellAnswers]]) -> Estimate:
     """First less second of each pair, mean over the pairs."""
-    return weighted_sum(
-        [*_evenly([own for own, _ in pairs], 1.0), *_evenly([theirs for _, theirs in pairs], -1.0)]
-    )
+    own = _evenly([first for first, _ in pairs], 1.0)
+    theirs = _evenly([second for _, second in pairs], -1.0)
+    return weighted_sum([*own, *theirs])
 
 
-def less_paper(*panels: Panel) -> Estimate | None:
-    """Ours less the paper's, mean over the cells that both have."""
-    places = [(panel, place) for panel in panels for place in panel.answers if place in panel.paper]
-    if not places:
+def less_published(*tables: ScoreTable) -> Estimate | None:
+    """Ours less the published scores, mean over the cells that have both."""
+    answers, scores = [], []
+    for table in tables:
+        for place, own in table.answers.items():
+            if place in table.published:
+                answers.append(own)
+                scores.append(table.published[place])
+    if not answers:
         return None
-    ours = weighted_sum(_evenly([panel.answers[place] for panel, place in places], 1.0))
-    return ours.less(float(np.mean([panel.paper[place] for panel, place in places])))
+    return weighted_sum(_evenly(answers, 1.0)).less(float(np.mean(scores)))
 
 
 def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
@@ -148,35 +144,33 @@ def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
         by_texts.setdefault(answers.texts, []).append((weight, answers))
     by_seed, resampled = np.zeros(1), np.zeros(1)
     for number, together in enumerate(by_texts.values()):
-        scores, draws = _together(together, seed=number)
+        scores, draws = _same_texts(together, seed=number)
         by_seed, resampled = by_seed + scores, resampled + draws  # (seed,), (resample,)
     value = float(by_seed.mean())
-    return Estimate(
-        value, widened(value, interval(resampled), seed_margin(by_seed), within=_possible(parts))
-    )
+    margin = seed_margin(by_seed)
+    return Estimate(value, widened(value, interval(resampled), margin, within=_range(parts)))
 
 
-def _together(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
-    """The sum over parts with the same texts: by seed (seed,), and of resampled texts, mean over
-    seeds (resample,).
+def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
+    """The sum over parts with the same texts: by seed, and of resampled texts.
+
+    (seed,), and (resample,) as a mean over seeds
     """
     first = parts[0][1]
     weights = np.array([weight for weight, _ in parts])
-    found = patterns(
-        first.gold, np.vstack([answers.answers for _, answers in parts]), first.n_classes
-    )
+    answers = np.vstack([one.answers for _, one in parts])
+    found = patterns(first.gold, answers, first.n_classes)
     scores = scores_of(found).reshape(len(parts), -1)  # (part, seed)
     draws = text_bootstrap(found, seed=seed).reshape(-1, *scores.shape)  # (resample, part, seed)
     return weights @ scores, draws.mean(2) @ weights
 
 
-def _possible(parts: Sequence[Weighted]) -> tuple[float, float]:
+def _range(parts: Sequence[Weighted]) -> tuple[float, float]:
     """What Σ weight · macro-F1 can be at all."""
-    weights = [weight for weight, _ in parts]
-    return sum(weight for weight in weights if weight < 0), sum(
-        weight for weight in weights if weight > 0
-    )
+    lowest = sum(weight for weight, _ in parts if weight < 0)
+    highest = sum(weight for weight, _ in parts if weight > 0)
+    return lowest, highest
 
 
-def _evenly(answers: Sequence[Answers], total: float) -> list[Weighted]:
+def _evenly(answers: Sequence[CellAnswers], total: float) -> list[Weighted]:
     return [(total / len(answers), one) for one in answers]

@@ -8,27 +8,29 @@ from dataclasses import dataclass, field
 from html import escape
 
 from litotes.report.html import figure, folded, items, words
-from litotes.report.page import Article, Part, page
+from litotes.report.article import Article, Part, page
+from litotes.study import setup
+from litotes.study.confidence import Confidence
+from litotes.study.corpora import load_once
 from litotes.study.html_tables import (
     comparison_table,
     confidence_table,
+    count_table,
     overall_table,
-    panel_table,
+    score_table,
     timing_table,
     vocabulary_table,
 )
-from litotes.study.leak import LEAKS, leak_words
-from litotes.study.plan import named
 from litotes.study.report import Report, Section
-from litotes.study.setup import corpora, shareable
 from litotes.study.timing import Timing
-from litotes.study.vocabulary import vocabulary_words
+from litotes.study.vocabulary import Vocabulary, vocabulary_sentences
 
 
 @dataclass(frozen=True)
 class Pictures:
-    """SVGs to stand in the page, by the names of experiments and coverage entries, and by
-    (experiment, task).
+    """SVGs for the page.
+
+    By the name of the experiment, by that of the coverage entry, and by (experiment, task).
     """
 
     tables: Mapping[str, str] = field(default_factory=dict)
@@ -50,7 +52,8 @@ READING = (
 def html(report: Report, timing: Timing, pictures: Pictures) -> str:
     """The whole page."""
     settings = report.study.settings
-    parts = (Part("How to read the tables", f"<p>{READING}</p>"), *_parts(report, timing, pictures))
+    reading = Part("How to read the tables", f"<p>{READING}</p>")
+    parts = (reading, *_parts(report, timing, pictures))
     sources = "All numbers are in report.json, all times in timing.json."
     return page(Article(settings.name, settings.about, tuple(report.abstract), parts, sources))
 
@@ -60,105 +63,109 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
         yield Part("What failed", _failures(report))
     for section in report.sections:
         yield Part(section.name, _experiment(section, pictures.tables.get(section.name)))
-    if report.leaks:
-        yield Part("What the leak is worth", _leaks(report))
     for vocabulary in report.vocabularies:
         name = vocabulary.settings.name
-        beside = vocabulary_table(vocabulary) if vocabulary.paper else ""
-        yield Part(
-            name,
-            figure(pictures.vocabularies.get(name), name)
-            + words(vocabulary_words(vocabulary))
-            + beside,
-        )
-    if confidences := [one for section in report.sections for one in section.confidences]:
-        diagrams = "".join(
-            figure(picture, f"{name}, {task}")
-            for (name, task), picture in pictures.confidences.items()
-        )
-        about = (
-            "<p>Confidence is the probability of the label that was given; ECE is how far it lies"
-            " from the share that is right, on average. All cells and seeds of an experiment are"
-            " taken together. A diagram’s bars are the share that is right, with its 95 % interval;"
-            " hatched is what is missing or too much.</p>"
-        )
-        yield Part(
-            "Calibration",
-            f'{about}{confidence_table(confidences)}<div class="diagrams">{diagrams}</div>',
-        )
+        yield Part(name, _vocabulary(vocabulary, pictures.vocabularies.get(name)))
+    if any(section.confidences for section in report.sections):
+        yield Part("Calibration", _calibration(report, pictures))
     if timing.rows:
         yield Part("Time", _time(timing))
     yield Part("How it was done", _setup(report))
 
 
 def _experiment(section: Section, picture: str | None) -> str:
-    found, settings = section.findings, section.findings.experiment.settings
-    beside = f" Beside figure {settings.figure} of the paper." if settings.figure else ""
-    parts = [
-        f'<p class="about">{escape(settings.about + beside)}</p>',
-        figure(picture, f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"),
-    ]
-    parts += ["<h3>What the tables say</h3>", words(section.words.tables)]
-    if section.words.paper:
-        parts += ["<h3>Beside the paper</h3>", words(section.words.paper), words(section.setup)]
-    parts += [panel_table(panel, title=panel.title_among(found.panels)) for panel in found.panels]
-    if found.comparisons:
-        parts += ["<h3>Is the difference real?</h3>", words(section.words.comparisons)]
-        parts += [overall_table(section.overall), comparison_table(found.comparisons)]
-    if found.notes:
-        parts.append(f'<h4>Notes of the runs</h4><ul class="notes">{items(found.notes)}</ul>')
+    results, settings = section.results, section.results.experiment.settings
+    about = settings.about
+    if settings.figure:
+        about += f" Compared with figure {settings.figure} of the paper."
+    caption = f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"
+    parts = [f'<p class="about">{escape(about)}</p>', figure(picture, caption)]
+    parts += ["<h3>What the tables say</h3>", words(section.sentences.tables)]
+    if section.sentences.paper:
+        parts += ["<h3>Compared with the paper</h3>", words(section.sentences.paper)]
+        parts.append(words(section.setup))
+    for table in results.tables:
+        parts.append(score_table(table, title=table.title_among(results.tables)))
+    if results.comparisons:
+        parts += ["<h3>Is the difference real?</h3>", words(section.sentences.comparisons)]
+        parts += [overall_table(section.overall), comparison_table(results.comparisons)]
+    if results.notes:
+        parts.append(f'<h4>Notes of the runs</h4><ul class="notes">{items(results.notes)}</ul>')
     return "\n".join(parts)
 
 
-def _leaks(report: Report) -> str:
-    """A paragraph per task."""
-    return "\n".join(
-        f"<h3>{escape(f'{one.experiment}, {one.task}: {named(LEAKS, one.way)}')}</h3><p>{escape(' '.join(leak_words(one)))}</p>"
-        for one in report.leaks
+def _vocabulary(vocabulary: Vocabulary, picture: str | None) -> str:
+    parts = [figure(picture, vocabulary.settings.name), words(vocabulary_sentences(vocabulary))]
+    if vocabulary.published:
+        parts.append(vocabulary_table(vocabulary))
+    return "".join(parts)
+
+
+def _calibration(report: Report, pictures: Pictures) -> str:
+    confidences: list[Confidence] = []
+    for section in report.sections:
+        confidences += section.confidences
+    about = (
+        "Confidence is the probability of the label that was given; ECE is how far it lies from the"
+        " share that is right, on average. All cells and seeds of an experiment are taken together."
     )
+    diagrams = ""
+    for (name, task), picture in pictures.confidences.items():
+        diagrams += figure(picture, f"{name}, {task}")
+    if diagrams:
+        about += (
+            " A diagram’s bars are the share that is right, with its 95 % interval; hatched is what"
+            " is missing or too much."
+        )
+    table = confidence_table(confidences)
+    return f'<p>{about}</p>{table}<div class="diagrams">{diagrams}</div>'
 
 
 def _failures(report: Report) -> str:
-    lines = "".join(
-        f"<li><b>{escape(name)}</b>: {escape(reason)}</li>"
-        for name, reason in report.failures.items()
-    )
+    lines = ""
+    for name, reason in report.failures.items():
+        lines += f"<li><b>{escape(name)}</b>: {escape(reason)}</li>"
     return (
         f"<p>{len(report.failures)} of {report.n_runs} runs have no result; their rows are marked"
         f' below.</p><ul class="failed">{lines}</ul>'
     )
 
 
+def _machine(facts: Mapping[str, object]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in facts.items())
+
+
 def _time(timing: Timing) -> str:
-    machines = "; ".join(
-        ", ".join(f"{key} {value}" for key, value in machine.items()) for machine in timing.machines
-    )
+    ours = "; ".join(map(_machine, timing.machines)) or "the runs did not note their machine"
     batches = ", ".join(sorted({str(row.batch_texts) for row in timing.rows}))
-    return (
-        f"<p>Ours: {escape(machines or 'the runs did not note their machine')}; {batches} texts a"
-        f" step. The paper’s tables I and II: {escape(timing.paper_machine)}. Seconds of two"
-        " machines, encoders and batches cannot be compared; how much longer a head takes than the"
-        f" first one on the same machine can.</p>{timing_table(timing.rows)}"
+    about = f"Ours: {escape(ours)}; {batches} texts a step."
+    if timing.published is not None:
+        about += f" The paper’s times: {escape(timing.published.hardware)}."
+    about += (
+        " Seconds of two machines, encoders and batches cannot be compared; how much longer a head"
+        " takes than the first one on the same machine can."
     )
+    return f"<p>{about}</p>{timing_table(timing)}"
 
 
 def _setup(report: Report) -> str:
     study = report.study
-    rows = "".join(
-        f"<li>{escape(name)}: {one['n_texts']:,} texts, sha256 {one['sha256'][:16]}…</li>"
-        for name, one in corpora(study).items()
-    )
-    recipes = "".join(
-        folded(
+    corpora, counts = "", ""
+    for source in setup.sources(study):
+        corpus, name = load_once(source), setup.source_name(source, study)
+        sha256 = corpus.fingerprint()[:16]
+        corpora += f"<li>{escape(name)}: {len(corpus):,} texts, sha256 {sha256}…</li>"
+        counts += folded(f"The texts of {name}, counted", count_table(corpus))
+    recipes = ""
+    for experiment in study.experiments:
+        recipe = setup.shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2)
+        recipes += folded(
             f"The recipe of {experiment.settings.name}",
             f"<p>Its grid: {escape(json.dumps(experiment.settings.grid))}. Written out for the"
-            " first combination:</p>"
-            f"<pre>{escape(shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2))}</pre>",
+            f" first combination:</p><pre>{escape(recipe)}</pre>",
         )
-        for experiment in study.experiments
-    )
     seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) > 1 else ''} per run."
     return (
-        f'<p>{seeds}</p><ul>{rows}</ul>{recipes}<p class="print">The recipes are in'
-        " report.json.</p>"
+        f"<p>{seeds}</p><ul>{corpora}</ul>{counts}{recipes}"
+        '<p class="print">The recipes are in report.json.</p>'
     )

@@ -1,47 +1,50 @@
-"""All a study found as one value, and that value as `report.json`: the same runs give the same
-bytes, whenever and wherever.
+"""All that a study found as one value, and that value as `report.json`.
+
+The same runs give the same bytes, whenever and wherever.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from html import escape
 from typing import Any
 
-from litotes.study.abstract import confidence_summary, leak_summary, study_words, vocabulary_summary
-from litotes.study.confidence import Confidence, confidences
-from litotes.study.leak import LeakEffect, leak_effects
+from litotes.report.html import words
+from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
+from litotes.study.comparisons import Comparison, Tables
+from litotes.study.confidence import Confidence, check_confidence
 from litotes.study.overall import OverallDifference, mean_of, overall_differences
 from litotes.study.plan import Study
-from litotes.study.results import Comparison, Findings, Panel
-from litotes.study.sentences import Words, in_words, is_inside
-from litotes.study.setup import base_recipe, corpora, setup_words, shareable
+from litotes.study.results import ExperimentResults
+from litotes.study.sentences import Sentences, describe, is_inside
+from litotes.study.setup import base_recipe, describe_corpora, setup_sentences, shareable
+from litotes.study.tables import ScoreTable
 from litotes.study.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class Section:
-    """One experiment of the report; `setup`: why its numbers may differ from the paper's."""
+    """One experiment of the report; `setup`: why its numbers may differ from published ones."""
 
-    findings: Findings
+    results: ExperimentResults
     overall: tuple[OverallDifference, ...]
-    words: Words
+    sentences: Sentences
     setup: tuple[str, ...]
     confidences: tuple[Confidence, ...]
 
     @property
     def name(self) -> str:
-        return self.findings.experiment.settings.name
+        return self.results.name
 
 
 @dataclass(frozen=True)
 class Report:
-    """A study's findings in words and numbers; failures: {run's name: sentence}."""
+    """A study's results in words and numbers; failures: {run's name: sentence}."""
 
     study: Study
     abstract: tuple[str, ...]
     sections: tuple[Section, ...]
-    leaks: tuple[LeakEffect, ...]
     vocabularies: tuple[Vocabulary, ...]
     n_runs: int
     failures: Mapping[str, str]
@@ -54,99 +57,97 @@ class Report:
             "about": settings.about,
             "seeds": [base_recipe(self.study).seed + seed for seed in self.study.seeds],
             "n_runs": self.n_runs,
-            "corpora": corpora(self.study),
+            "corpora": describe_corpora(self.study),
             "abstract": list(self.abstract),
-            "experiments": [_section(section, self.study) for section in self.sections],
-            "leaks": [effect.as_json() for effect in self.leaks],
+            "experiments": [_section_json(section, self.study) for section in self.sections],
+            "leaks": [],  # of earlier versions; reproduction/leak.py says what leaks are worth
             "coverage": [vocabulary.as_json() for vocabulary in self.vocabularies],
             "failures": dict(self.failures),
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the abstract and every table."""
+        parts = f"<h3>{escape(self.study.settings.name)}</h3>{words(self.abstract)}"
+        for section in self.sections:
+            parts += f"<h4>{escape(section.name)}</h4>"
+            for table in section.results.tables:
+                parts += f"<p>{escape(table.title)}</p>{table.matrix._repr_html_()}"
+        return parts
+
 
 def make_report(
     study: Study,
-    all_findings: Sequence[Findings],
+    results: Sequence[ExperimentResults],
     vocabularies: Sequence[Vocabulary],
     *,
     n_runs: int,
     failures: Mapping[str, str],
 ) -> Report:
     """Puts tables, comparisons and coverage into words."""
-    panels = {found.experiment.settings.name: found.panels for found in all_findings}
-    sections = tuple(_made(found, panels, study) for found in all_findings)
-    leaks = leak_effects(all_findings)
-    return Report(
-        study=study,
-        abstract=(
-            *study_words(study, all_findings, n_runs=n_runs, n_failed=len(failures)),
-            *leak_summary(leaks),
-            *vocabulary_summary(vocabularies),
-            *confidence_summary([one for section in sections for one in section.confidences]),
-        ),
-        sections=sections,
-        leaks=leaks,
-        vocabularies=tuple(vocabularies),
-        n_runs=n_runs,
-        failures=failures,
+    tables = {one.name: one.tables for one in results}
+    sections = tuple(_section(one, tables, study) for one in results)
+    confidences: list[Confidence] = []
+    for section in sections:
+        confidences += section.confidences
+    abstract = (
+        *study_summary(study, results, n_runs=n_runs, n_failed=len(failures)),
+        *vocabulary_summary(vocabularies),
+        *confidence_summary(confidences),
     )
+    return Report(study, abstract, sections, tuple(vocabularies), n_runs, failures)
 
 
-def _made(found: Findings, panels: Mapping[str, Sequence[Panel]], study: Study) -> Section:
-    overall = overall_differences(found.experiment, panels)
+def _section(results: ExperimentResults, tables: Tables, study: Study) -> Section:
+    overall = overall_differences(results.experiment, tables)
     return Section(
-        found,
+        results,
         overall,
-        in_words(found, overall),
-        tuple(setup_words(found.experiment, study)),
-        confidences(found),
+        describe(results, overall),
+        tuple(setup_sentences(results.experiment, study)),
+        check_confidence(results),
     )
 
 
-def _section(section: Section, study: Study) -> dict[str, Any]:
-    found, settings = section.findings, section.findings.experiment.settings
+def _section_json(section: Section, study: Study) -> dict[str, Any]:
+    results, settings = section.results, section.results.experiment.settings
+    recipes = []
+    for setting in results.experiment.grid:
+        recipe = shareable(setting.recipe, study).model_dump(mode="json")
+        recipes.append({"values": dict(setting.values), "recipe": recipe})
     return {
         "name": settings.name,
         "about": settings.about,
         "figure": settings.figure,
-        "tables": [panel_json(panel) for panel in found.panels],
-        "comparisons": [_comparison(one) for one in found.comparisons],
+        "tables": [table_json(table) for table in results.tables],
+        "comparisons": [_comparison_json(one) for one in results.comparisons],
         "overall": [one.as_json() for one in section.overall],
-        "words": section.words.as_json(),
+        "words": section.sentences.as_json(),
         "setup": list(section.setup),
         "calibration": [one.as_json() for one in section.confidences],
-        "notes": list(found.notes),
-        "recipes": [
-            {
-                "values": dict(setting.values),
-                "recipe": shareable(setting.recipe, study).model_dump(mode="json"),
-            }
-            for setting in found.experiment.grid
-        ],
+        "notes": list(results.notes),
+        "recipes": recipes,
     }
 
 
-def panel_json(panel: Panel) -> dict[str, Any]:
-    """A table with its intervals and seeds, and the paper's numbers beside."""
-    cells = {(cell.trained_on, cell.tested_on): cell for cell in panel.table.cells}
+def table_json(table: ScoreTable) -> dict[str, Any]:
+    """A table with its intervals and seeds, and the published scores for it."""
+    cells = {cell.place: cell for cell in table.matrix.cells}
+    published = []
+    for (row, column), value in table.published.items():
+        if (row, column) in cells:
+            inside = is_inside(cells[row, column], value)
+            place = {"trained_on": row, "tested_on": column}
+            published.append({**place, "macro_f1": value, "inside": inside})
     return {
-        "title": panel.title,
-        "values": dict(panel.values),
-        "tested_on": panel.tested_on,
-        **panel.table.as_json(),
-        "mean_interval": mean_of(panel).interval,
-        "paper": [
-            {
-                "trained_on": row,
-                "tested_on": column,
-                "macro_f1": value,
-                "inside": is_inside(cells[row, column], value),
-            }
-            for (row, column), value in panel.paper.items()
-            if (row, column) in cells
-        ],
-        "failed": dict(panel.failed),
+        "title": table.title,
+        "values": dict(table.values),
+        "tested_on": table.tested_on,
+        **table.matrix.as_json(),
+        "mean_interval": mean_of(table).interval,
+        "paper": published,
+        "failed": dict(table.failed),
     }
 
 
-def _comparison(one: Comparison) -> dict[str, Any]:
+def _comparison_json(one: Comparison) -> dict[str, Any]:
     return asdict(one) | {"significant": one.is_significant}

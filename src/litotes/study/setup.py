@@ -1,5 +1,5 @@
-"""How a study's runs were made, as it may be told to others: corpora and encoders by name and hash,
-no paths of this machine.
+"""How a study's runs were made, as others may read it: corpora and encoders by name and hash, no
+paths of this machine.
 """
 
 from __future__ import annotations
@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from litotes.study.job import corpus_of
-from litotes.study.paper import differences_in_setup, warnings_about
-from litotes.study.plan import Experiment, Study, named
+from litotes.study.corpora import load_once
+from litotes.study.plan import Experiment, Study, label_values
 from litotes.training.recipe import Recipe, recipe_of
 
 
@@ -20,9 +19,7 @@ def base_recipe(study: Study) -> Recipe:
 
 
 def shareable(recipe: Recipe, study: Study) -> Recipe:
-    """The recipe with its corpus under the study's name for it, and an encoder's folder by its last
-    name.
-    """
+    """The recipe with its corpus under the study's name for it, and an encoder without its path."""
     return recipe.changed(
         data__source=source_name(recipe.data.source, study),
         model__encoder=encoder_name(recipe.model.encoder),
@@ -30,9 +27,7 @@ def shareable(recipe: Recipe, study: Study) -> Recipe:
 
 
 def source_name(source: str, study: Study) -> str:
-    """The study's name for a corpus; one that has none is called by its kind and the last name of
-    its path.
-    """
+    """The study's name for a corpus; without one, its kind and the last name of its path."""
     names = {address: name for name, address in study.settings.sources.items()}
     kind, _, path = source.partition("?")[0].partition(":")
     return names.get(source, f"{kind}:{Path(path).name}" if path else kind)
@@ -42,56 +37,49 @@ def encoder_name(encoder: str) -> str:
     return Path(encoder).name if Path(encoder).is_dir() else encoder
 
 
-def corpora(study: Study) -> dict[str, dict[str, Any]]:
-    """Every corpus the experiments read: how many texts, and the hash by which another copy is
-    known to be the same.
-    """
-    trained_on = [
-        setting.recipe.data.source
-        for experiment in study.experiments
-        for setting in experiment.grid
-    ]
-    tested_on = [
-        test.data for experiment in study.experiments for test in experiment.tests if test.data
-    ]
+def sources(study: Study) -> list[str]:
+    """The addresses of all corpora that the experiments read: first those trained on."""
+    trained_on: dict[str, None] = {}  # sets that keep their order
+    tested_on: dict[str, None] = {}
+    for experiment in study.experiments:
+        for setting in experiment.grid:
+            trained_on[setting.recipe.data.source] = None
+        for test in experiment.tests:
+            if test.data:
+                tested_on[test.data] = None
+    return list(trained_on | tested_on)
+
+
+def describe_corpora(study: Study) -> dict[str, dict[str, Any]]:
+    """Every corpus by name: how many texts, and the hash by which another copy is recognised."""
     described = {}
-    for source in dict.fromkeys([*trained_on, *tested_on]):
-        corpus = corpus_of(source)
-        described[source_name(source, study)] = {
-            "n_texts": len(corpus),
-            "sha256": corpus.fingerprint(),
-        }
+    for source in sources(study):
+        corpus = load_once(source)
+        facts = {"n_texts": len(corpus), "sha256": corpus.fingerprint()}
+        described[source_name(source, study)] = facts
     return described
 
 
-def setup_words(experiment: Experiment, study: Study) -> Iterator[str]:
-    """Why our numbers may differ from the paper's: what is known about the figure, and what was
-    done otherwise.
+def setup_sentences(experiment: Experiment, study: Study) -> Iterator[str]:
+    """Why our numbers may differ from the published ones.
+
+    What is known about the figure, and what we did differently: in all settings, or only in some.
     """
-    figure = experiment.settings.figure
-    if figure is None:
+    figure, published = experiment.settings.figure, study.published
+    if figure is None or published is None:
         return
-    yield from warnings_about(figure)
-    by_setting: dict[str, list[str]] = {}
+    yield from published.notes_about(figure)
+    names: dict[str, None] = {}  # sets that keep their order
+    settings_by_difference: dict[str, dict[str, None]] = {}
     for setting in experiment.grid:
-        others = {
-            path: value
-            for path, value in setting.values.items()
-            if path != experiment.settings.rows
-        } or setting.values
-        name = ", ".join(named(path, value) for path, value in others.items())
-        by_setting.setdefault(name, []).extend(
-            differences_in_setup(shareable(setting.recipe, study))
-        )
-    everything = dict.fromkeys(
-        difference for differences in by_setting.values() for difference in differences
-    )
-    everywhere = [
-        one for one in everything if all(one in differences for differences in by_setting.values())
-    ]
+        name = label_values(setting.shared or setting.values)
+        names[name] = None
+        for difference in published.differences_in_setup(shareable(setting.recipe, study)):
+            settings_by_difference.setdefault(difference, {})[name] = None
+    everywhere = [one for one, where in settings_by_difference.items() if len(where) == len(names)]
     if everywhere:
         yield f"What we did otherwise: {'; '.join(everywhere)}."
-    for one in everything:
-        if one not in everywhere:
-            names = [name for name, differences in by_setting.items() if one in differences]
-            yield f"Only with {' and '.join(names)}: {one}."
+    for difference, where in settings_by_difference.items():
+        if difference not in everywhere:
+            in_order = [name for name in names if name in where]
+            yield f"Only with {' and '.join(in_order)}: {difference}."

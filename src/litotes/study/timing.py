@@ -1,10 +1,8 @@
-"""How long a training step took, beside tables I and II of the paper.
-
-Never the same twice, so it has a file of its own.
+"""How long a training step took. Never the same twice, so it has a file of its own.
 
 Seconds depend on the machine, the encoder and the batch; what can be compared between two machines
-is how much slower one head is than another on the same one. So every time also stands as a ratio to
-the first setting of its experiment.
+is how much slower one head is than another on the same one. So every time is also given as a ratio
+to the first setting of its experiment, and so are published times where there are some.
 """
 
 from __future__ import annotations
@@ -15,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from litotes.study.paper import facts
-from litotes.study.results import Findings
-from litotes.training.recipe import Recipe
+from litotes.study.plan import Study
+from litotes.study.published import Published, PublishedTimes
+from litotes.study.results import ExperimentResults
 
 
 @dataclass(frozen=True)
-class Timed:
-    """One kind of run: mean seconds per step over n_runs runs and their range; the paper's seconds
-    per batch, where it has them.
+class StepTime:
+    """One kind of run: mean seconds per step over n_runs runs and their range.
+
+    paper_seconds: published seconds per batch, where there are some.
     """
 
     experiment: str
@@ -41,37 +40,45 @@ class Timed:
 
 @dataclass(frozen=True)
 class Timing:
-    """All kinds of runs, the machines they ran on (none where a run did not note its own), and the
-    paper's.
-    """
+    """All kinds of runs, the machines they ran on, and the published times."""
 
-    rows: tuple[Timed, ...]
+    rows: tuple[StepTime, ...]
     machines: tuple[dict[str, Any], ...]
-    paper_machine: str
+    published: PublishedTimes | None = None
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self) | {"paper": facts()["seconds_per_batch"]}
+        published = self.published
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "machines": list(self.machines),
+            "paper_machine": None if published is None else published.hardware,
+            "paper": None if published is None else published.model_dump(mode="json"),
+        }
 
 
-def timing(all_findings: Sequence[Findings]) -> Timing:
+def time_steps(study: Study, results: Sequence[ExperimentResults]) -> Timing:
     """The times of all runs that were done."""
-    machines = {
-        repr(machine): dict(machine) for found in all_findings for machine in found.machines
-    }
-    rows = tuple(row for found in all_findings for row in _rows(found))
-    return Timing(rows, tuple(machines.values()), facts()["seconds_per_batch"]["hardware"])
+    rows: list[StepTime] = []
+    machines: dict[str, dict[str, Any]] = {}
+    for one in results:
+        rows += _rows(one, study.published)
+        for machine in one.machines:
+            machines[repr(machine)] = dict(machine)
+    published = None if study.published is None else study.published.seconds_per_batch
+    return Timing(tuple(rows), tuple(machines.values()), published)
 
 
-def _rows(found: Findings) -> Iterator[Timed]:
-    first, first_paper = None, None
-    for kind, times in found.seconds_per_step.items():
-        recipe = next(setting.recipe for setting in found.experiment.grid if setting.kind == kind)
+def _rows(results: ExperimentResults, published: Published | None) -> Iterator[StepTime]:
+    first = first_published = None
+    has_figure = results.experiment.settings.figure is not None
+    for kind, times in results.seconds_per_step.items():
+        recipe = next(one.recipe for one in results.experiment.grid if one.kind == kind)
         seconds = float(np.mean(times))
-        paper = paper_seconds(recipe) if found.experiment.settings.figure else None
+        theirs = published.seconds_for(recipe) if published is not None and has_figure else None
         first = seconds if first is None else first
-        first_paper = paper if first_paper is None else first_paper
-        yield Timed(
-            experiment=found.experiment.settings.name,
+        first_published = theirs if first_published is None else first_published
+        yield StepTime(
+            experiment=results.name,
             setting=kind,
             head=recipe.model.head,
             n_runs=len(times),
@@ -80,23 +87,6 @@ def _rows(found: Findings) -> Iterator[Timed]:
             fastest=min(times),
             slowest=max(times),
             ratio=seconds / first,
-            paper_seconds=paper,
-            paper_ratio=paper / first_paper if paper and first_paper else None,
+            paper_seconds=theirs,
+            paper_ratio=theirs / first_published if theirs and first_published else None,
         )
-
-
-def paper_seconds(recipe: Recipe) -> float | None:
-    """Seconds per batch in table I (one task) or table II (both) for the same head on the same
-    texts.
-    """
-    table, corpus = facts()["seconds_per_batch"], recipe.data.source.partition(":")[0]
-    tasks = recipe.data.tasks or []
-    if len(tasks) == 1:
-        place = recipe.data.where.source if isinstance(recipe.data.where.source, str) else corpus
-        return _found(table["columns"], table["rows"].get(recipe.model.head), f"{place} {tasks[0]}")
-    return _found(table["multitask"]["columns"], table["multitask"].get(recipe.model.head), corpus)
-
-
-def _found(columns: Sequence[str], row: Sequence[float] | None, name: str) -> float | None:
-    places = [place for place, column in enumerate(columns) if column.casefold() == name.casefold()]
-    return row[places[0]] if row and places else None
