@@ -12,7 +12,10 @@ import torch
 from litotes.core.values import Task
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
+from litotes.export import head_graph
 from litotes.export.model_graph import build_onnx, write_export
+from litotes.heads import HEADS
+from litotes.heads.crosstalk import CrossTalk
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.classifier import Classifier
@@ -33,6 +36,9 @@ SPEC = EncoderSpec("bert", **SIZES, n_segments=2)
 SENTIMENT = Task("sentiment", ("negative", "neutral", "positive"))
 SARCASM = Task("sarcasm", ("literal", "sarcastic"))
 GRADE = Task("grade", ())
+
+EXPORTED_HEADS = {name for name, kind in HEADS.items() if kind in (*head_graph.WRITERS, CrossTalk)}
+"""The heads whose operators are written; others are refused."""
 
 
 def encoder_of(seed: int = 0, **choices: Any) -> Encoder:

@@ -27,7 +27,7 @@ def rows(
 
 
 def truth(affinity: torch.Tensor, alpha: float) -> torch.Tensor:
-    """The package's answer in float64: exact for 1.5 and 2, bisection to the last digit elsewhere."""
+    """The package's answer in float64: exact for 1.5 and 2, by bisection to the last digit else."""
     exact = {1.5: package.entmax15, 2.0: package.sparsemax}.get(alpha)
     return (
         exact(affinity.double(), dim=-1)

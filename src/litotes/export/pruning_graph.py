@@ -29,6 +29,9 @@ from litotes.export.graph import Graph
 from litotes.export.products import Products, as_array
 from litotes.export.texts_graph import Texts
 
+EXPORTED: tuple[type[Pruning], ...] = (KeepAll, Cascade, Learned)
+"""The prunings whose importance is written here."""
+
 
 @dataclass(frozen=True)
 class GraphState:
@@ -80,7 +83,7 @@ class PruningGraph:
     spec: EncoderSpec
 
     def __post_init__(self) -> None:
-        if type(self.pruning) not in (KeepAll, Cascade, Learned):
+        if type(self.pruning) not in EXPORTED:
             raise UserError(
                 f"The pruning {type(self.pruning).__name__} cannot be exported to ONNX yet: use the"
                 " torch runtime, or write its importance in export/pruning_graph.py."
