@@ -25,7 +25,6 @@ epochs = 1
 batch_texts = 8
 [[experiment]]
 name = "Heads"
-figure = "3"
 grid = {{ "model.head" = {heads}, "data.where.variety" = {varieties} }}
 compare = "model.head"
 [[coverage]]

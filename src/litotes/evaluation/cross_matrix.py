@@ -17,12 +17,14 @@ import numpy as np
 from litotes.core.counts import Counts, confusion, macro_f1
 from litotes.evaluation.intervals import mean_interval
 from litotes.evaluation.scores import constant
+from litotes.report.html import row, table
 
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval and the
-    majority line of the tested texts.
+    """Trained here, tested there: macro-F1, mean over seeds, with its 95 % interval.
+
+    majority: macro-F1 of always answering the commonest label of the tested texts.
     """
 
     trained_on: str
@@ -33,6 +35,15 @@ class MatrixCell:
     majority: float
     by_seed: tuple[float, ...]
     n_collapsed: int
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Its row and its column."""
+        return self.trained_on, self.tested_on
+
+    def text(self) -> str:
+        """The score with its interval."""
+        return f"{self.macro_f1:.3f} ({self.interval[0]:.2f}–{self.interval[1]:.2f})"
 
 
 @dataclass(frozen=True)
@@ -49,10 +60,11 @@ class CrossMatrix:
     cells: tuple[MatrixCell, ...]
 
     def find(self, row: str, column: str) -> MatrixCell | None:
-        return next(
-            (cell for cell in self.cells if (cell.trained_on, cell.tested_on) == (row, column)),
-            None,
-        )
+        """The cell; None when its run failed."""
+        for cell in self.cells:
+            if cell.place == (row, column):
+                return cell
+        return None
 
     def cell(self, row: str, column: str) -> MatrixCell:
         """The cell that is known to be there."""
@@ -67,9 +79,7 @@ class CrossMatrix:
 
     @property
     def at_home(self) -> float | None:
-        """Mean of the cells tested where they were trained; None where rows are something else than
-        columns.
-        """
+        """Mean of the cells tested where they were trained; None where rows are no columns."""
         return self._mean_where(home=True)
 
     @property
@@ -84,13 +94,20 @@ class CrossMatrix:
             "elsewhere": self.elsewhere,
         }
 
+    def _repr_html_(self) -> str:
+        """In a notebook: macro-F1 with its interval in every cell."""
+        rows = []
+        for name in self.rows:
+            cells = [self.find(name, column) for column in self.columns]
+            rows.append(row([name], ["–" if cell is None else cell.text() for cell in cells]))
+        caption = f"{self.task}: macro-F1 (95 % interval)"
+        return table(("trained on \\ tested on", *self.columns), rows, caption=caption)
+
     def _mean_where(self, *, home: bool) -> float | None:
         if not set(self.rows) & set(self.columns):
             return None
-        values = [
-            cell.macro_f1 for cell in self.cells if (cell.trained_on == cell.tested_on) == home
-        ]
-        return _mean(values) if values else None
+        cells = [cell for cell in self.cells if (cell.trained_on == cell.tested_on) == home]
+        return _mean([cell.macro_f1 for cell in cells]) if cells else None
 
 
 def make_cell(
@@ -119,15 +136,21 @@ def make_cell(
 
 
 def collapses(matrices: Sequence[CrossMatrix]) -> list[str]:
-    """A loud word for every cell with models that give one answer to everything."""
-    return [
-        f"COLLAPSED: {'' if matrix.at_home is None else 'trained on '}{cell.trained_on}, tested on"
-        f" {cell.tested_on}, {matrix.task}: {cell.n_collapsed} of {len(cell.by_seed)} models give"
-        " one answer to every text. Their score is that of a constant."
-        for matrix in matrices
-        for cell in matrix.cells
-        if cell.n_collapsed
-    ]
+    """A warning for every cell with models that give one answer to everything."""
+    warnings: list[str] = []
+    for matrix in matrices:
+        collapsed = [cell for cell in matrix.cells if cell.n_collapsed]
+        warnings += [_collapse_warning(matrix, cell) for cell in collapsed]
+    return warnings
+
+
+def _collapse_warning(matrix: CrossMatrix, cell: MatrixCell) -> str:
+    trained_on = "" if matrix.at_home is None else "trained on "
+    return (
+        f"COLLAPSED: {trained_on}{cell.trained_on}, tested on {cell.tested_on}, {matrix.task}:"
+        f" {cell.n_collapsed} of {len(cell.by_seed)} models give one answer to every text. Their"
+        " score is that of a constant."
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

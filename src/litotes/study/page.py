@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
-from litotes.report.html import figure, folded, items, words
 from litotes.report.article import Article, Part, page
+from litotes.report.html import figure, folded, items, words
 from litotes.study import setup
 from litotes.study.confidence import Confidence
 from litotes.study.corpora import load_once
