@@ -7,11 +7,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections import Counter
 from pathlib import Path
 
-# for the processes that tests start; the tensors are tiny, and waiting threads only
-os.environ.setdefault("OMP_NUM_THREADS", "1")
+# for the processes that tests start: the tensors are tiny, and threads that wait for work only
 # get in each other's way
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 import torch
@@ -20,8 +21,8 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 
 from litotes.core.storage import write_bytes
 from litotes.encoders import pretrained
-from litotes.encoders.encoder import Encoder
 from litotes.encoders.config import spec_from_config
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.weights import to_family_tensors
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
@@ -50,6 +51,12 @@ TINY_CONFIG = {
 }
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with the most slow tests run first, so that no process is left alone with one."""
+    n_slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -n_slow[item.path])
+
+
 @pytest.fixture(scope="session")
 def root() -> Path:
     return ROOT
@@ -76,7 +83,8 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "config.json").write_text(json.dumps(config))
     torch.manual_seed(0)
     write_bytes(
-        folder / "model.safetensors", save(to_family_tensors(Encoder(spec_from_config(config, "test"))))
+        folder / "model.safetensors",
+        save(to_family_tensors(Encoder(spec_from_config(config, "test")))),
     )
     return folder
 
