@@ -64,10 +64,11 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         importance = _importance(encoder, layer, hidden, importance, attention)
         head_importance += mixed[live].abs().sum((0, 2))
         heads = _best(
-            head_importance.masked_fill(~heads, -1), plan.n_heads(layer, spec.n_attention_heads)
+            head_importance.masked_fill(~heads, -torch.inf),
+            plan.n_heads(layer, spec.n_attention_heads),
         )
         all_heads.append(heads.nonzero().flatten().tolist())
-        score = importance.masked_fill(~live, -1)
+        score = importance.masked_fill(~live, -torch.inf)
         score[0] = torch.inf
         live = _best(score, plan.counts(layer, [n])[0])
         hidden = block(hidden, mixed.flatten(1))

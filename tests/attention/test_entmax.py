@@ -36,6 +36,7 @@ def truth(affinity: torch.Tensor, alpha: float) -> torch.Tensor:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("alpha", ALPHAS)
 @pytest.mark.parametrize("n_keys", [1, 2, 7, 128, 512])
 def test_weights_equal_the_package(alpha: float, n_keys: int) -> None:
@@ -90,6 +91,7 @@ def test_gradient_equals_the_package(alpha: float) -> None:
     torch.testing.assert_close(mine.grad.double(), theirs.grad, atol=5e-6, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 3, 1, 1), (3, 1, 1)])
 def test_gradient_in_alpha_is_exact(shape: tuple[int, ...]) -> None:
     affinity = (

@@ -105,6 +105,7 @@ def test_every_pruning_is_tested() -> None:
     assert set(DENSE) <= set(PRUNINGS)
 
 
+@pytest.mark.slow
 def test_removal_equals_masking(setting: dict[str, Any], weighting: str, training: bool) -> None:
     encoder = encoder_of(weighting=weighting, **setting).train(training)
     batch = batch_of()
@@ -119,6 +120,7 @@ def test_removal_equals_masking(setting: dict[str, Any], weighting: str, trainin
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_removal_equals_masking_at_all_lengths(seed: int) -> None:
     lengths = tuple(
@@ -156,6 +158,7 @@ def test_removal_equals_masking_in_other_families(family: dict[str, Any], name: 
     )
 
 
+@pytest.mark.slow
 def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weighting: str) -> None:
     encoder = encoder_of(weighting=weighting, **setting)
     batch = batch_of()
@@ -170,6 +173,7 @@ def test_a_text_alone_is_the_text_in_any_batch(setting: dict[str, Any], weightin
         assert alone.layout.lengths == (together.layout.lengths[number],)
 
 
+@pytest.mark.slow
 def test_rows_together_equal_texts_apart(
     setting: dict[str, Any], weighting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

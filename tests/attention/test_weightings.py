@@ -87,6 +87,7 @@ def test_a_row_without_live_keys_has_no_weight(weighting: Weighting) -> None:
     assert (weights == 0).all()
 
 
+@pytest.mark.slow
 def test_gradient(weighting: Weighting) -> None:
     weighting.double()
     affinity = affinity_of(1, HEADS, 2, 5, dtype=torch.float64, scale=1.0).requires_grad_()
