@@ -4,9 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PROCESSES ?= 2
+# a file stays in one process, for its fixtures; conftest.py puts the slowest files first
+PYTEST := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test lint types format bench clean
+.PHONY: help install run check test lint types format bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +24,11 @@ $(INSTALLED): pyproject.toml constraints.txt
 run: $(INSTALLED)  ## train on each variety, test on every variety: the built-in corpus, a few minutes
 	$(BIN)/litotes matrix recipes/quick.toml --out runs/quick
 
+check: lint types  ## ruff, mypy and the quick tests, in a minute and a half: while you work
+	$(BIN)/python -m pytest -m "not slow" $(PYTEST)
+
 test: lint types  ## ruff, mypy and all tests, in two processes (PROCESSES=4: in four)
-	$(BIN)/python -m pytest --numprocesses $(PROCESSES) --dist loadfile
+	$(BIN)/python -m pytest $(PYTEST)
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

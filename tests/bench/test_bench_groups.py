@@ -31,7 +31,7 @@ TEXTS = [
 ] * 4
 
 
-pytestmark = pytest.mark.usefixtures("small_limit")
+pytestmark = [pytest.mark.usefixtures("small_limit"), pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

@@ -74,6 +74,7 @@ def test_operations_fall_from_padded_to_packed_to_pruned(tiny_folder: Path) -> N
     assert work["hf-padded-32"] == flops(loaded.encoder, padded).total
 
 
+@pytest.mark.slow
 def test_training_names_every_head_dense_and_with_cascade(tiny_folder: Path) -> None:
     bench = train(TEXTS, encoder=str(tiny_folder), heads=list(HEADS), batch_texts=2, n_rounds=1)
     lines = {line.name: line for line in bench.lines}

@@ -49,6 +49,7 @@ def bench(benchmark: Benchmark) -> BenchResult:
     return classify(benchmark, n_rounds=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["linear", "mean"])
 def test_everybody_gives_the_same_logits(head: str, tiny_folder: Path) -> None:
     model = model_of(tiny_folder, head=head)

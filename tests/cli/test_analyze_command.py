@@ -51,6 +51,7 @@ def sampler_folder(tiny: pretrained.Pretrained, tmp_path: Path) -> Path:
     return tmp_path / "sampled"
 
 
+@pytest.mark.slow
 def test_everything_is_written(
     sampler_folder: Path, tiny_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -47,6 +47,7 @@ def test_every_bench_can_be_asked_for() -> None:
     assert (*MODEL_BENCHES, *PART_BENCHES) == command.WHAT
 
 
+@pytest.mark.slow
 def test_lines_and_machine(dense: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = content_of(
         capsys,
@@ -79,6 +80,7 @@ def test_lines_and_machine(dense: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert json.loads((tmp_path / "bench.json").read_text("utf-8")) == content
 
 
+@pytest.mark.slow
 def test_the_table_says_what_is_not_claimed(
     dense: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -231,6 +231,7 @@ def test_evaluate_with_a_selection(
     assert "majority" in output_of(capsys, *arguments)
 
 
+@pytest.mark.slow
 def test_evaluate_against_another_model(
     run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -271,6 +272,7 @@ def test_audit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert "words: median" in output_of(capsys, "audit", "--data", "sampler")
 
 
+@pytest.mark.slow
 def test_matrix_writes_report_and_pictures(
     tiny_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, root: Path
 ) -> None:
@@ -310,6 +312,7 @@ def test_list_has_a_line_for_everything(kind: str, capsys: pytest.CaptureFixture
     assert next(iter(content)) in output_of(capsys, "list", kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -10,6 +10,7 @@ import pytest
 from litotes.cli.main import main
 
 
+@pytest.mark.slow
 def test_files_and_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     arguments = [
         "coverage",

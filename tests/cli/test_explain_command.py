@@ -95,6 +95,7 @@ def test_for_and_against_are_the_largest_weights(
     )
 
 
+@pytest.mark.slow
 def test_out_by_its_ending(
     run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -14,6 +14,8 @@ from litotes.cli import display
 from litotes.cli.main import main
 from litotes.core.progress import Watch
 
+pytestmark = pytest.mark.slow
+
 STUDY = """
 name = "Few words"
 [recipe.data]

@@ -307,6 +307,7 @@ def test_a_text_up_to_the_limit_is_read(tmp_path: Path) -> None:
     assert len(load(TABLE.format(file=tmp_path / "a.csv")).examples[0].text) == 999_990
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "line", [b"a" * 50_000_000, b'"' + b"a b c d e\n" * 5_000_000], ids=["one line", "one quote"]
 )
@@ -322,6 +323,7 @@ def test_a_huge_record_takes_little_memory(line: bytes, tmp_path: Path) -> None:
     assert peak < 25_000_000
 
 
+@pytest.mark.slow
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     kind=st.sampled_from(["csv", "tsv", "jsonl", "csv.gz"]),

@@ -156,6 +156,7 @@ def test_text_key(one: str, other: str, same: bool) -> None:
     assert (text_key(one) == text_key(other)) is same
 
 
+@pytest.mark.slow
 @given(st.text())
 @example("ß\u0301")  # folds to an s with a combining accent, which must be composed again
 def test_text_key_of_a_key_is_itself(text: str) -> None:
@@ -227,6 +228,7 @@ def divisible(examples: list[Example]) -> bool:
         reached = wider
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(EXAMPLES, st.floats(0.01, 0.99), st.integers(0, 5), st.randoms(use_true_random=False))
 def test_hold_out_keeps_its_promises(

@@ -117,6 +117,7 @@ def test_a_data_set_without_rows_is_refused(hub: Callable[[object], list[tuple[A
         load("hub:somebody/reviews")
 
 
+@pytest.mark.slow
 def test_a_damaged_local_folder_is_explained(tmp_path: Path) -> None:
     pytest.importorskip("datasets", reason="the extra `hub` is not installed")
     (tmp_path / "train.csv").write_text('text,label\n"never closed,1\n')

@@ -41,6 +41,7 @@ def test_besstie_has_a_label_for_every_row(shared_data: Path) -> None:
     assert sum(found.values()) == 13_049 + 2_428
 
 
+@pytest.mark.slow
 def test_the_besstie_leak_is_found(shared_data: Path) -> None:
     train, valid = (
         rows_of(shared_data / "besstie" / f"{split}.csv.gz") for split in ("train", "valid")
@@ -60,6 +61,7 @@ def test_the_besstie_leak_is_found(shared_data: Path) -> None:
     assert not {"leak", "cross_task_leak"} & {finding.kind for finding in audit(clean).findings}
 
 
+@pytest.mark.slow
 def test_twitter_keeps_the_long_texts(shared_data: Path) -> None:
     rows = rows_of(shared_data / "twitter" / "twitter_training.csv.gz")
     wanted = Counter(
@@ -87,6 +89,7 @@ def test_bicodemix_counts(shared_data: Path) -> None:
     assert len(loaded.where(split="test")) / len(loaded) == pytest.approx(0.2, abs=0.04)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "train", "valid"),
     [

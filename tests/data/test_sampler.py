@@ -46,6 +46,7 @@ def test_the_audit_finds_nothing_worse_than_small_cells(sampler: Corpus) -> None
     }
 
 
+@pytest.mark.slow
 def test_sarcasm_cannot_be_told_by_keywords(sampler: Corpus) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression

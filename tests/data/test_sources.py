@@ -176,6 +176,7 @@ def test_twitter_says_when_nothing_is_long_enough(tmp_path: Path) -> None:
         load(f"twitter:{tmp_path / 't.csv'}?min_words=few")
 
 
+@pytest.mark.slow
 def test_bicodemix_options_choose_kind_and_classes(make: Callable[..., str]) -> None:
     spec = make("bicodemix")
     assert (

@@ -41,11 +41,13 @@ def test_bundled_weights_are_checked_before_use(monkeypatch: pytest.MonkeyPatch)
         pretrained.load("minilm")
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_bundled_weights_equal_transformers_on_real_texts() -> None:
     compare_with_transformers([example.text for example in load_corpus("sampler").examples[:20]])
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_bundled_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
     corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")

@@ -57,6 +57,7 @@ def answers(generator: np.random.Generator, n: int, n_seeds: int) -> tuple[Array
     return gold, np.where(right, gold, 1 - gold)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_seeds", [2, 3, 5])
 def test_interval_covers_the_mean_over_all_seeds(n_seeds: int) -> None:
     generator = np.random.default_rng(n_seeds)

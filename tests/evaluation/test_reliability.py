@@ -98,6 +98,7 @@ def test_what_is_no_confidence_is_refused() -> None:
             reliability(wrong, [True])
 
 
+@pytest.mark.slow
 def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
     logits, gold = simulated(300, too_sure=3.0, seed=4)
     results = {

@@ -18,6 +18,7 @@ TWO = Task("sarcasm", ("literal", "sarcastic"))
 answers = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=40)
 
 
+@pytest.mark.slow
 @given(answers)
 def test_scores_equal_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     gold, predicted = (list(side) for side in zip(*pairs, strict=True))

@@ -96,6 +96,7 @@ def random_rows(draw: random.Random) -> tuple[Rows, Rows]:
     return gold, answers
 
 
+@pytest.mark.slow
 def test_a_thousand_random_files_score_as_officially(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,7 @@ def gap(gold: Array, a: Array, b: Array) -> float:
     return float(means[0] - means[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_a", "n_b"), [(3, 3), (3, 1)])
 def test_p_is_uniform_when_nothing_differs(n_a: int, n_b: int) -> None:
     generator = np.random.default_rng(10 * n_a + n_b)
@@ -118,6 +119,7 @@ def test_p_equals_trying_every_swap(n_classes: int, n_seeds: int) -> None:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(1, 25), st.integers(1, 3), st.integers(1, 3))
 def test_the_difference_is_that_of_scikit_learn(seed: int, n: int, n_a: int, n_b: int) -> None:
@@ -134,6 +136,7 @@ def test_the_difference_is_that_of_scikit_learn(seed: int, n: int, n_a: int, n_b
     assert (result.n, result.n_seeds) == (n, (n_a, n_b))
 
 
+@pytest.mark.slow
 def test_interval_of_a_difference_covers_none_between_two_draws_of_seeds() -> None:
     """The systems are one and the same recipe, but their seeds differ: p (seeds as given) is often
     small, the interval is not fooled.

@@ -49,12 +49,14 @@ def assert_sound(name: str, question: Question) -> None:
     assert METHODS[name].is_signed or min(weighed.weights) >= 0
 
 
+@pytest.mark.slow
 @every_method
 def test_a_weight_for_every_word(name: str, model: Model) -> None:
     for text in (*TEXTS, LONG):
         assert_sound(name, question_of(model, text))
 
 
+@pytest.mark.slow
 @every_method
 @pytest.mark.parametrize("head", sorted(HEADS))
 def test_every_head_can_be_explained(name: str, head: str, tiny: pretrained.Pretrained) -> None:
@@ -84,6 +86,7 @@ def test_pairs_and_numbers_can_be_explained(name: str, tiny: pretrained.Pretrain
     )
 
 
+@pytest.mark.slow
 @every_method
 def test_batch_mates_do_not_matter(name: str, model: Model) -> None:
     for observation in observations_of(model):
@@ -305,6 +308,7 @@ def test_padding_is_the_baseline_of_words_alone(dense: Model) -> None:
     assert set(ids) - set(question.read.pieces.ids) == {dense.classifier.encoder.spec.padding_piece}
 
 
+@pytest.mark.slow
 @every_method
 def test_shared_data_can_be_explained(name: str, shared_data: Path, dense: Model) -> None:
     from litotes.data.sources import load

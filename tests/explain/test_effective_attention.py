@@ -103,6 +103,7 @@ def made_head(kind: str, seed: int, dtype: torch.dtype) -> tuple[Tensor, Tensor,
     return weights, value, weights @ value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_equals_the_definition(kind: str, dtype: torch.dtype) -> None:
@@ -251,6 +252,7 @@ def test_on_cuda_as_on_cpu(kind: str) -> None:
         assert there.n_null.tolist() == here.n_null.tolist()
 
 
+@pytest.mark.slow
 def test_real_heads_equal_the_definition() -> None:
     views = [view for view in real_views() if view.layer in (0, 3, 5)]
     assert {len(view.origin) <= 32 for view in views} == {True, False}
@@ -266,6 +268,7 @@ def test_real_heads_equal_the_definition() -> None:
         assert found.n_null.tolist() == n_null.tolist()
 
 
+@pytest.mark.slow
 def test_pruned_texts_have_the_null_space_of_their_live_pieces() -> None:
     views = real_views(pruning="cascade")
     n_pieces = {len(view.origin) for view in views}

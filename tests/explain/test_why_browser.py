@@ -50,6 +50,7 @@ def opened(page: str, folder: Path, address: str = "") -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_opens_without_complaint(tiny: Pretrained, tmp_path: Path) -> None:
     text = "</script><script>document.title = 'broken in'</script> the tea"
     dom = opened(why_html(explained(tiny, text)), tmp_path)
@@ -59,6 +60,7 @@ def test_opens_without_complaint(tiny: Pretrained, tmp_path: Path) -> None:
     assert "lie in the null space" in dom
 
 
+@pytest.mark.slow
 def test_an_address_shows_its_view(tiny: Pretrained, tmp_path: Path) -> None:
     explanation = explained(tiny, **PRUNED)
     head = explanation.layers[3].heads[-1]
@@ -89,6 +91,7 @@ def test_an_address_shows_its_view(tiny: Pretrained, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_keys_and_clicks_move_about(tiny: Pretrained, tmp_path: Path) -> None:
     dom = opened(with_script(why_html(explained(tiny, **PRUNED)), MOVES), tmp_path)
     assert 'data-shown="1/mean"' in dom

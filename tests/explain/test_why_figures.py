@@ -41,6 +41,7 @@ def numbers_in(svg: bytes) -> list[float]:
     return [float(number) for number in re.findall(rb"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])", svg)]
 
 
+@pytest.mark.slow
 def test_everything_is_in_the_picture(pruned: Explanation) -> None:
     svg = render_figure(plot.figure(pruned), "svg")
     found = texts_of(svg)
@@ -72,6 +73,7 @@ def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
         plot.figure(pruned, head=gone)
 
 
+@pytest.mark.slow
 def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
     """Math signs, line ends, letters the font lacks; warnings would be errors."""
     one = explained(tiny, "$x_1$\n\n😂𐎀 <b> & tea", pair="second\ttext")
@@ -117,6 +119,7 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
     assert min(ax.patches, key=lambda patch: min(patch.get_facecolor())) is ax.patches[strongest]
 
 
+@pytest.mark.slow
 def test_a_trace_shows_first_middle_and_last_layer(pruned: Explanation) -> None:
     found = written(trace_plot.figure(pruned.trace))
     n = len(pruned.trace.written)

@@ -62,6 +62,7 @@ def difference(session: OnnxSession, group: list[Pieces]) -> float:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_a_text_alone_is_the_text_in_a_group(case: str, tmp_path: Path) -> None:
     head, choices = CASES[case]
@@ -82,6 +83,7 @@ def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[OnnxSession, OnnxS
     return session_of(model, folder), session_of(model, folder, precision="int8", texts=SEEN)
 
 
+@pytest.mark.slow
 @given(
     length=st.integers(1, 90), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), data=st.data()
 )

@@ -41,6 +41,7 @@ def folder(tiny_recipe: Recipe, tmp_path: Path) -> Path:
     return train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
     (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
@@ -149,6 +150,7 @@ def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_the_command_and_a_start_without_torch(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

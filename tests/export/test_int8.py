@@ -175,6 +175,7 @@ def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:
     assert 0 < np.mean(differences) < 0.1
 
 
+@pytest.mark.slow
 def test_minilm_is_a_quarter_of_its_size_and_says_the_same(tmp_path: Path) -> None:
     loaded = pretrained.load("minilm")
     torch.manual_seed(0)

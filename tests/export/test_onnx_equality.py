@@ -127,12 +127,14 @@ HEADS_AND_PRUNINGS = sorted(
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("head", "pruning"), HEADS_AND_PRUNINGS)
 def test_every_head_and_every_pruning(head: str, pruning: str, tmp_path: Path) -> None:
     model = model_of(encoder_of(**PRUNED[pruning]), head=head)
     assert_equal(model, session_of(model, tmp_path), texts_of(*LENGTHS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("head", "pruning"), [("linear", "few"), ("mean", "fused and restored")])
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_every_family(family: str, head: str, pruning: str, tmp_path: Path) -> None:
@@ -140,6 +142,7 @@ def test_every_family(family: str, head: str, pruning: str, tmp_path: Path) -> N
     assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 40, 512))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("weighting", "options"),
     [(name, options) for name, several in WEIGHTED.items() for options in several],
@@ -189,6 +192,7 @@ def test_segments_beyond_the_table_count_as_its_last(tmp_path: Path) -> None:
 LEARNED = {"pruning": "learned", "pruning_options": {"shares": [0.9, 0.7, 0.5, 0.4, 0.3, 0.25]}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("head", "choices"), [("linear", {}), ("mean", LEARNED)], ids=["dense", "pruned"]
 )

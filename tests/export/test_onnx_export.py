@@ -135,6 +135,7 @@ def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
     return dict(zip(names, session.run(names, feeds), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threshold", [None, 0.2, 0.8])
 def test_calibration_is_inside(threshold: float | None) -> None:
     calibration = {

@@ -77,6 +77,7 @@ def test_every_piece_matters_to_the_others(head: nn.Module, name: str) -> None:
     assert touched.all() != HEADS[name].firsts_only
 
 
+@pytest.mark.slow
 def test_learns_eight_examples_of_two_tasks_by_heart(head: nn.Module) -> None:
     lengths = (3, 6, 2, 9, 4, 1, 7, 5)
     targets = {

@@ -56,6 +56,7 @@ def plain(result: Result) -> Any:
     return json.loads(json.dumps(result.as_json(), allow_nan=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANALYSES))
 def test_order_and_batch_mates_do_not_matter(name: str, model: Model) -> None:
     base = base_of(model)
@@ -64,6 +65,7 @@ def test_order_and_batch_mates_do_not_matter(name: str, model: Model) -> None:
     assert_same(plain(result_of(name, model, together)), plain(result_of(name, model, alone[::-1])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANALYSES))
 def test_a_result_is_json_and_says_something(name: str, model: Model) -> None:
     result = result_of(name, model, observations_of(model, base=base_of(model)))

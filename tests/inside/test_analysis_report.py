@@ -17,6 +17,8 @@ from litotes.inside.analyze import CorpusAnalysis
 from litotes.inside.report import report_html
 from litotes.report.figure import render_figure
 
+pytestmark = pytest.mark.slow
+
 FACTS = {
     "tasks": {"sentiment": ["negative", "<i>"], "score": []},
     "head": "mean",

@@ -60,6 +60,7 @@ def figure_of(name: str, result: Result) -> Figure:
     return ANALYSES[name].draw_figure(result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "size"), [*((name, (12, 12)) for name in sorted(MADE)), ("change", (2, 4))]
 )
@@ -73,6 +74,7 @@ def test_nothing_overlaps_in_a_large_model() -> None:
     assert picture.get_size_inches()[0] < 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["cascade"])
 @pytest.mark.parametrize("name", sorted(ANALYSES))
 def test_results_of_real_models_are_drawn(name: str, kind: str, tiny: Pretrained) -> None:
@@ -90,6 +92,7 @@ def test_words_that_cannot_be_drawn_do_no_harm() -> None:
     assert "$x^$ (n 7)" in svg
 
 
+@pytest.mark.slow
 def test_is_drawn_the_same_twice() -> None:
     one, other = (render_figure(figure_of("trace", made("trace", 2, 4)), "svg") for _ in range(2))
     assert one == other

@@ -55,6 +55,7 @@ def test_kappa_of_those_who_always_agree(check: ModuleType) -> None:
     assert check.kappa(np.diag([3, 0, 0])) == 1
 
 
+@pytest.mark.slow
 def test_the_network_still_says_what_stands_there(
     content: dict[str, Any], check: ModuleType, shared_data: Path
 ) -> None:

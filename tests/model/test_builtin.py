@@ -12,6 +12,8 @@ from litotes.cli.main import main
 from litotes.model.builtin import BUILTIN, resolve_model
 from litotes.predict.predictor import Predictor
 
+pytestmark = pytest.mark.slow
+
 RESULTS = Path(__file__).parents[2] / "docs" / "results" / "builtin.json"
 
 

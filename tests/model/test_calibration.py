@@ -97,6 +97,7 @@ def test_a_leaning_model_gets_a_threshold_that_helps_elsewhere() -> None:
     assert gain > 0.05
 
 
+@pytest.mark.slow
 def test_one_half_mostly_stays_when_it_is_right() -> None:
     """The best threshold of a small slice nearly always differs from one half; the rule keeps one
     half in most of them.

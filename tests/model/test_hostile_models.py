@@ -26,6 +26,8 @@ from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS, PIECES, ABOUT = "model.safetensors", "tokenizer.json", "litotes.json"
 OUTSIDE = "OUTSIDE"
 

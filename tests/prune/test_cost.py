@@ -59,6 +59,7 @@ def counted(encoder: Encoder, lengths: tuple[int, ...], *, firsts_only: bool) ->
     return int(counter.get_total_flops())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("firsts_only", [False, True])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_operations_are_those_torch_counts(kind: str, firsts_only: bool) -> None:

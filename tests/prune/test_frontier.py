@@ -38,6 +38,7 @@ def texts_of(tiny: Pretrained, n: int = 12) -> TextSet:
     return make_text_set(examples, [SENTIMENT], tiny.tokenizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", [1.3, 2.0, 3.0])
 def test_the_search_meets_its_target_and_tells_what_it_tries(
     tiny: Pretrained, target: float

@@ -20,6 +20,8 @@ from litotes.text.packing import pack
 from litotes.training.recipe import Recipe
 from litotes.training.run import Run, train
 
+pytestmark = pytest.mark.slow
+
 QUICK = PruneSettings(loss=100.0, targets=(1.5, 2.5), epochs=1, settle_epochs=1, n_searched=4)
 
 

@@ -20,6 +20,7 @@ def n_counted(picture: Figure, column: int) -> list[int]:
     return [round(sum(bar.get_height() for bar in ax.patches)) for ax in picture.axes[column::2]]
 
 
+@pytest.mark.slow
 def test_every_layer_has_its_means() -> None:
     svg = render_figure(figure(ALPHA, DENSITY, start=1.2), "svg").decode()
     for shown in (
@@ -57,6 +58,7 @@ def test_heads_that_are_all_alike_can_be_drawn() -> None:
     assert n_counted(picture, 0) == n_counted(picture, 1) == [2]
 
 
+@pytest.mark.slow
 def test_is_drawn_the_same_twice() -> None:
     for kind in ("svg", "png"):
         assert render_figure(figure(ALPHA, DENSITY, start=1.2), kind) == render_figure(

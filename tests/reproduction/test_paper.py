@@ -53,6 +53,7 @@ def test_the_papers_times_and_setup() -> None:
     assert not any("leak" in note for note in published.notes_about("3"))
 
 
+@pytest.mark.slow
 def test_figure_1_on_the_real_corpora(shared_data: Path) -> None:
     """What docs/results/coverage.md says in prose, found by the report itself."""
     sources = [

@@ -443,6 +443,7 @@ def test_what_is_said_twice_is_said_the_same() -> None:
     assert folder_check.DESCRIPTION == checkpoint.DESCRIPTION
 
 
+@pytest.mark.slow
 def test_checking_needs_neither_torch_nor_onnx() -> None:
     code = (
         "import sys, litotes.runtime.onnx.folder_check; sys.exit(bool({'torch', 'onnx',"
@@ -466,6 +467,7 @@ def answer_or_refusal(content: bytes) -> object:
         return None
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150)
 @given(
     st.lists(st.tuples(st.integers(0, len(WHOLE) - 1), st.integers(1, 255)), min_size=1, max_size=4)

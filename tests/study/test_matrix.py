@@ -51,6 +51,7 @@ def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
     assert "a → b" not in words
 
 
+@pytest.mark.slow
 def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
         data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
@@ -161,6 +162,7 @@ def test_odd_names_are_drawn(matrix: CrossMatrix) -> None:
     assert b"US$_{$x" in render_figure(figure([odd]), "svg")
 
 
+@pytest.mark.slow
 def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -> None:
     svg = render_figure(figure([matrix, matrix]), "svg")
     written = {

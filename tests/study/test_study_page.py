@@ -21,6 +21,8 @@ from litotes.study.report import Report, make_report
 from litotes.study.tables import ScoreTable
 from litotes.study.timing import time_steps
 
+pytestmark = pytest.mark.slow
+
 EXPERIMENTS = """
 [[experiment]]
 name = "Heads & <tails>"

@@ -8,6 +8,8 @@ import pytest
 from page_server import Opens
 from playwright.sync_api import Page, expect
 
+pytestmark = pytest.mark.slow
+
 WIDE = "pneumonoultramicroscopicsilicovolcanoconiosis" * 6
 
 

@@ -9,10 +9,13 @@ from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from page_server import Opens
 from playwright.sync_api import Page, Route, expect
 
 from litotes.predict.predictor import Predictor
+
+pytestmark = pytest.mark.slow
 
 CLIPBOARD = ["clipboard-read", "clipboard-write"]
 RISKY = ['=SUM(A1:A9) "tea", bad', "+tea", "-tea", "@tea", "\ttea"]

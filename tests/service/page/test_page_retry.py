@@ -10,6 +10,8 @@ from playwright.sync_api import expect
 
 from litotes.predict.predictor import Predictor
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_text_too_long_says_by_how_much(open_page: Opens) -> None:
     page = open_page()

@@ -11,6 +11,8 @@ from playwright.sync_api import Page, expect
 from litotes.explain.word_maps import word_maps
 from litotes.predict.predictor import Predictor
 
+pytestmark = pytest.mark.slow
+
 TEXT = "Oh great, the queue is not bad. I love it, and the tea!"
 LONG = "the tea is bad and the queue is great, " * 12
 
