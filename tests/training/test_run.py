@@ -22,7 +22,8 @@ from litotes.model.checkpoint import load_model
 from litotes.predict.predictor import Predictor
 from litotes.training import loop
 from litotes.training.recipe import Recipe, read_recipe
-from litotes.training.run import prepare, train
+from litotes.training.run import train
+from litotes.training.training_data import prepare
 
 
 def weights(folder: Path) -> bytes:
@@ -437,7 +438,7 @@ def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Pa
     assert any("not tested" in note for note in run.notes)
 
 
-def test_divergence_is_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
+def test_divergence_is_reported(tiny_recipe: Recipe, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="learning_rate"):
         train(
             tiny_recipe.changed(training__learning_rate=1e30, training__epochs=5), tmp_path / "run"
@@ -475,7 +476,7 @@ def test_orders_rates_and_weights_reach_the_steps(
         original(self, places)
         orders.append(tuple(places))
         rates.append(self.tensors.optimizer.param_groups[0]["lr"])
-        weights.append(self.weights["sarcasm"].tolist())
+        weights.append(self.task_losses.class_weights["sarcasm"].tolist())
 
     monkeypatch.setattr(loop.Loop, "_step", watching)
     train(tiny_recipe, tmp_path / "run")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
+from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.evaluation.cross_matrix import CrossMatrix
@@ -34,6 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
     from litotes.study.matrix import cross, describe_matrix
     from litotes.training.recipe import read_recipe

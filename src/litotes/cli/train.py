@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from litotes.core.threads import sleep_while_waiting
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")
@@ -19,6 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.training.recipe import read_recipe
     from litotes.training.run import train

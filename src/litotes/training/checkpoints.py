@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.core.storage import clear_staged, is_whole, remove_folder, write_folder
+from litotes.core.storage import clear_staged, is_whole, load_json, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""
@@ -89,7 +89,7 @@ class Checkpoints:
         clear_staged(self.folder)
         for folder in reversed(self._all()):
             if is_whole(folder):
-                content = json.loads((folder / "state.json").read_text("utf-8"))
+                content = load_json(folder / "state.json")
                 _restore(load_file(folder / "state.safetensors"), tensors)
                 return RunState(**content["state"])
         return None
@@ -98,7 +98,7 @@ class Checkpoints:
         """The key of the run these checkpoints belong to; None when there are none."""
         for folder in reversed(self._all()):
             if is_whole(folder):
-                return str(json.loads((folder / "state.json").read_text("utf-8"))["key"])
+                return str(load_json(folder / "state.json")["key"])
         return None
 
     def clear(self) -> None:

@@ -8,57 +8,61 @@ import torch
 from torch import Tensor
 
 from litotes.core.counts import confusion, macro_f1, pearson
-from litotes.core.values import MISSING, Task
+from litotes.core.values import Task
 from litotes.model.calibration import Calibration, fit
 from litotes.model.classifier import Classifier
 from litotes.training.inputs import Inputs, all_logits
+from litotes.training.losses import has_label
+from litotes.training.settings import TrainingSettings
 
 
-def held_out_score(classifier: Classifier, source: Inputs, *, worst_group: bool) -> float | None:
+def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool) -> float | None:
     """The mean over tasks of macro-F1 (Pearson's r for a regression) on the held-out texts, or on
     each task's worst group of them.
 
-    None where no task (or group) shows more than one answer: then the texts say nothing about a
-    model.
+    None where no task (or group) shows more than one answer: such texts cannot tell models apart.
     """
-    values = []
-    for name, logits in all_logits(source, classifier).items():
-        task, gold, groups = classifier.tasks[name], source.texts.targets[name], source.texts.groups
-        there = labelled(task, gold)
-        parts = [there & (groups == group) for group in groups.unique()] if worst_group else [there]
-        scores = [
-            _score(task, gold[part], logits[part]) for part in parts if len(gold[part].unique()) > 1
-        ]
+    groups = inputs.texts.groups
+    task_scores = []
+    for name, logits in all_logits(inputs, classifier).items():
+        task, gold = classifier.tasks[name], inputs.texts.targets[name]
+        labelled = has_label(gold)  # (text,)
+        parts = [labelled]
+        if worst_group:
+            parts = [labelled & (groups == group) for group in groups.unique()]
+        scores = []
+        for part in parts:
+            if len(gold[part].unique()) > 1:
+                scores.append(_score(task, gold[part], logits[part]))
         if scores:
-            values.append(min(scores))
-    return sum(values) / len(values) if values else None
+            task_scores.append(min(scores))
+    return sum(task_scores) / len(task_scores) if task_scores else None
 
 
 def fit_calibrations(
-    classifier: Classifier, source: Inputs, *, with_threshold: bool, by_group: bool
+    classifier: Classifier, inputs: Inputs, settings: TrainingSettings
 ) -> dict[str, Calibration]:
     """Temperature and threshold of every classification task, fitted on the held-out texts."""
+    if settings.calibration == "none":
+        return {}
     fitted = {}
-    for name, logits in all_logits(source, classifier).items():
-        task, gold = classifier.tasks[name], source.texts.targets[name]
-        if task.is_regression:
+    for name, logits in all_logits(inputs, classifier).items():
+        if classifier.tasks[name].is_regression:
             continue
-        there = labelled(task, gold)
-        groups = source.texts.groups[there].tolist() if by_group else None
+        gold = inputs.texts.targets[name]
+        labelled = has_label(gold)  # (text,)
+        by_group = settings.selection == "worst_group"
         fitted[name] = fit(
-            logits[there].numpy(), gold[there].numpy(), groups=groups, with_threshold=with_threshold
+            logits[labelled].numpy(),
+            gold[labelled].numpy(),
+            groups=inputs.texts.groups[labelled].tolist() if by_group else None,
+            with_threshold=settings.calibration == "full",
         )
     return fitted
-
-
-def labelled(task: Task, gold: Tensor) -> Tensor:
-    """Which texts carry a label of the task. (text,)"""
-    return ~gold.isnan() if task.is_regression else gold != MISSING
 
 
 def _score(task: Task, gold: Tensor, logits: Tensor) -> float:
     if task.is_regression:
         return float(pearson(gold.double().numpy(), logits.squeeze(-1).double().numpy()))
-    return float(
-        macro_f1(confusion(gold.numpy(), torch.argmax(logits, -1).numpy(), len(task.labels)))
-    )
+    answers = torch.argmax(logits, -1)
+    return float(macro_f1(confusion(gold.numpy(), answers.numpy(), len(task.labels))))

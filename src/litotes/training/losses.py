@@ -38,24 +38,27 @@ def task_weights(
     return {name: class_weights(targets[name], task) for name, task in classification.items()}
 
 
-def unlabelled(targets: Tensor) -> Tensor:
-    """Which texts carry no label. (text,)"""
-    return targets.isnan() if targets.is_floating_point() else targets == MISSING
+def has_label(targets: Tensor) -> Tensor:
+    """Which texts carry a label. (text,)"""
+    return ~targets.isnan() if targets.is_floating_point() else targets != MISSING
 
 
 def text_weights(targets: Tensor, weights: Tensor | None) -> Tensor:
     """How much each text counts: its class's weight; 0 without a label; 1 for a number. (text,)"""
     if weights is None:
-        return (~unlabelled(targets)).float()
-    return torch.where(unlabelled(targets), 0.0, weights.to(targets.device)[targets.clamp(min=0)])
+        return has_label(targets).float()
+    by_class = weights.to(targets.device)
+    return torch.where(has_label(targets), by_class[targets.clamp(min=0)], 0.0)
 
 
 def text_losses(logits: Tensor, targets: Tensor, weights: Tensor | None) -> Tensor:
-    """Each text's weighted loss; 0 without a label. logits (text, class), targets (text,) → (text,)"""
+    """Each text's weighted loss; 0 without a label.
+
+    logits (text, class), targets (text,) → (text,)
+    """
     if weights is None:
-        return (logits.float().squeeze(-1) - targets.nan_to_num()).square() * text_weights(
-            targets, None
-        )
+        squares = (logits.float().squeeze(-1) - targets.nan_to_num()).square()
+        return squares * text_weights(targets, None)
     return functional.cross_entropy(
         logits.float(), targets, weight=weights, ignore_index=MISSING, reduction="none"
     )

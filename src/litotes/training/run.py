@@ -6,7 +6,6 @@ on the test split
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -21,7 +20,7 @@ from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.device import choose_device
 from litotes.core.progress import Watch, prefixed, unwatched
 from litotes.core.registry import check_options, pick
-from litotes.core.storage import locked, write_json
+from litotes.core.storage import locked, read_json, write_json
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
@@ -208,7 +207,7 @@ def _test_and_save(
 
 
 def _read_finished_run(folder: Path, model: Model) -> Run:
-    content = json.loads((folder / "scores.json").read_text("utf-8"))
+    content = read_json(folder / "scores.json", advice="Choose another --out.")
     rows = tuple(CellScores.from_json(row) for row in content)
     return Run(folder, (model,), rows, tuple(model.facts["notes"]))
 

@@ -1,0 +1,77 @@
+"""What a model folder says about its training: the facts in `litotes.json`, the notes in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from litotes.text.packing import TextSet
+from litotes.training.checkpoints import RunState
+from litotes.training.recipe import Recipe
+from litotes.training.training_data import TrainingData
+
+
+def training_facts(
+    recipe: Recipe,
+    data: TrainingData,
+    state: RunState,
+    *,
+    key: str,
+    notes: Sequence[str],
+    seconds: float,
+) -> dict[str, Any]:
+    return {
+        "key": key,
+        "recipe": recipe.model_dump(mode="json"),
+        "data": data_facts(data, n_train=len(data.train)),
+        "best_epoch": state.best_epoch,
+        "history": state.history,
+        "notes": list(notes),
+        "versions": {"torch": torch.__version__},
+        "seconds": round(seconds, 1),
+        "seconds_per_step": state.seconds / max(state.step, 1),
+    }
+
+
+def data_facts(data: TrainingData, *, n_train: int) -> dict[str, Any]:
+    return {"name": data.whole.name, "sha256": data.whole.fingerprint(), "n_train": n_train}
+
+
+def training_notes(
+    recipe: Recipe, data: TrainingData, texts: TextSet, state: RunState
+) -> tuple[str, ...]:
+    """What the user should know about the data and about the choice of the epoch.
+
+    texts: those learned from.
+    """
+    notes = list(data.notes)
+    if texts.n_truncated:
+        notes.append(
+            f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads"
+            f" and were cut at {max(texts.lengths)} pieces."
+        )
+    if data.held_out is None:
+        notes += _notes_without_held_out(recipe)
+    elif state.best_score is None:
+        notes.append(
+            "The held-out texts of every task (or group) show one answer alone and cannot tell"
+            " epochs apart: the last one was taken."
+        )
+    return tuple(notes)
+
+
+def _notes_without_held_out(recipe: Recipe) -> list[str]:
+    notes = []
+    if recipe.training.calibration != "none":
+        notes.append(
+            "Not calibrated: training.held_out is 0, so there are no texts to fit temperature and"
+            " threshold on."
+        )
+    if recipe.training.selection == "worst_group":
+        notes.append(
+            "training.selection = worst_group chose nothing: training.held_out is 0, so the last"
+            " epoch was taken."
+        )
+    return notes
