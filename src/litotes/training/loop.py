@@ -129,7 +129,7 @@ class Loop:
         self.classifier.train()
         torch.manual_seed(derive_seed(self.seed, "step", state.step, processes.rank))
         set_learning_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
-        self.classifier.encoder.pace(state.step / self.n_steps)
+        self.classifier.encoder.set_progress(state.step / self.n_steps)
         optimizer.zero_grad(set_to_none=True)
         losses = self._losses(places)
         loss = self._total(losses)
@@ -189,7 +189,7 @@ class Loop:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""
         state, score = self.state, validate()
         encoder = self.classifier.encoder
-        encoder.pace(state.step / self.n_steps)
+        encoder.set_progress(state.step / self.n_steps)
         is_settled = all(attention.weighting.is_settled for attention in encoder.attentions)
         if score is None or not is_settled:
             # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any,
