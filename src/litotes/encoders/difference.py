@@ -24,17 +24,20 @@ _MOST = 127
 
 def to_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Matrices that the base has as well become steps away from it; others stay as they are."""
-    tiny = torch.finfo(torch.float32).tiny
     result: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if tensor.ndim != 2 or name not in base or base[name].shape != tensor.shape:
             result[name] = tensor
             continue
-        moved = tensor - base[name]  # (row, column)
-        size = (moved.abs().amax(1, keepdim=True) / _MOST).clamp_min(tiny)  # (row, 1)
-        result[_SIZE + name] = size
-        result[_STEPS + name] = (moved / size).round().to(torch.int8)
+        result[_SIZE + name], result[_STEPS + name] = _quantise(tensor - base[name])
     return result
+
+
+def _quantise(moved: Tensor) -> tuple[Tensor, Tensor]:
+    """A step's size (row, 1), and how many of them. (row, column)"""
+    largest = moved.abs().amax(1, keepdim=True)
+    size = (largest / _MOST).clamp_min(torch.finfo(torch.float32).tiny)
+    return size, (moved / size).round().to(torch.int8)
 
 
 def from_difference(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -217,10 +217,7 @@ FAMILIES: dict[str, Family] = {
 
 def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Pairs of our weight name and the family's; three of the family's for the fused projection."""
-    family = FAMILIES[spec.family]
-    table = {ours: (theirs,) for ours, theirs in family.weights.items()}
-    table["blocks.{block}.attention.qkv"] = family.qkv
-    for ours, theirs in table.items():
+    for ours, theirs in _name_patterns(FAMILIES[spec.family]):
         if ours == "embeddings.projection" and not spec.has_projection:
             continue
         suffixes = (".weight",) if ours in _WITHOUT_BIAS else (".weight", ".bias")
@@ -228,6 +225,12 @@ def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
             for suffix in suffixes:
                 names = tuple(_place(name, block, spec) + suffix for name in theirs)
                 yield _place(ours, block, spec) + suffix, names
+
+
+def _name_patterns(family: Family) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for ours, theirs in family.weights.items():
+        yield ours, (theirs,)
+    yield "blocks.{block}.attention.qkv", family.qkv
 
 
 def _place(name: str, block: int, spec: EncoderSpec) -> str:

@@ -5,7 +5,6 @@ A name is `minilm`, a path, or `OWNER/NAME@REVISION`. The Hub is asked only for 
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
 from litotes.core.registry import unknown
-from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
 from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
@@ -202,8 +201,8 @@ def _require(file: Path) -> Path:
 
 def _read_json(file: Path) -> dict[str, object]:
     try:
-        content = json.loads(file.read_text("utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        content = load_json(file)
+    except ValueError as error:
         raise UserError(f"{file}: not readable as JSON ({error}).") from error
     if not isinstance(content, dict):
         raise UserError(f"{file}: expected a JSON object.")

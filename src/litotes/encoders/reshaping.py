@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
@@ -36,14 +35,12 @@ def keep_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> Encoder
     heads_kept = tuple(tuple(sorted(kept)) for kept in heads_kept)
     small = Encoder(replace(encoder.spec, heads_kept=heads_kept)).to(encoder.device)
     state = encoder.state_dict()
-    for block, kept in enumerate(heads_kept):
-        before = list(encoder.spec.heads_of(block))
-        places = torch.tensor([before.index(head) for head in kept], device=encoder.device)
-        prefix = f"blocks.{block}.attention."
-        for name, tensor in state.items():
-            if name.startswith(prefix):
-                part = name.removeprefix(prefix)
-                state[name] = _select_heads(part, tensor, places, n_heads=len(before))
+    for name, tensor in state.items():
+        block, _, part = name.removeprefix("blocks.").partition(".attention.")
+        if part:
+            before = list(encoder.spec.heads_of(int(block)))
+            places = [before.index(head) for head in heads_kept[int(block)]]
+            state[name] = _select_heads(part, tensor, places, n_heads=len(before))
     small.load_state_dict(state)
     return small.train(encoder.training)
 
@@ -62,7 +59,7 @@ def _check_heads(encoder: Encoder, heads_kept: Sequence[Sequence[int]]) -> None:
         )
 
 
-def _select_heads(name: str, tensor: Tensor, places: Tensor, *, n_heads: int) -> Tensor:
+def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: int) -> Tensor:
     """The part of a tensor of attention that belongs to the heads at these places."""
     if name.startswith("qkv."):
         return tensor.unflatten(0, (3, n_heads, -1))[:, places].flatten(0, 2)

@@ -140,11 +140,13 @@ class Attention(nn.Module):
         conditions = zip(rows.live, queries.bias, rows.by_text(keys.heads), strict=True)
         dropout = self.dropout if self.training else 0.0
         for (q, k, v), (live, bias, heads) in zip(parts, conditions, strict=True):
-            bias = None if bias is None else self._select_bias(bias, heads)
+            bias = self._select_bias(bias, heads)
             yield q, k, v, {"live": live, "bias": bias, "heads": heads, "dropout": dropout}
 
-    def _select_bias(self, bias: Tensor, heads: Tensor | None) -> Tensor:
+    def _select_bias(self, bias: Tensor | None, heads: Tensor | None) -> Tensor | None:
         """(text or 1, attention_head, query, key), of the heads this block has and a text uses."""
+        if bias is None:
+            return None
         if not self.has_all_heads:
             bias = bias[:, self.heads]
         if heads is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from litotes.core.errors import UserError
+from litotes.core.storage import load_json
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, weight_names
 from litotes.encoders.spec import EncoderSpec
@@ -43,7 +43,7 @@ def weight_files(folder: Path) -> list[Path]:
 
 def _shard_names(index: Path) -> list[str]:
     try:
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
+        names = sorted(set(load_json(index)["weight_map"].values()))
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UserError(
             f"{index}: not a list of shards ({error}). Download or save the model again."
@@ -60,7 +60,8 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
     """All tensors of a safetensors file; a broken one is a UserError."""
     try:
         with safe_open(file, framework="pt") as tensors:
-            return {name: tensors.get_tensor(name) for name in tensors.keys()}  # noqa: SIM118  (not a dict)
+            names = tensors.keys()
+            return {name: tensors.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
         raise UserError(
             f"{file}: not a whole safetensors file ({error}). Download or save it again."

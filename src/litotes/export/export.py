@@ -19,7 +19,7 @@ from litotes.core.progress import Watch, prefixed, unwatched
 from litotes.core.storage import write_bytes
 from litotes.export.loss import ExportLoss, measure_losses
 from litotes.export.model_graph import build_onnx, write_export
-from litotes.export.sample import choose_sample
+from litotes.export.sample import choose_sample, encode_examples
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.runtime.onnx.file_check import checked
@@ -118,9 +118,7 @@ def _export(
     sample = choose_sample(model, source)
     training = sample.training[:_N_CALIBRATION_TEXTS] if precision == "int8" else []
     watch("writing the file", 0, 1, "")
-    texts = model.tokenizer.encode(
-        [example.text for example in training], [example.pair for example in training]
-    )
+    texts = encode_examples(model, training)
     content = build_onnx(model, precision=precision, texts=texts, made_from=folder.stated_hashes)
     file = folder.path / FILE
     session = OnnxSession.of(checked(file, content))

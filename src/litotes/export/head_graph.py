@@ -65,6 +65,10 @@ def _apply(graph: Graph, layer: nn.Module, column: str) -> str:
     return graph.plus(graph.matmul(weight, column), offset)
 
 
+def _apply_relu(graph: Graph, layer: nn.Module, column: str) -> str:
+    return graph.add("Relu", _apply(graph, layer, column))
+
+
 def _column(texts: Texts, vectors: str) -> str:
     """(text, width) or (text, 1, width) → (text, width, 1)"""
     return texts.reshape(vectors, -1, 1)
@@ -95,20 +99,23 @@ def _write_bilstm(products: Products, _: Texts, head: BiLSTM, hidden: str) -> st
 
 def _last_state(graph: Graph, lstm: nn.LSTM, steps: str, direction: str) -> str:
     """The state after all steps (piece, text, width) were read in one direction. (text, width)"""
-    suffix = "_reverse" if direction == "reverse" else ""
-    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-    weights = [_reorder_gates(as_array(getattr(lstm, f"{name}_l0{suffix}"))) for name in names]
-    inputs, states, *offsets = weights
-    constants = [inputs[None], states[None], np.concatenate(offsets)[None]]
+    weights = _lstm_weights(lstm, "_reverse" if direction == "reverse" else "")
     _, last = graph.add_several(
         "LSTM",
         steps,
-        *(graph.constant(values) for values in constants),
+        *(graph.constant(values[None]) for values in weights),
         n_outputs=2,
         hidden_size=lstm.hidden_size,
         direction=direction,
     )
     return graph.reshape(last, -1, lstm.hidden_size)
+
+
+def _lstm_weights(lstm: nn.LSTM, suffix: str) -> list[np.ndarray[Any, Any]]:
+    """The weights of inputs and of states, and the offsets of both, one after the other."""
+    names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+    weights = [_reorder_gates(as_array(getattr(lstm, f"{name}_l0{suffix}"))) for name in names]
+    return [*weights[:2], np.concatenate(weights[2:])]
 
 
 def _reorder_gates(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -123,16 +130,13 @@ def _write_crosstalk(
     products: Products, texts: Texts, heads: CrossTalk, hidden: str
 ) -> dict[str, str]:
     graph = products.graph
-
-    def relu(column: str, layer: nn.Module) -> str:
-        return graph.add("Relu", _apply(graph, layer, column))
-
     shared = _column(texts, _convolve(products, texts, heads.filters, hidden))
-    views = [relu(shared, project) for project in heads.projections.values()]
+    views = [_apply_relu(graph, project, shared) for project in heads.projections.values()]
     all_views = graph.concat(*views, axis=1)  # (text, task × width, 1)
     logits = {}
     for task, output in heads.outputs.items():
-        logits[task] = _apply(graph, output, relu(all_views, heads.fusions[task]))
+        fused = _apply_relu(graph, heads.fusions[task], all_views)
+        logits[task] = _apply(graph, output, fused)
     return logits
 
 

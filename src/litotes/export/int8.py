@@ -92,6 +92,12 @@ class Inputs:
         scale = np.float32(self.reach * (high - low) / HIGHEST_INPUT or 1.0)
         return scale, np.uint8(np.rint(-self.reach * low / scale))
 
+    def round(self, values: NDArray[Any]) -> NDArray[Any]:
+        """What is left of values (row, input) that are written in these steps."""
+        scale, zero = self.steps()
+        steps = np.clip(np.rint(values / scale) + zero, 0, HIGHEST_INPUT)
+        return (steps - zero) * scale
+
     def factors(self) -> NDArray[np.float32]:
         """By how much each channel is divided: 1 for those of usual size, and for all if none
         stands out. (input,)
@@ -187,17 +193,9 @@ def measure_inputs(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.L
     How large they get belongs to the model more than to the texts: a few dozen will do.
     """
     known = {layer: span.inputs() for layer, span in _measure_spans(classifier, texts).items()}
-    # (reach,) each
-    errors: defaultdict[nn.Linear, float | NDArray[np.float64]] = defaultdict(float)
-
-    def add_errors(layer: nn.Linear, rows: Tensor) -> None:
-        errors[layer] += _rounding_errors(layer, known[layer], rows[::ROW_STRIDE])
-
-    _visit_inputs(classifier, texts, add_errors)
-    best = {}
-    for layer, inputs in known.items():
-        best[layer] = replace(inputs, reach=REACHES[int(np.argmin(errors[layer]))])
-    return best
+    for layer, errors in _measure_errors(classifier, texts, known).items():
+        known[layer] = replace(known[layer], reach=REACHES[int(np.argmin(errors))])
+    return known
 
 
 def _measure_spans(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, _Span]:
@@ -211,6 +209,19 @@ def _measure_spans(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.L
     return spans
 
 
+def _measure_errors(
+    classifier: Classifier, texts: Sequence[Pieces], known: Mapping[nn.Linear, Inputs]
+) -> Mapping[nn.Linear, float | NDArray[np.float64]]:
+    """The error of every layer, for every reach. (reach,) each"""
+    errors: defaultdict[nn.Linear, float | NDArray[np.float64]] = defaultdict(float)
+
+    def add_errors(layer: nn.Linear, rows: Tensor) -> None:
+        errors[layer] += _rounding_errors(layer, known[layer], rows[::ROW_STRIDE])
+
+    _visit_inputs(classifier, texts, add_errors)
+    return errors
+
+
 def _rounding_errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[np.float64]:
     """Σ_j (x̂_j − x_j)² Σ_i W_ij², what rounding and clipping inputs does to the layer's outputs,
     for every reach. (reach,)
@@ -220,9 +231,7 @@ def _rounding_errors(layer: nn.Linear, inputs: Inputs, rows: Tensor) -> NDArray[
     values, divided = as_array(rows) / factors, inputs.divide(factors)
     errors = []
     for reach in REACHES:
-        scale, zero = replace(divided, reach=reach).steps()
-        steps = np.clip(np.rint(values / scale) + zero, 0, HIGHEST_INPUT)
-        rounded = (steps - zero) * scale
+        rounded = replace(divided, reach=reach).round(values)
         errors.append(float(((rounded - values) ** 2 @ importance).sum()))
     return np.array(errors)
 

@@ -14,6 +14,7 @@ from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
+from litotes.export.sample import encode_examples
 from litotes.model.answering import logits_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
@@ -65,8 +66,7 @@ def _answer(
     model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch
 ) -> tuple[Logits, Logits]:
     """The logits of all texts by torch, and by the exported file."""
-    texts = [example.text for example in examples]
-    pieces = model.tokenizer.encode(texts, [example.pair for example in examples])
+    pieces = encode_examples(model, examples)
     workers = Workers(session, n_cores())
     before: list[Logits] = []
     after: list[Logits] = []
@@ -91,11 +91,7 @@ def compare(
     gold: Sequence[Any],
 ) -> ExportLoss:
     """The loss in one task. logits: (text, class)"""
-    if not np.isfinite(logits).all():
-        raise UserError(
-            f"The exported file gives {task.name} answers that are not numbers: nothing was"
-            " exported. Use the torch runtime."
-        )
+    _check_finite(logits, task)
     if task.is_regression:
         return _compare_numbers(task, torch_logits[:, 0], logits[:, 0])
     labels_before, before = calibration.apply(torch_logits)
@@ -108,6 +104,14 @@ def compare(
         macro_f1=_macro_f1(task, labels_before, gold),
         macro_f1_exported=_macro_f1(task, labels_after, gold),
     )
+
+
+def _check_finite(logits: NDArray[Any], task: Task) -> None:
+    if not np.isfinite(logits).all():
+        raise UserError(
+            f"The exported file gives {task.name} answers that are not numbers: nothing was"
+            " exported. Use the torch runtime."
+        )
 
 
 def _compare_numbers(task: Task, before: NDArray[Any], after: NDArray[Any]) -> ExportLoss:

@@ -181,19 +181,24 @@ class PruningGraph:
         """The attention heads with the largest outputs, Σ_t Σ_d |E_{h,t,d}| over all layers so far,
         go on. n: how many pieces, (1,)
         """
-        graph, texts, n_heads = self.graph, self.texts, self.pruning.n_attention_heads
-        # (text, attention_head × head_width)
-        by_width = texts.sum_pieces(graph.add("Abs", attention.mixed), n)
-        size = graph.sum(texts.reshape(by_width, n_heads, -1), 2)  # (text, attention_head)
-        total = size
+        size = total = self._head_sizes(attention, n)
         if state.head_importance is not None:
-            total = graph.plus(size, state.head_importance)
+            total = self.graph.plus(size, state.head_importance)
         state = replace(state, head_importance=total)
+        n_heads = self.pruning.n_attention_heads
         n_before = self.plan.n_heads(layer - 1, n_heads) if layer else n_heads
         n_kept = self.plan.n_heads(layer, n_heads)
         if n_kept == n_before:
             return state
         return replace(state, heads=self._best_heads(state, size, n_kept))
+
+    def _head_sizes(self, attention: GraphAttention, n: str) -> str:
+        """How large the outputs of each attention head are. (text, attention_head)"""
+        texts = self.texts
+        # (text, attention_head × head_width)
+        by_width = texts.sum_pieces(self.graph.add("Abs", attention.mixed), n)
+        by_head = texts.reshape(by_width, self.pruning.n_attention_heads, -1)
+        return self.graph.sum(by_head, 2)
 
     def _best_heads(self, state: GraphState, size: str, n_kept: int) -> str:
         """1 for the most important attention heads of each text, 0 for the others.

@@ -21,6 +21,8 @@ from litotes.core.errors import UserError
 from litotes.export.entmax_graph import write_entmax
 from litotes.export.graph import Graph
 
+_ZERO_AND_ONE = np.array([0, 1], dtype=np.float32)
+
 
 def write_weights(graph: Graph, weighting: Weighting, affinity: str) -> str:
     if type(weighting) not in WRITERS:
@@ -87,9 +89,9 @@ def _membership(graph: Graph, n: str, size: int, *, shift: int) -> str:
     end = graph.add("Squeeze", graph.plus(n, graph.ints(shift)))
     numbers = graph.add("Range", start, end, graph.constant(np.int64(1)))
     block = graph.over(numbers, graph.ints(size))  # (neighbour,)
-    n_blocks = graph.plus(graph.add("ReduceMax", block, keepdims=1), graph.ints(1))
-    zero_and_one = graph.constant(np.array([0, 1], dtype=np.float32))
-    return graph.add("OneHot", block, n_blocks, zero_and_one, axis=-1)
+    last = graph.add("ReduceMax", block, keepdims=1)
+    n_blocks = graph.plus(last, graph.ints(1))
+    return graph.add("OneHot", block, n_blocks, graph.constant(_ZERO_AND_ONE), axis=-1)
 
 
 def _n_kept(graph: Graph, weighting: SelectiveSoftmax, n: str) -> str:

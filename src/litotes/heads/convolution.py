@@ -24,8 +24,8 @@ class Convolution(Head):
         self.filters = nn.Linear(3 * width, width)
 
     def read(self, encoding: Encoding) -> Tensor:
-        # (piece, width)
-        features = torch.relu(self.filters(neighbours(encoding.hidden, encoding.layout)))
+        windows = neighbours(encoding.hidden, encoding.layout)  # (piece, 3 × width)
+        features = torch.relu(self.filters(windows))  # (piece, width)
         return mean_by_text(features, encoding.layout)
 
 

@@ -29,25 +29,25 @@ class CrossTalk(JointHead):
         super().__init__(width, n_outputs, dropout=dropout)
         if len(n_outputs) < 2:
             raise UserError(
-                f"crosstalk needs two tasks or more, here is only {', '.join(n_outputs)}. Use the"
-                " head convolution."
+                f"crosstalk needs two tasks or more, and there is only {', '.join(n_outputs)}. Use"
+                " the head convolution."
             )
         self.filters = nn.Linear(3 * width, width)
         self.projections = nn.ModuleDict({task: nn.Linear(width, width) for task in n_outputs})
-        self.fusions = nn.ModuleDict(
-            {task: nn.Linear(len(n_outputs) * width, width) for task in n_outputs}
-        )
+        fused_width = len(n_outputs) * width
+        self.fusions = nn.ModuleDict({task: nn.Linear(fused_width, width) for task in n_outputs})
         self.outputs = nn.ModuleDict({task: nn.Linear(width, n) for task, n in n_outputs.items()})
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, encoding: Encoding) -> dict[str, Tensor]:
-        # (piece, width)
-        features = torch.relu(self.filters(neighbours(encoding.hidden, encoding.layout)))
-        shared = self.dropout(mean_by_text(features, encoding.layout))  # (text, width)
-        # (text, task × width)
-        views = torch.cat(
-            [torch.relu(project(shared)) for project in self.projections.values()], dim=-1
-        )
+        shared = self.dropout(self._convolve(encoding))  # (text, width)
+        views = [torch.relu(project(shared)) for project in self.projections.values()]
+        all_views = torch.cat(views, dim=-1)  # (text, task × width)
         # (text, width)
-        fused = {task: torch.relu(fuse(views)) for task, fuse in self.fusions.items()}
+        fused = {task: torch.relu(fuse(all_views)) for task, fuse in self.fusions.items()}
         return {task: output(self.dropout(fused[task])) for task, output in self.outputs.items()}
+
+    def _convolve(self, encoding: Encoding) -> Tensor:
+        windows = neighbours(encoding.hidden, encoding.layout)  # (piece, 3 × width)
+        features = torch.relu(self.filters(windows))  # (piece, width)
+        return mean_by_text(features, encoding.layout)

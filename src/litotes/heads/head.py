@@ -14,10 +14,10 @@ from litotes.encoders.encoding import Encoding
 class Head(nn.Module, ABC):
     """Hidden states of packed texts → logits (text, n_outputs), for one task.
 
-    Several tasks get a head each.
+    With several tasks each has a head of its own.
 
-    firsts_only: the head reads nothing but each text's first piece, so the encoder may leave out
-    the others in its last layer.
+    firsts_only: the head reads only each text's first piece, so the encoder may leave out the
+    others in its last layer.
     """
 
     firsts_only: ClassVar[bool] = False
