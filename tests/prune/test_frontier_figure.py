@@ -13,7 +13,7 @@ from matplotlib.colors import same_color
 from litotes.core.errors import UserError
 from litotes.prune.figure import HELD_OUT, SAVINGS, figure
 from litotes.prune.frontier import Loss, Point
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 
 def made(
@@ -61,7 +61,7 @@ def test_the_chosen_one_is_ringed_and_it_alone() -> None:
     assert drawn(operations, name="chosen") == [(2.55, 0.4)]
     assert drawn(time, name="chosen") == [(1.9, 0.4)]
     nothing = [replace(point, chosen=False) for point in POINTS]
-    assert "chosen" not in rendered(figure(nothing, budget=0.5), "svg").decode()
+    assert "chosen" not in render_figure(figure(nothing, budget=0.5), "svg").decode()
 
 
 def test_held_out_is_filled_and_test_is_hollow() -> None:
@@ -79,7 +79,7 @@ def test_every_interval_and_the_budget_lie_inside() -> None:
 
 
 def test_it_says_what_it_shows() -> None:
-    svg = rendered(figure(POINTS, budget=0.75), "svg").decode()
+    svg = render_figure(figure(POINTS, budget=0.75), "svg").decode()
     for shown in (
         *SAVINGS.values(),
         "budget, 0.75",
@@ -96,9 +96,10 @@ def test_without_a_test_split() -> None:
     assert drawn(ax, name="held out") == [(2.05, 0.1)]
 
 
+@pytest.mark.slow
 def test_is_drawn_the_same_twice() -> None:
     for kind in ("svg", "png"):
-        assert rendered(figure(POINTS, budget=0.5), kind) == rendered(
+        assert render_figure(figure(POINTS, budget=0.5), kind) == render_figure(
             figure(POINTS, budget=0.5), kind
         )
 

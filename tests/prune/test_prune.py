@@ -88,7 +88,7 @@ def test_a_pruned_model_is_chosen_saved_and_answers(
 def test_what_was_trained_is_not_trained_again(
     dense: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A budget that nothing meets leaves the phases; asked again with more, it only has to choose."""
+    """A budget that nothing meets leaves the phases; the next try with more only has to choose."""
     strict = replace(QUICK, loss=-101.0)
     refused = prune(dense.folder, corpus, tmp_path / "pruned", settings=strict)
     assert refused.model is None
@@ -136,7 +136,7 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
 
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
     from litotes.data.keys import example_key
-    from litotes.prune.prune import _unlabelled
+    from litotes.prune.context import unlabelled_texts
     from litotes.training.recipe import recipe_of
     from litotes.training.training_data import prepare
 
@@ -144,7 +144,7 @@ def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> N
         data__where__variety="en-AU"
     )
     prepared = prepare(recipe)
-    others = _unlabelled(prepared)
+    others = unlabelled_texts(prepared)
     assert others
     assert not any(example.labels for example in others)
     assert {example.variety for example in others} >= {"en-IN", "en-UK"}
@@ -211,7 +211,9 @@ def test_the_command(
 @pytest.mark.parametrize(
     "wrong", [("--targets", "0.5"), ("--targets", "2,x"), ("--sure", "1.5"), ("--heads", "0")]
 )
-def test_wrong_numbers_are_told(wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_numbers_are_reported(
+    wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["prune", "--model", "x", "--data", "sampler", *wrong])
     assert stopped.value.code == 2
@@ -222,9 +224,10 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from litotes.data.keys import example_key
+    from litotes.prune.context import unlabelled_texts
     from litotes.training.training_data import prepare
 
-    module = import_module("litotes.prune.prune")
+    module = import_module("litotes.prune.choice")
     recipe = tiny_recipe.changed(
         data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25
     )
@@ -232,7 +235,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     assert prepared.reserved is not None
     assert prepared.held_out is not None
     reserved = {example_key(example) for example in prepared.reserved}
-    others = [*prepared.train, *prepared.held_out, *module._unlabelled(prepared)]
+    others = [*prepared.train, *prepared.held_out, *unlabelled_texts(prepared)]
     assert not reserved & {example_key(example) for example in others}
     asked: list[int] = []
     first_texts = module.first_texts

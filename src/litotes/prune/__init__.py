@@ -3,4 +3,4 @@
 from litotes.prune.prune import prune
 from litotes.prune.result import PruneResult, PruneSettings
 
-__all__ = ["PruneSettings", "PruneResult", "prune"]
+__all__ = ["PruneResult", "PruneSettings", "prune"]

@@ -5,7 +5,8 @@ For n pieces that come into a layer and m that go on from its attention, width w
 of width d and inner width f:
 
     query, key, value   2 · n · w · 3hd          (firsts only: one query a text)
-    attention           2 · 2 · n² · h'd          h' = the attention heads the text still uses; affinities, then mixing
+    attention           2 · 2 · n² · h'd         affinities, then mixing; h' = the attention heads
+                                                 that the text still uses
     output projection   2 · m · hd · w
     feed-forward        2 · 2 · m · w · f
 
@@ -67,27 +68,20 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
     spec, plan = encoder.spec, evaluation_plan(encoder.pruning)
     embedding_width = spec.embedding_width or spec.width
     embeddings = 2 * sum(lengths) * embedding_width * spec.width if spec.has_projection else 0
-    coming = list(lengths)
+    entering = list(lengths)
     layers = []
     for layer, block in enumerate(spec.walk):
-        is_last = layer == len(spec.walk) - 1
-        going = (
-            [1] * len(lengths)
-            if firsts_only and is_last
-            else lengths_after(plan, layer, lengths, fuse=encoder.pruning.fuse)
-        )
-        asking = going if firsts_only and is_last else coming
-        layers.append(
-            _layer(
-                spec,
-                coming,
-                asking,
-                going,
-                n_heads=len(spec.heads_of(block)),
-                n_used=_n_used(spec, plan, layer, block),
-            )
-        )
-        coming = going
+        if firsts_only and layer == len(spec.walk) - 1:
+            leaving = [1] * len(lengths)
+            querying = leaving
+        else:
+            leaving = lengths_after(plan, layer, lengths, fuse=encoder.pruning.fuse)
+            querying = entering
+        n_heads = len(spec.heads_of(block))
+        n_used = _n_used(spec, plan, layer, block)
+        cost = _layer_cost(spec, entering, querying, leaving, n_heads=n_heads, n_used=n_used)
+        layers.append(cost)
+        entering = leaving
     return Cost(embeddings, tuple(layers))
 
 
@@ -103,31 +97,31 @@ def lengths_after(plan: Plan, layer: int, lengths: Sequence[int], *, fuse: bool)
 
 def evaluation_plan(pruning: Pruning) -> Plan:
     """The plan of evaluation mode, whatever mode the pruning is in; nothing is drawn."""
-    resting = copy(pruning)
-    resting.training = False
-    return resting.plan()
+    evaluated = copy(pruning)
+    evaluated.training = False
+    return evaluated.plan()
 
 
-def _layer(
+def _layer_cost(
     spec: EncoderSpec,
-    coming: Sequence[int],
-    asking: Sequence[int],
-    going: Sequence[int],
+    entering: Sequence[int],
+    querying: Sequence[int],
+    leaving: Sequence[int],
     *,
     n_heads: int,
     n_used: int,
 ) -> LayerCost:
-    """coming: pieces with keys and values, asking: those with queries, going: those that go on, of
-    each text.
+    """entering: pieces with keys and values, querying: those with queries, leaving: those that go
+    on to the next layer, of each text.
     """
     inner = n_heads * spec.head_width
-    n_pairs = sum(queries * keys for queries, keys in zip(asking, coming, strict=True))
+    n_pairs = sum(queries * keys for queries, keys in zip(querying, entering, strict=True))
     return LayerCost(
-        n_pieces=sum(coming),
-        qkv=2 * spec.width * inner * (sum(asking) + 2 * sum(coming)),
+        n_pieces=sum(entering),
+        qkv=2 * spec.width * inner * (sum(querying) + 2 * sum(entering)),
         attention=2 * 2 * n_pairs * n_used * spec.head_width,
-        output=2 * sum(going) * inner * spec.width,
-        feed_forward=2 * 2 * sum(going) * spec.width * spec.inner_width,
+        output=2 * sum(leaving) * inner * spec.width,
+        feed_forward=2 * 2 * sum(leaving) * spec.width * spec.inner_width,
     )
 
 

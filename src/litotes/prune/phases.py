@@ -6,22 +6,20 @@ was stopped goes on.
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
-from hashlib import sha256
-from pathlib import Path
+from typing import Any
 
-import torch
+from safetensors.torch import save as to_bytes
 
 from litotes.core.progress import Watch, prefixed
-from litotes.core.storage import write_bytes, write_json
+from litotes.core.storage import read_json, write_bytes, write_json
 from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.encoders.weights import read_tensors
-from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.prune.result import PruneSettings
+from litotes.prune.context import PruneContext
 from litotes.prune.search import (
     N_CHANGES,
     POWERS,
@@ -30,79 +28,74 @@ from litotes.prune.search import (
     first_texts,
     learned_pruning,
 )
-from litotes.text.packing import TextSet
 from litotes.training.held_out import held_out_score
-from litotes.training.inputs import Inputs, freeze, make_inputs
+from litotes.training.inputs import PieceInputs, freeze
 from litotes.training.loop import Loop, RunContext
 from litotes.training.processes import Processes
-from litotes.training.recipe import Recipe
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
-from litotes.training.teacher import Teacher
-from litotes.training.training_data import TrainingData
 
 LOWEST = 0.03
 """Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
 """
 
 
-@dataclass(frozen=True)
-class PruneContext:
-    """All that the phases share."""
-
-    settings: PruneSettings
-    recipe: Recipe
-    prepared: TrainingData
-    dense: Model
-    train: TextSet
-    held_out: TextSet  # chooses epochs
-    judged: TextSet  # chooses the pruning
-    teacher: Teacher
-    device: torch.device
-    folder: Path
-    watch: Watch
-
-    def key(self, *more: object) -> str:
-        """A name for what a phase depends on: a phase found under it need not be done again."""
-        # what the phases themselves do not depend on
-        chosen_by = {"loss", "sure", "targets", "settle_epochs"}
-        settings = {
-            name: value for name, value in vars(self.settings).items() if name not in chosen_by
-        }
-        parts = (
-            self.recipe.key(),
-            self.prepared.fingerprint(),
-            self.dense.facts["key"],
-            settings,
-            more,
-        )
-        return sha256(repr(parts).encode()).hexdigest()[:12]
-
-
 def explore(context: PruneContext) -> Classifier:
-    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds."""
+    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds.
+
+    For layer l of L the boldest budget leaves 1 − (1 − LOWEST) · l / L of the pieces.
+    """
     classifier = deepcopy(context.dense.classifier)
     if context.settings.heads < 1:
-        source = make_inputs(context.train, classifier, context.device, freeze_below=0)
-        classifier.encoder = keep_heads(classifier.encoder, _heads(context, classifier, source))
+        classifier.encoder = keep_heads(classifier.encoder, _choose_heads(context, classifier))
     n_layers = len(classifier.encoder.spec.walk)
     lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
     options = {**context.settings.options, "shares": lowest, "explore": 1.0}
     classifier.encoder = rebuild_encoder(
         classifier.encoder, pruning="learned", pruning_options=options
     )
-    return _trained(context, classifier, "explore", context.settings.epochs, validated=False)
+    return _train_phase(context, classifier, "explore", context.settings.epochs, validated=False)
 
 
-def _heads(context: PruneContext, classifier: Classifier, source: Inputs) -> list[list[int]]:
-    """The attention heads to keep; once chosen they stay chosen, for other machines may tell near
-    ties apart in another way.
+def _choose_heads(context: PruneContext, classifier: Classifier) -> list[list[int]]:
+    """The attention heads to keep.
+
+    Once chosen they stay chosen: another machine may decide near ties in another way.
     """
-    file = context.folder / "phases" / f"heads-{context.key()}.json"
+
+    def choose() -> list[list[int]]:
+        sensitivity = head_sensitivity(classifier, PieceInputs(context.train, context.device))
+        return heads_to_keep(sensitivity, context.settings.heads)
+
+    return list(_read_or_compute(context, f"heads-{context.key()}", choose))
+
+
+def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
+    """The best shares for a target."""
+
+    def search_now() -> dict[str, Any]:
+        classifier, settings = deepcopy(start), context.settings
+        inputs = PieceInputs(first_texts(context.train, settings.n_searched), context.device)
+        dense = context.dense.classifier
+        tries = Search(classifier, inputs, context.teacher, dense=dense, seed=settings.seed)
+        watch = partial(_watch_search, context.watch, target)
+        return asdict(tries.for_target(target, watch=watch))
+
+    content = _read_or_compute(context, f"search-{target:g}-{context.key(target)}", search_now)
+    return FoundShares(tuple(content["shares"]), content["divergence"])
+
+
+def _watch_search(watch: Watch, target: float, n_tried: int) -> None:
+    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
+
+
+def _read_or_compute(context: PruneContext, name: str, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives, as JSON; read back if it was computed before."""
+    file = context.phases / f"{name}.json"
     if file.is_file():
-        return list(json.loads(file.read_text("utf-8")))
-    kept = heads_to_keep(head_sensitivity(classifier, source), context.settings.heads)
-    write_json(file, kept)
-    return kept
+        return read_json(file, advice="Delete it to compute it again.")
+    result = compute()
+    write_json(file, result)
+    return result
 
 
 def settle(
@@ -112,86 +105,51 @@ def settle(
     classifier = deepcopy(start)
     options = {**context.settings.options, "shares": list(found.shares)}
     classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
-    return _trained(
-        context, classifier, f"settle-{target:g}", context.settings.settle_epochs, validated=True
-    )
+    epochs = context.settings.settle_epochs
+    return _train_phase(context, classifier, f"settle-{target:g}", epochs, validated=True)
 
 
-def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
-    """The best shares for a target; those of a search that was done before are read back."""
-    file = context.folder / "phases" / f"search-{target:g}-{context.key(target)}.json"
-    if file.is_file():
-        content = json.loads(file.read_text("utf-8"))
-        return FoundShares(tuple(content["shares"]), content["divergence"])
-    classifier = deepcopy(start)
-    some = make_inputs(
-        first_texts(context.train, context.settings.n_searched),
-        classifier,
-        context.device,
-        freeze_below=0,
-    )
-    tries = Search(
-        classifier,
-        some,
-        context.teacher,
-        dense=context.dense.classifier,
-        seed=context.settings.seed,
-    )
-    found = tries.for_target(target, watch=partial(_searching, context.watch, target))
-    write_json(file, asdict(found))
-    return found
-
-
-def _searching(watch: Watch, target: float, n_tried: int) -> None:
-    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
-
-
-def _trained(
+def _train_phase(
     context: PruneContext, classifier: Classifier, phase: str, epochs: int, *, validated: bool
 ) -> Classifier:
-    """Trains with the teacher; a phase that was done before is read back."""
-    key = context.key(
-        phase, epochs, learned_pruning(classifier).shares, classifier.encoder.spec.heads_kept
-    )
-    folder = context.folder / "phases" / f"{phase}-{key}"
+    """Trains with the teacher; the weights of a phase that was done before are read back."""
+    shares, heads_kept = learned_pruning(classifier).shares, classifier.encoder.spec.heads_kept
+    key = context.key(phase, epochs, shares, heads_kept)
+    folder = context.phases / f"{phase}-{key}"
     weights = folder / "weights.safetensors"
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
-    # what the dense run left as it was stays so: a small difference stays small
-    freeze(classifier, context.recipe.training.freeze_below)
-    training = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
-    held = make_inputs(context.held_out, classifier, context.device, freeze_below=0)
-    validate = (
-        partial(held_out_score, classifier, held, worst_group=training.selection == "worst_group")
-        if validated
-        else None
-    )
-    run = RunContext(context.device, folder, key, Processes(), prefixed(context.watch, phase))
     folder.mkdir(parents=True, exist_ok=True)
-    texts = make_inputs(context.train, classifier, context.device, freeze_below=0)
-    loop = Loop(
-        classifier,
-        texts,
-        training,
-        seed=context.settings.seed,
-        context=run,
-        validate=validate,
-        teacher=context.teacher,
-    )
+    run = RunContext(context.device, folder, key, Processes(), prefixed(context.watch, phase))
+    loop = _phase_loop(context, classifier, run, epochs, validated=validated)
     loop.resume()
     loop.run()
-    write_bytes(weights, _as_bytes(classifier))
+    tensors = {}
+    for name, tensor in classifier.state_dict().items():
+        tensors[name] = tensor.detach().cpu().contiguous()
+    write_bytes(weights, to_bytes(tensors))
     loop.checkpoints.clear()
     return classifier.eval()
 
 
-def _as_bytes(classifier: Classifier) -> bytes:
-    from safetensors.torch import save
-
-    return save(
-        {
-            name: tensor.detach().cpu().contiguous()
-            for name, tensor in classifier.state_dict().items()
-        }
+def _phase_loop(
+    context: PruneContext, classifier: Classifier, run: RunContext, epochs: int, *, validated: bool
+) -> Loop:
+    # what the dense run left as it was stays so: a small difference stays small
+    freeze(classifier, context.recipe.training.freeze_below)
+    settings = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    validate = None
+    if validated:
+        held_out = PieceInputs(context.held_out, context.device)
+        by_worst_group = settings.selection == "worst_group"
+        validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
+    return Loop(
+        classifier,
+        PieceInputs(context.train, context.device),
+        settings,
+        seed=context.settings.seed,
+        context=run,
+        validate=validate,
+        teacher=context.teacher,
     )

@@ -50,62 +50,55 @@ class Search:
     def __init__(
         self,
         classifier: Classifier,
-        source: Inputs,
+        inputs: Inputs,
         teacher: Teacher,
         *,
         dense: Classifier,
         seed: int,
     ) -> None:
-        self.classifier, self.source, self.teacher = classifier, source, teacher
-        self.chance = random.Random(seed)
+        self.classifier, self.inputs, self.teacher = classifier, inputs, teacher
+        self.random = random.Random(seed)
         self.pruning = learned_pruning(classifier)
-        self.dense = flops(dense.encoder, source.texts.lengths, firsts_only=dense.firsts_only).total
+        self.dense = flops(dense.encoder, inputs.texts.lengths, firsts_only=dense.firsts_only).total
 
     def for_target(self, ratio: float, *, watch: Callable[[int], None]) -> FoundShares:
         """The best shares found that save `ratio` times the operations."""
-        n_layers = self.pruning.n_layers
-        shapes = [
-            [((layer + 1) / n_layers) ** power for layer in range(n_layers)] for power in POWERS
-        ]
         tried = []
-        for number, shape in enumerate(shapes):
+        for number, power in enumerate(POWERS):
+            shape = self._power_shape(power)
             tried.append((self._try(shape, ratio), shape))
             watch(number + 1)
         best, shape = min(tried, key=lambda pair: pair[0].divergence)
         for number in range(N_CHANGES):
-            other = self._changed(shape)
+            other = self._change(shape)
             found = self._try(other, ratio)
             if found.divergence < best.divergence:
                 best, shape = found, other
             watch(len(POWERS) + number + 1)
         return best
 
-    def _changed(self, shape: Sequence[float]) -> list[float]:
+    def _power_shape(self, power: float) -> list[float]:
+        n_layers = self.pruning.n_layers
+        return [((layer + 1) / n_layers) ** power for layer in range(n_layers)]
+
+    def _change(self, shape: Sequence[float]) -> list[float]:
         """More or fewer pieces leave at one layer and after it."""
-        layer, factor = (
-            self.chance.randrange(len(shape)),
-            self.chance.choice((0.5, 0.75, 1.33, 2.0)),
-        )
-        gone = [value * factor if place == layer else value for place, value in enumerate(shape)]
+        layer = self.random.randrange(len(shape))
+        gone = list(shape)
+        gone[layer] *= self.random.choice((0.5, 0.75, 1.33, 2.0))
         return [max(gone[: place + 1]) for place in range(len(gone))]
 
     def _try(self, shape: Sequence[float], ratio: float) -> FoundShares:
-        shares = self._scaled(shape, ratio)
+        shares = self._scale(shape, ratio)
         self.pruning.shares = shares
-        logits = all_logits(self.source, self.classifier)
-        return FoundShares(
-            shares,
-            float(
-                torch.stack(
-                    [self._distance(task, values) for task, values in logits.items()]
-                ).mean()
-            ),
-        )
+        logits = all_logits(self.inputs, self.classifier)
+        distances = [self._distance(task, values) for task, values in logits.items()]
+        return FoundShares(shares, float(torch.stack(distances).mean()))
 
     def _distance(self, task: str, logits: Tensor) -> Tensor:
         return self.teacher.differences(logits, self.teacher.logits[task][: len(logits)]).mean()
 
-    def _scaled(self, shape: Sequence[float], ratio: float) -> tuple[float, ...]:
+    def _scale(self, shape: Sequence[float], ratio: float) -> tuple[float, ...]:
         """The shares of this shape that just reach the target; as few as possible where it cannot
         be reached.
         """
@@ -122,7 +115,7 @@ class Search:
         self.pruning.shares = shares
         return flops(
             self.classifier.encoder,
-            self.source.texts.lengths,
+            self.inputs.texts.lengths,
             firsts_only=self.classifier.firsts_only,
         ).total
 

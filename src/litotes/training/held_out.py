@@ -30,10 +30,8 @@ def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool)
         parts = [labelled]
         if worst_group:
             parts = [labelled & (groups == group) for group in groups.unique()]
-        scores = []
-        for part in parts:
-            if len(gold[part].unique()) > 1:
-                scores.append(_score(task, gold[part], logits[part]))
+        telling = [part for part in parts if len(gold[part].unique()) > 1]
+        scores = [_score(task, gold[part], logits[part]) for part in telling]
         if scores:
             task_scores.append(min(scores))
     return sum(task_scores) / len(task_scores) if task_scores else None

@@ -1,4 +1,4 @@
-"""The folder of a run: is it free for this run, does it hold it already, or is something else in it?
+"""The folder of a run: is it free, does it hold this very run already, or something else?
 
 Everything is checked before work starts.
 """

@@ -2,7 +2,9 @@
 
 Michel, Levy and Neubig 2019, arXiv 1905.10650, §4.1.
 
-I_h = mean over batches of |∂L / ∂ξ_h|,   ξ_h = 1 a factor on the output of attention head h, divided by the norm of I over its layer
+    I_h = mean over batches of |∂L / ∂ξ_h|, divided by the norm of I over its layer
+
+where ξ_h = 1 is a factor on the output of attention head h.
 """
 
 from __future__ import annotations
