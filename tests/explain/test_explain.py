@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_explanations import explained
 from test_word_removal import planted, text_of
 from tiny_models import TEXTS, model_of
 
@@ -194,3 +196,25 @@ def test_methods_agree_with_themselves(dense: Model) -> None:
 def test_a_method_without_sign_cannot_push(dense: Model) -> None:
     with pytest.raises(UserError, match="rollout does not say which way"):
         AttributionMeasure(dense, method="rollout")
+
+
+def test_a_notebook_shows_the_answer_and_the_shaded_words(tiny: pretrained.Pretrained) -> None:
+    explanation = explained(tiny, "I <b>love</b> it & the tea", 'a "pair"')
+    shown = explanation._repr_html_()
+    assert "sarcasm: sarcastic, 87 % sure" in shown
+    assert "integrated gradients (blue: for the answer" in shown
+    assert "<b>love" not in shown
+    assert shown.count("<p dir=") == 2  # the text and its pair
+    assert "rgba(111,177,232," in shown
+    assert "rgba(245,160,79," in shown
+    for outside in ("<script", "<link", "http", "class=", "id="):
+        assert outside not in shown
+    text = re.sub(r"<[^>]+>", "", shown)
+    assert "I &lt;b&gt;love&lt;/b&gt; it &amp; the tea" in text
+
+
+def test_a_notebook_shows_one_colour_where_weights_have_no_sign(
+    tiny: pretrained.Pretrained,
+) -> None:
+    explanation = replace(explained(tiny), method="rollout")
+    assert "dotted" not in explanation._repr_html_()

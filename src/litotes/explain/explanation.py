@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 
 from litotes.core.values import Answer
+from litotes.explain.shaded_text import answer_in_words, notebook_html
 from litotes.explain.trace import Trace
 from litotes.text.tokenizer import ReadText
 
@@ -157,6 +158,15 @@ class Explanation:
                 " Predictor.explain gives them."
             )
         return content
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the answer, and the text shaded by the method to show first."""
+        shading = self.shadings[self.method]
+        note = f"{self.model}; shaded by {self.method.replace('_', ' ')}"
+        if shading.is_signed:
+            note += " (blue: for the answer; orange, dotted: against it)"
+        title = f"{self.task}: {answer_in_words(self.answer)}"
+        return notebook_html(self.read, shading.weights, title=title, note=note)
 
     @property
     def n_weights(self) -> int:

@@ -15,8 +15,8 @@ from litotes.explain.explanation import Explanation, LayerMaps
 from litotes.explain.figures import shaded_words
 from litotes.explain.figures.shaded_words import FOR_LINE, LINE_INCHES, Placed, drawable
 from litotes.explain.figures.survival import draw_bands, inches_of
-from litotes.explain.page.answer import in_words
 from litotes.explain.page.words import method_name
+from litotes.explain.shaded_text import answer_in_words
 from litotes.report.figure import INK
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _draw_words(
 
 
 def _draw_answer(explanation: Explanation, into: Any) -> None:
-    title = drawable(f"{explanation.task}: {in_words(explanation.answer)}")
+    title = drawable(f"{explanation.task}: {answer_in_words(explanation.answer)}")
     into.suptitle(title, fontsize=14, x=_EDGE / _WIDTH, ha="left", parse_math=False)
     ax = into.subplots()
     labels = list(explanation.probabilities)

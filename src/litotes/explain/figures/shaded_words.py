@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from litotes.core.harmless import harmless
 from litotes.explain.explanation import Shading
-from litotes.explain.page.words import segments, unread
+from litotes.explain.shaded_text import segments, unread
 from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from litotes.core.harmless import markup
-from litotes.core.values import Answer
 from litotes.explain.explanation import Explanation
+from litotes.explain.shaded_text import answer_in_words
 
 
 def answer_html(explanation: Explanation) -> str:
     """A sentence, a bar for every label, a line about the other tasks."""
     parts = [
-        f'<p class="answer"><bdi>{markup(in_words(explanation.answer))}</bdi></p>',
+        f'<p class="answer"><bdi>{markup(answer_in_words(explanation.answer))}</bdi></p>',
         *_notes(explanation),
     ]
     if explanation.probabilities:
@@ -23,25 +23,13 @@ def answer_html(explanation: Explanation) -> str:
             f" label</caption><tbody>{bars}</tbody></table>"
         )
     others = [
-        f"{name}: {in_words(answer)}"
+        f"{name}: {answer_in_words(answer)}"
         for name, answer in explanation.answers.items()
         if name != explanation.task
     ]
     if others:
         parts.append(f"<p>The model also says: {markup('; '.join(others))}.</p>")
     return "\n".join(parts)
-
-
-def in_words(answer: Answer) -> str:
-    """`sarcastic, 87 % sure`; a regression's number as it is."""
-    if answer.probability is None:
-        return f"{answer.label:.3g}" if isinstance(answer.label, float) else str(answer.label)
-    return f"{answer.label}, {_share_in_words(answer.probability)} sure"
-
-
-def _share_in_words(share: float) -> str:
-    """No model is certain, whatever floating point says."""
-    return "over 99 %" if share >= 0.995 else f"{share * 100:.0f} %"
 
 
 def _notes(explanation: Explanation) -> list[str]:

@@ -16,7 +16,7 @@ from torch.nn.functional import adaptive_max_pool2d
 from litotes.core.harmless import harmless
 from litotes.explain.explanation import Explanation, LayerMaps
 from litotes.explain.page.map_codec import PackedMap, as_factors, as_levels, levels_within
-from litotes.explain.page.words import classes, method_name
+from litotes.explain.page.words import method_name, shade_classes
 
 BUDGET = 6_400_000
 """Letters for all standard maps.
@@ -75,7 +75,7 @@ def _facts(explanation: Explanation, packed: list[list[dict[str, PackedMap]]]) -
             name: {
                 "name": method_name(name),
                 "weights": [_short(w) for w in shading.weights],
-                "classes": classes(shading),
+                "classes": shade_classes(shading),
             }
             | {"isSigned": shading.is_signed}
             for name, shading in explanation.shadings.items()

@@ -15,11 +15,12 @@ from string import Template
 from litotes.core.harmless import markup
 from litotes.core.version import __version__
 from litotes.explain.explanation import Explanation
-from litotes.explain.page.answer import answer_html, in_words
+from litotes.explain.page.answer import answer_html
 from litotes.explain.page.data import data_html, layer_options
 from litotes.explain.page.departures import departures_html
 from litotes.explain.page.methods import methods_html
-from litotes.explain.page.words import classes, text_html, words_table
+from litotes.explain.page.words import shade_classes, text_html, words_table
+from litotes.explain.shaded_text import answer_in_words
 
 SCRIPTS = ("maps.js", "why.js")
 
@@ -34,13 +35,13 @@ def why_html(explanation: Explanation) -> str:
     shading = explanation.shadings[explanation.method]
     return Template(_file("why.html")).substitute(
         policy=_policy(style, script),
-        title=markup(f"{explanation.task}: {in_words(explanation.answer)}"),
+        title=markup(f"{explanation.task}: {answer_in_words(explanation.answer)}"),
         task=markup(explanation.task),
         style=style,
         script=script,
         answer=answer_html(explanation),
         methods=methods_html(explanation),
-        text=text_html(explanation.read, classes(shading), name="text"),
+        text=text_html(explanation.read, shade_classes(shading), name="text"),
         signs="signed" if shading.is_signed else "unsigned",
         table=words_table(explanation),
         fading=departures_html(explanation),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 
 from litotes.core.harmless import markup
+from litotes.core.numbers import format_signed
 from litotes.explain.explanation import Curve, Explanation, Faithfulness, Shading
 from litotes.explain.page.words import method_name
 
@@ -138,4 +139,4 @@ def _told(found: Faithfulness) -> str:
 
 
 def _signed(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")
+    return format_signed(value, 2, minus="−", plus="")
