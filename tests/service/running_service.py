@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ sys.exit(code)
 class Running:
     """events_file: what the process opened, written when it ends."""
 
-    process: subprocess.Popen[str]
+    process: Any  # subprocess.Popen, or a Fork
     port: int
     events_file: Path
     ready_at: float
@@ -117,11 +118,16 @@ def start(folder: Path, out: Path, *options: str) -> Running:
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
     assert process.stderr is not None
+    return Running(process, wait_until_ready(process.stderr), events_file, time.time() + 0.05)
+
+
+def wait_until_ready(stderr: Iterable[str]) -> int:
+    """The port it listens on, once it does."""
     written = ""
-    for line in process.stderr:
+    for line in stderr:
         written += line
         if line.startswith("Ready: "):
-            return Running(process, int(line.rsplit(":", 1)[1]), events_file, time.time() + 0.05)
+            return int(line.rsplit(":", 1)[1])
     raise AssertionError(written)
 
 

@@ -12,8 +12,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from forked_service import start
 from hostile_requests import get, post
-from running_service import Running, parse_answer, read_answer, start
+from running_service import Running, parse_answer, read_answer
 
 pytestmark = pytest.mark.slow
 
