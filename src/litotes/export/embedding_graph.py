@@ -18,7 +18,7 @@ def write_embeddings(
 
     (text, piece) → rows of width
     """
-    graph = products.graph
+    graph, projection = products.graph, embeddings.projection
     positions = as_array(embeddings.position.weight)[embeddings.first_position :]
     hidden = products.look_up(embeddings.piece.weight, pieces)  # (text, piece, embedding_width)
     if embeddings.segment is not None:
@@ -31,7 +31,7 @@ def write_embeddings(
     used = graph.first(graph.constant(positions), texts.n_pieces)
     normed = write_norm(graph, graph.plus(hidden, used), embeddings.norm)
     rows = products.to_rows(normed, positions.shape[1])
-    return rows if embeddings.projection is None else products.apply(rows, embeddings.projection)
+    return rows if projection is None else products.apply(rows, projection)
 
 
 def write_norm(graph: Graph, rows: str, norm: torch.nn.LayerNorm) -> str:

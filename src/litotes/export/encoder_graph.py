@@ -20,7 +20,8 @@ from litotes.export.block_graph import (
 )
 from litotes.export.embedding_graph import write_embeddings, write_relative_bias
 from litotes.export.products import Products
-from litotes.export.pruning_graph import GraphState, PruningGraph
+from litotes.export.pruning_graph import PruningGraph
+from litotes.export.removal_graph import GraphState
 from litotes.export.texts_graph import Texts
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 

@@ -45,6 +45,11 @@ class ExportResult:
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"file": str(self.file)}
 
+    def note(self) -> dict[str, Any]:
+        """What is written next to the file."""
+        losses = {loss.task: asdict(loss) for loss in self.losses}
+        return {"measured_on": self.measured_on, "loss": losses}
+
 
 def export_models(
     folder: str | Path | ModelFolder,
@@ -69,9 +74,7 @@ def export_models(
         exports.append(_export(part, precision, source, allowed, n_texts, part_watch))
     # Only now, when all of them are good enough, is anything written.
     for result, content in exports:
-        losses = {loss.task: asdict(loss) for loss in result.losses}
-        note = {"measured_on": result.measured_on, "loss": losses}
-        write_export(result.file.parent, content, precision, note)
+        write_export(result.file.parent, content, precision, result.note())
     return [result for result, _ in exports]
 
 

@@ -72,10 +72,9 @@ def _answer(
     after: list[Logits] = []
     for start in range(0, len(pieces), _CHUNK):
         chunk = pieces[start : start + _CHUNK]
-        torch_logits = logits_of(model, chunk)
-        before.append({task: logits.numpy() for task, logits in torch_logits.items()})
+        before.append({task: values.numpy() for task, values in logits_of(model, chunk).items()})
         after.append(workers.logits(chunk))
-        watch("measuring", min(start + _CHUNK, len(pieces)), len(pieces), "")
+        watch("measuring", start + len(chunk), len(pieces), "")
     return _join(before), _join(after)
 
 

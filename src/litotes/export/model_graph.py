@@ -57,15 +57,20 @@ def build_onnx(
     with graph.part("embeddings"):
         group = Texts(graph, PIECES, most_pieces=classifier.encoder.spec.max_pieces)
     products = _choose_products(group, classifier, precision, texts)
-    firsts_only = classifier.firsts_only
     with torch.no_grad():
-        hidden = write_encoder(products, classifier.encoder, group, firsts_only=firsts_only)
-        with graph.part("head"):
-            logits = write_heads(products, group, classifier.heads, hidden)
-            for name, task in classifier.tasks.items():
-                calibration = model.calibration_of(name)
-                graph.outputs += write_answer(graph, task, calibration, logits[name])
+        _write_classifier(products, group, model)
     return model_bytes(graph, _metadata(model, precision, made_from))
+
+
+def _write_classifier(products: Products, group: Texts, model: Model) -> None:
+    graph, classifier = products.graph, model.classifier
+    firsts_only = classifier.firsts_only
+    hidden = write_encoder(products, classifier.encoder, group, firsts_only=firsts_only)
+    with graph.part("head"):
+        logits = write_heads(products, group, classifier.heads, hidden)
+        for name, task in classifier.tasks.items():
+            calibration = model.calibration_of(name)
+            graph.outputs += write_answer(graph, task, calibration, logits[name])
 
 
 def _choose_products(

@@ -2,13 +2,8 @@
 attention/survivors.py).
 
 How many pieces stay after a layer follows from the text's length: a table per layer, looked up.
-Which ones, from their importance:
-
-    importance  →  TopK  →  places in their old order  →  GatherND of hidden and mixed
-
-Texts of equal length keep equally many pieces, so a group stays a group. Of two equally important
-pieces the earlier one stays; ONNX's TopK has the same rule. The first piece is given an importance
-of infinity.
+Which ones, from their importance (removal_graph.py); the first piece is given an importance of
+infinity.
 """
 
 from __future__ import annotations
@@ -27,49 +22,18 @@ from litotes.encoders.spec import EncoderSpec
 from litotes.export.block_graph import GraphAttention
 from litotes.export.graph import Graph
 from litotes.export.products import Products, as_array
+from litotes.export.removal_graph import (
+    GraphState,
+    Selection,
+    select_all,
+    select_kept,
+    with_fused,
+    without,
+)
 from litotes.export.texts_graph import Texts
 
 EXPORTED: tuple[type[Pruning], ...] = (KeepAll, Cascade, Learned)
 """The prunings whose importance is written here."""
-
-
-@dataclass(frozen=True)
-class GraphState:
-    """What goes from layer to layer, by the names of the tensors.
-
-    hidden: rows.
-    origin: the place each piece had in its text, (text, piece), 0 for a fused one; None where it is
-    not needed.
-    n_real: how many pieces a text has, not counting a fused one, which is its last. (1,)
-    importance: (text, piece); None before it is first needed.
-    heads: 1 for the attention heads still used, 0 for the others, (text, attention_head, 1, 1);
-    None: all.
-    head_importance: (text, attention_head).
-    removed: the states (text, piece, width) and origins (text, piece) of pieces that left, layer by
-    layer.
-    """
-
-    hidden: str
-    origin: str | None
-    n_real: str
-    importance: str | None = None
-    heads: str | None = None
-    head_importance: str | None = None
-    removed: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Places of the pieces that stay, in order, and of those that leave, all (text, piece).
-
-    n_kept: how many stay, (1,). A fused piece always leaves: `removed_real` is without it. Where
-    the leaving pieces are not needed, their names are empty.
-    """
-
-    n_kept: str
-    kept: str
-    removed_real: str = ""
-    removed: str = ""
 
 
 @dataclass(frozen=True)
@@ -99,22 +63,27 @@ class PruningGraph:
         """The state after the attention of a layer, and what its pieces gathered, (text, piece,
         attention_head × head_width).
         """
-        pruning, plan = self.pruning, self.plan
         hidden = self.products.to_texts(state.hidden, self.spec.width)  # (text, piece, width)
         n_now = state.n_real
-        if pruning.fuse:  # there may be one more
+        if self.pruning.fuse:  # there may be one more
             n_now = self.graph.add("Shape", hidden, start=1, end=2)
         importance = self._importance(layer, state, attention, hidden, n_now)
         state = replace(state, importance=importance)
-        if plan.needs_head_importance(layer, pruning.n_attention_heads):
+        if self.plan.needs_head_importance(layer, self.pruning.n_attention_heads):
             state = self._prune_heads(layer, state, attention, n_now)
-        if plan.pieces[layer] == (plan.pieces[layer - 1] if layer else 1.0):
+        share_before = self.plan.pieces[layer - 1] if layer else 1.0
+        if self.plan.pieces[layer] == share_before:
             return state, attention.mixed
         selection = self._select(layer, state, n_now)
-        if pruning.restore:
+        return self._remove(state, selection, hidden, attention.mixed)
+
+    def _remove(
+        self, state: GraphState, selection: Selection, hidden: str, mixed: str
+    ) -> tuple[GraphState, str]:
+        if self.pruning.restore:
             state = self._remember(state, selection, hidden)
-        write = _with_fused if pruning.fuse else _without
-        state, hidden, mixed = write(self.texts, state, selection, hidden, attention.mixed)
+        write = with_fused if self.pruning.fuse else without
+        state, hidden, mixed = write(self.texts, state, selection, hidden, mixed)
         return replace(state, hidden=self.products.to_rows(hidden, self.spec.width)), mixed
 
     def restore(self, state: GraphState) -> str:
@@ -140,15 +109,14 @@ class PruningGraph:
         The first piece is given infinity once, which it keeps. hidden: (text, piece, width). n: how
         many pieces there are, (1,)
         """
-        graph, texts, pruning = self.graph, self.texts, self.pruning
-        received = texts.sum_pieces(attention.weights, n)  # (text, attention_head, piece)
+        pruning = self.pruning
+        received = self.texts.sum_pieces(attention.weights, n)  # (text, attention_head, piece)
         if isinstance(pruning, Cascade | Learned) and pruning.by_value:
-            received = graph.times(received, self._value_lengths(attention))
-        total = texts.sum_pieces(received, graph.ints(attention.n_heads))  # (text, piece)
-        before = state.importance or self._initial_importance(n)
-        total = graph.plus(total, before)
+            received = self.graph.times(received, self._value_lengths(attention))
+        total = self.texts.sum_pieces(received, self.graph.ints(attention.n_heads))
+        total = self.graph.plus(total, state.importance or self._initial_importance(n))
         if isinstance(pruning, Learned) and pruning.scorers is not None:
-            total = graph.times(total, self._factor(pruning.scorers.weight[layer], hidden))
+            total = self.graph.times(total, self._factor(pruning.scorers.weight[layer], hidden))
         return total
 
     def _initial_importance(self, n: str) -> str:
@@ -205,23 +173,27 @@ class PruningGraph:
 
         size: of this layer's outputs, finite, (text, attention_head)
         """
-        graph, texts, score = self.graph, self.texts, state.head_importance
+        graph, score = self.graph, state.head_importance
         assert score is not None
-        if state.heads is not None:  # below every sum, so that no removed head comes back
-            used = texts.reshape(state.heads, -1)
-            score = graph.times(score, used)
-            score = graph.plus(score, graph.minus(used, graph.number(1)))
+        if state.heads is not None:
+            score = self._lower_removed(score, state.heads)
         _, places = graph.add_several("TopK", score, graph.ints(n_kept), n_outputs=2)
         heads = graph.mark(places, like=size, axis=1)
-        return texts.reshape(heads, self.pruning.n_attention_heads, 1, 1)
+        return self.texts.reshape(heads, self.pruning.n_attention_heads, 1, 1)
+
+    def _lower_removed(self, score: str, heads: str) -> str:
+        """Scores in which removed heads have −1, below every sum, so that none comes back."""
+        used = self.texts.reshape(heads, -1)
+        score = self.graph.times(score, used)
+        return self.graph.plus(score, self.graph.minus(used, self.graph.number(1)))
 
     def _select(self, layer: int, state: GraphState, n_now: str) -> Selection:
         # how many pieces stay of texts of 0, 1, 2, … pieces
         counts = self.plan.counts(layer, range(1, self.spec.max_pieces + 1))
         n_kept = self.graph.gather(self.graph.ints(0, *counts), self.texts.n_pieces)  # (1,)
         if self.pruning.fuse or self.pruning.restore:
-            return _select_all(self.texts, state, n_kept, n_now)
-        return _select_kept(self.texts, state, n_kept)
+            return select_all(self.texts, state, n_kept, n_now)
+        return select_kept(self.texts, state, n_kept)
 
     def _remember(self, state: GraphState, selection: Selection, hidden: str) -> GraphState:
         """Keeps what leaves, to restore it at the end."""
@@ -229,87 +201,3 @@ class PruningGraph:
         states = self.texts.gather(hidden, selection.removed_real)
         origins = self.texts.gather(state.origin, selection.removed_real)
         return replace(state, removed=(*state.removed, (states, origins)))
-
-
-def _select_kept(texts: Texts, state: GraphState, n_kept: str) -> Selection:
-    """Where it does not matter which pieces leave."""
-    assert state.importance is not None
-    _, best = texts.graph.add_several("TopK", state.importance, n_kept, n_outputs=2, sorted=0)
-    return Selection(n_kept, _sort(texts.graph, best, n_kept))
-
-
-def _select_all(texts: Texts, state: GraphState, n_kept: str, n_now: str) -> Selection:
-    """All pieces but a fused one, put in order of importance."""
-    graph = texts.graph
-    assert state.importance is not None
-    score = graph.first(state.importance, state.n_real, axis=1)
-    _, order = graph.add_several("TopK", score, state.n_real, n_outputs=2)
-    kept = _sort(graph, graph.first(order, n_kept, axis=1), n_kept)
-    removed_real = graph.slice(order, n_kept, state.n_real, axis=1)
-    removed = graph.concat(removed_real, _fused_places(texts, state, n_now), axis=1)
-    return Selection(n_kept, kept, removed_real, removed)
-
-
-def _fused_places(texts: Texts, state: GraphState, n_now: str) -> str:
-    """The place of each text's fused piece. (text, 0 or 1)"""
-    graph = texts.graph
-    start, end = graph.add("Squeeze", state.n_real), graph.add("Squeeze", n_now)
-    place = graph.add("Range", start, end, graph.constant(np.int64(1)))
-    return graph.add("Expand", place, graph.concat(texts.n, graph.ints(1), axis=0))
-
-
-def _sort(graph: Graph, places: str, n: str) -> str:
-    """The n places in ascending order."""
-    return graph.add_several("TopK", places, n, n_outputs=2, largest=0)[0]
-
-
-def _without(
-    texts: Texts, state: GraphState, selection: Selection, hidden: str, mixed: str
-) -> tuple[GraphState, str, str]:
-    """The pieces that stay."""
-    assert state.importance is not None
-    kept, origin = selection.kept, state.origin
-    if origin is not None:
-        origin = texts.gather(origin, kept)
-    importance = texts.gather(state.importance, kept)
-    state = replace(state, origin=origin, importance=importance, n_real=selection.n_kept)
-    return state, texts.gather(hidden, kept), texts.gather(mixed, kept)
-
-
-def _with_fused(
-    texts: Texts, state: GraphState, selection: Selection, hidden: str, mixed: str
-) -> tuple[GraphState, str, str]:
-    """The pieces that stay and, if any leave, one more in their place: their mean weighted by
-    importance.
-    """
-    graph, kept, removed = texts.graph, selection.kept, selection.removed
-    assert state.importance is not None
-    importance = texts.gather(state.importance, removed)  # (text, leaving piece)
-    shares = _shares(graph, importance)
-    # No row where no piece leaves, so that nothing is added there.
-    n_fused = graph.add("Min", graph.add("Shape", removed, start=1), graph.ints(1))
-    shares = graph.first(shares, n_fused, axis=1)  # (text, 0 or 1, leaving piece)
-    total = graph.first(graph.sum(importance, 1, keep=True), n_fused, axis=1)
-    importance = graph.concat(texts.gather(state.importance, kept), total, axis=1)
-    origin = state.origin
-    if origin is not None:
-        zeros = graph.add("Expand", graph.ints(0), graph.concat(texts.n, n_fused, axis=0))
-        origin = graph.concat(texts.gather(origin, kept), zeros, axis=1)
-    state = replace(state, origin=origin, importance=importance, n_real=selection.n_kept)
-    hidden = _append_mean(texts, selection, shares, hidden)
-    return state, hidden, _append_mean(texts, selection, shares, mixed)
-
-
-def _shares(graph: Graph, importance: str) -> str:
-    """The leaving pieces' importance, summing to 1. (text, leaving piece) → (text, 1, …)"""
-    clamped = graph.add("Max", importance, graph.constant(np.finfo(np.float32).tiny))
-    shares = graph.over(clamped, graph.sum(clamped, 1, keep=True))
-    return graph.unsqueeze(shares, 1)
-
-
-def _append_mean(texts: Texts, selection: Selection, shares: str, values: str) -> str:
-    """The pieces that stay, and the mean of those that leave, by their shares."""
-    graph = texts.graph
-    # (text, 0 or 1, width)
-    mean = graph.matmul(shares, texts.gather(values, selection.removed))
-    return graph.concat(texts.gather(values, selection.kept), mean, axis=1)

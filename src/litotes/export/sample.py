@@ -25,7 +25,7 @@ class Sample:
     measured: list[Example]
     name: str
 
-    def shuffled(self) -> Sample:
+    def shuffle(self) -> Sample:
         """The same in an order drawn at random, the same one every time."""
         training = random.Random(0).sample(self.training, len(self.training))
         measured = random.Random(0).sample(self.measured, len(self.measured))
@@ -53,7 +53,7 @@ def choose_sample(model: Model, source: str | None) -> Sample:
             "An export needs training texts to look at and other texts to be measured on: choose"
             " another --data."
         )
-    return sample.shuffled()
+    return sample.shuffle()
 
 
 def _from_source(model: Model, source: str) -> Sample:

@@ -85,13 +85,18 @@ def _softmax_over(graph: Graph, affinity: str, kept: str) -> str:
 
 def _membership(graph: Graph, n: str, size: int, *, shift: int) -> str:
     """Which block each of n neighbours is in, as ones and zeros. (neighbour, block)"""
-    start = graph.constant(np.int64(shift))
-    end = graph.add("Squeeze", graph.plus(n, graph.ints(shift)))
-    numbers = graph.add("Range", start, end, graph.constant(np.int64(1)))
+    numbers = _range(graph, shift, n)
     block = graph.over(numbers, graph.ints(size))  # (neighbour,)
     last = graph.add("ReduceMax", block, keepdims=1)
     n_blocks = graph.plus(last, graph.ints(1))
     return graph.add("OneHot", block, n_blocks, graph.constant(_ZERO_AND_ONE), axis=-1)
+
+
+def _range(graph: Graph, start: int, n: str) -> str:
+    """The n whole numbers from `start` on."""
+    first = graph.constant(np.int64(start))
+    end = graph.add("Squeeze", graph.plus(n, graph.ints(start)))
+    return graph.add("Range", first, end, graph.constant(np.int64(1)))
 
 
 def _n_kept(graph: Graph, weighting: SelectiveSoftmax, n: str) -> str:
