@@ -9,17 +9,13 @@ from litotes.core.errors import UserError
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import is_task_name
 from litotes.predict.predictor import Predictor
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
 
 
 @pytest.fixture
-def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(
-        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
-    )
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
 
 
 def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -> None:

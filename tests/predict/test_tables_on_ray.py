@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 from errands import errands, is_alive, run, wait_until
@@ -22,8 +23,6 @@ from litotes.core.errors import UserError
 from litotes.export.export import export_models
 from litotes.predict.batch_predictor import BatchPredictor
 from litotes.scale.on_ray_data import _Actor, _n_workers
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 N_FILES, N_ROWS, N_PER_PART = 3, 8_000, 500
 BAD = 12_345  # the row without a text
@@ -54,11 +53,9 @@ with cluster("local"):  # one for all: it takes seconds to start
 
 
 @pytest.fixture(scope="module")
-def model(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
+def model(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
     pytest.importorskip("onnxruntime")
-    folder = train(
-        tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("on-ray") / "run"
-    ).folder
+    folder = copytree(trained_folder, tmp_path_factory.mktemp("on-ray") / "run")
     export_models(folder, n_texts=20)
     return BatchPredictor(str(folder), device="cpu")
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -20,8 +21,6 @@ from litotes.predict.predictor import Predictor
 from litotes.predict.tables import to_file
 from litotes.predict.tables.input import InputTable
 from litotes.predict.tables.to_file import predict_to_file
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 TEXTS = [
     f"the tea is {'great' if n % 3 else 'bad'}, {n} queue" + " and it is not" * (n % 7)
@@ -30,10 +29,8 @@ TEXTS = [
 
 
 @pytest.fixture
-def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(
-        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
-    )
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
 
 
 @pytest.fixture
@@ -253,10 +250,8 @@ def test_two_commands_do_not_write_the_same_file(
 
 
 @pytest.mark.slow
-def test_a_killed_command_loses_and_repeats_nothing(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    model = train(
-        tiny_recipe.changed(training__epochs=1, model__max_pieces=32), tmp_path / "run"
-    ).folder
+def test_a_killed_command_loses_and_repeats_nothing(trained_folder: Path, tmp_path: Path) -> None:
+    model = copytree(trained_folder, tmp_path / "run")
     export_models(model, n_texts=50)
     n_texts = 30_000
     with (tmp_path / "in.csv").open("w", newline="") as stream:

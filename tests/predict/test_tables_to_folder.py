@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -30,8 +31,6 @@ from litotes.predict.tables.formats import PART_FORMATS, Key, PredictionTable
 from litotes.predict.tables.part import PartJob, predict_part
 from litotes.predict.tables.to_folder import FolderResult, local_runner, predict_to_folder
 from litotes.scale.outcomes import Outcome, attempt
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -41,10 +40,8 @@ N_ROWS = 230
 
 
 @pytest.fixture(scope="module")
-def asked(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
-    folder = train(
-        tiny_recipe.changed(training__epochs=1), tmp_path_factory.mktemp("parts") / "run"
-    ).folder
+def asked(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
+    folder = copytree(trained_folder, tmp_path_factory.mktemp("parts") / "run")
     export_models(folder, n_texts=20)
     return BatchPredictor(str(folder), device="cpu")
 
