@@ -162,7 +162,7 @@ def test_a_larger_alpha_is_sparser() -> None:
     assert shares[-1] > 0.9
 
 
-def test_a_learned_alpha_starts_where_told_and_moves_each_head_by_itself() -> None:
+def test_a_learned_alpha_starts_as_chosen_and_moves_each_head_by_itself() -> None:
     weighting = Entmax(3, alpha="learned", start=1.4)
     torch.testing.assert_close(weighting.alpha, torch.full((3,), 1.4))
     affinity = rows(8, spread=1.0, n_rows=3 * 8).view(1, 3, 8, 8)
@@ -193,6 +193,6 @@ def test_a_fixed_alpha_has_no_parameters() -> None:
         ({"alpha": "learned", "start": 1.0}, "start"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, object], named: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, object], named: str) -> None:
     with pytest.raises(UserError, match=named):
         Entmax(2, **options)

@@ -1,4 +1,4 @@
-"""Looking on changes nothing, and what is shown is what was done."""
+"""Observing changes nothing, and the traces show what was computed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from litotes.text.layout import Layout
 def traces_of(
     firsts_only: bool = False, **choices: Any
 ) -> tuple[list[LayerTrace], torch.Tensor, torch.Tensor]:
-    """The traces of a walk, what it gave, and what a walk nobody looks at gives."""
+    """The traces of a walk, what it gave, and what an unobserved walk gives."""
     encoder, batch = encoder_of(**choices), batch_of()
     traces: list[LayerTrace] = []
     with torch.no_grad():
@@ -28,7 +28,7 @@ def traces_of(
 
 @pytest.mark.parametrize("firsts_only", [False, True])
 @pytest.mark.parametrize("setting", sorted(SETTINGS))
-def test_looking_changes_nothing(setting: str, firsts_only: bool) -> None:
+def test_observing_changes_nothing(setting: str, firsts_only: bool) -> None:
     traces, watched, alone = traces_of(firsts_only, **SETTINGS[setting])
     assert len(traces) == 4
     torch.testing.assert_close(watched, alone, rtol=0, atol=1e-9)
@@ -36,7 +36,7 @@ def test_looking_changes_nothing(setting: str, firsts_only: bool) -> None:
 
 @pytest.mark.parametrize("weighting", sorted(WEIGHTINGS))
 @pytest.mark.parametrize("setting", ["none", "few", "shares"])
-def test_views_show_live_pieces_alone(setting: str, weighting: str) -> None:
+def test_traces_show_live_pieces_alone(setting: str, weighting: str) -> None:
     traces, _, _ = traces_of(weighting=weighting, **SETTINGS[setting])
     gone: dict[int, set[int]] = {text: set() for text in range(len(LENGTHS))}
     for trace in traces:
@@ -79,7 +79,7 @@ def test_heads_that_left_are_not_shown() -> None:
     assert last.mixed.abs().sum(dim=(1, 2)).min() > 0  # the heads shown are those that work
 
 
-def test_nothing_is_kept_when_nobody_looks() -> None:
+def test_weights_are_kept_only_for_an_observer() -> None:
     encoder = encoder_of(**SETTINGS["shares"])
     rows = Rows.of(Layout.of([5]))
     hidden = torch.randn(5, 32).double()

@@ -341,14 +341,14 @@ def test_the_authors_schedule() -> None:
         ({"finale": 0.5}, "Did you mean 'final'"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, Any], words: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         encoder_of(pruning="cascade", pruning_options=options)
 
 
 def test_only_what_matters_later_is_looked_at() -> None:
     """The authors' schedule on twelve heads: one leaves after layer 1; those that would leave after
-    the last layer are missed by nobody.
+    the last layer do not matter.
     """
     plan = Encoder(
         replace(SPEC, n_layers=6, n_attention_heads=12, width=48, pruning="cascade")

@@ -106,6 +106,6 @@ def test_padding_has_no_say_in_the_choice() -> None:
         ({"block": 0}, "block"),
     ],
 )
-def test_wrong_options_are_told(options: dict[str, Any], named: str) -> None:
+def test_wrong_options_are_refused(options: dict[str, Any], named: str) -> None:
     with pytest.raises(UserError, match=named):
         BlockTopK(HEADS, **options)

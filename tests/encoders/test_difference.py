@@ -42,7 +42,7 @@ def test_what_is_no_matrix_or_has_another_shape_is_kept_as_it_is() -> None:
         {"difference.steps.other": torch.zeros(6, 5, dtype=torch.int8)},
     ],
 )
-def test_a_difference_that_does_not_fit_is_told(change: dict[str, torch.Tensor | None]) -> None:
+def test_a_difference_that_does_not_fit_is_refused(change: dict[str, torch.Tensor | None]) -> None:
     base, tuned = made()
     damaged = {
         name: tensor

@@ -68,7 +68,7 @@ def test_compacted_equals_the_other_heads_set_to_zero(
     assert [block.attention.qkv.weight.shape[0] for block in small.blocks] == [96, 24, 48]
 
 
-def test_heads_can_be_taken_away_again() -> None:
+def test_more_heads_can_be_removed_later() -> None:
     encoder, batch = encoder_of(), some_texts()
     at_once = keep_heads(encoder, [[1], [2], [3]])
     in_turn = keep_heads(keep_heads(encoder, [[0, 1], [2, 3], [1, 3]]), [[1], [2], [3]])
@@ -87,7 +87,7 @@ def test_compacted_weights_are_saved_and_loaded_under_the_familys_names() -> Non
     ("kept", "words"),
     [([[0], [1], [9]], "cannot keep"), ([[0], [], [1]], "cannot keep"), ([[0]], "3")],
 )
-def test_heads_that_are_not_there_are_told(kept: list[list[int]], words: str) -> None:
+def test_unknown_heads_are_refused(kept: list[list[int]], words: str) -> None:
     with pytest.raises(UserError, match=words):
         keep_heads(encoder_of(), kept)
 

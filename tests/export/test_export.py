@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,6 @@ from litotes.predict import predictor
 from litotes.predict.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.torch_runtime import TorchRuntime
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 TEXTS = [
     "The tea is great.",
@@ -37,8 +36,8 @@ TEXTS = [
 
 
 @pytest.fixture
-def folder(tiny_recipe: Recipe, tmp_path: Path) -> Path:
-    return train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").folder
+def folder(trained_folder: Path, tmp_path: Path) -> Path:
+    return copytree(trained_folder, tmp_path / "run")
 
 
 @pytest.mark.slow

@@ -142,7 +142,7 @@ def test_layers_that_see_nothing_but_zeros() -> None:
     np.testing.assert_array_equal(product(layer, np.zeros((3, 8), dtype=np.float32)), 0)
 
 
-def test_inputs_of_layers_are_seen_and_nobody_is_left_looking() -> None:
+def test_inputs_of_layers_are_measured_and_no_hook_is_left() -> None:
     classifier = model_of(encoder_of(), head="crosstalk").classifier
     encoder = classifier.encoder
     known = measure_inputs(classifier, TEXTS)

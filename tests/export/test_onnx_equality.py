@@ -159,7 +159,7 @@ def test_every_weighting(
 
 @pytest.mark.parametrize("head", ["linear", "mean"])
 @pytest.mark.parametrize("family", ["bert", "mpnet"])
-def test_heads_taken_away_for_good(head: str, family: str, tmp_path: Path) -> None:
+def test_heads_removed_for_good(head: str, family: str, tmp_path: Path) -> None:
     whole = encoder_of(family=family, **KINDS[family], **PRUNED["value"])
     model = model_of(keep_heads(whole, [[0, 2], [3], [1, 2, 3]]), head=head)
     assert_equal(model, session_of(model, tmp_path), texts_of(*LENGTHS))

@@ -104,7 +104,7 @@ def test_a_folder_gains_a_file_that_belongs_to_it(
     np.testing.assert_allclose(session.logits([pieces])["sarcasm"][0], expected, atol=1e-5)
 
 
-def test_files_that_are_no_exports_are_told(tmp_path: Path) -> None:
+def test_files_that_are_not_exports_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     with pytest.raises(UserError, match="There is no"):
         OnnxSession.load(file)
@@ -178,7 +178,7 @@ def test_a_group_is_of_one_length(lengths: tuple[int, ...], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("length", [0, 515])
-def test_texts_that_do_not_fit_are_told(length: int, tmp_path: Path) -> None:
+def test_texts_that_do_not_fit_are_refused(length: int, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=f"{length} pieces.*1 to 514"):
         session_of(model_of(encoder_of()), tmp_path).logits([text_of(length)])
 
@@ -191,15 +191,15 @@ def test_precisions_are_known_by_name() -> None:
 
 
 class Mine(Softmax):
-    """Somebody's own."""
+    """A newcomer's own."""
 
 
 class MyHead(Linear):
-    """Somebody's own."""
+    """A newcomer's own."""
 
 
 class MyJointHead(JointHead):
-    """Somebody's own, for all tasks together."""
+    """A newcomer's own, for all tasks together."""
 
     def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:
         super().__init__(width, n_outputs, dropout=dropout)
@@ -209,7 +209,7 @@ class MyJointHead(JointHead):
 
 
 class MyPruning(Cascade):
-    """Somebody's own, of which the graph cannot know what it does."""
+    """A newcomer's own, of which the graph cannot know what it does."""
 
 
 def test_what_has_no_operators_yet_is_named() -> None:
@@ -230,7 +230,7 @@ def test_what_has_no_operators_yet_is_named() -> None:
         build_onnx(model, made_from={})
 
 
-def test_missing_packages_are_told_with_the_command(
+def test_missing_packages_are_named_with_the_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session_of(model_of(encoder_of()), tmp_path)

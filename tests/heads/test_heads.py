@@ -114,7 +114,7 @@ def test_crosstalk_lets_a_task_hear_the_other() -> None:
     assert head.outputs["sarcasm"].weight.grad is None
 
 
-def test_crosstalk_with_one_task_is_told_what_to_use() -> None:
+def test_crosstalk_with_one_task_says_what_to_use() -> None:
     with pytest.raises(UserError, match="convolution"):
         HEADS["crosstalk"].for_tasks(WIDTH, {"sentiment": 2}, dropout=0.0)
 
