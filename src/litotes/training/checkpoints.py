@@ -136,15 +136,15 @@ def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:
     is_fused = any(group.get("fused") for group in tensors.optimizer.param_groups)
     for full_name, tensor in named.items():
         kind, _, name = full_name.partition("/")
-        if kind == "best":
-            tensors.best[name] = tensor
-        elif kind == "buffer":
-            tensors.buffers[name].copy_(tensor)
-        elif kind == "model":
-            tensors.parameters[name].data.copy_(tensor)
-        else:
-            name, _, key = name.rpartition("/")
-            parameter = tensors.parameters[name]
-            tensors.optimizer.state[parameter][key] = (
-                tensor.to(parameter.device) if is_fused or key != "step" else tensor
-            )
+        match kind:
+            case "best":
+                tensors.best[name] = tensor
+            case "buffer":
+                tensors.buffers[name].copy_(tensor)
+            case "model":
+                tensors.parameters[name].data.copy_(tensor)
+            case "optimizer":
+                name, _, key = name.rpartition("/")
+                parameter = tensors.parameters[name]
+                moved = tensor.to(parameter.device) if is_fused or key != "step" else tensor
+                tensors.optimizer.state[parameter][key] = moved

@@ -51,16 +51,13 @@ class HiddenInputs:
     ) -> None:
         self.texts, self.device, self.layer = texts, device, layer
         self.hidden: list[Tensor] = []  # per text (piece, width)
-        classifier.eval()
+        encoder = classifier.eval().encoder
         with torch.no_grad():
             for places in batches_by_budget(texts.lengths):
                 batch = texts.batch(places, device)
-                encoding = classifier.encoder.walk(
-                    classifier.encoder.embeddings(batch), batch.layout, stop=layer
-                )
-                self.hidden.extend(
-                    part.clone() for part in encoding.hidden.split(batch.layout.lengths)
-                )
+                embedded = encoder.embeddings(batch)
+                hidden = encoder.walk(embedded, batch.layout, stop=layer).hidden  # (piece, width)
+                self.hidden += [part.clone() for part in hidden.split(batch.layout.lengths)]
                 watch("frozen layers", len(self.hidden), len(texts), "")
 
     def logits(self, classifier: Classifier, places: Sequence[int]) -> dict[str, Tensor]:
@@ -108,20 +105,16 @@ def freeze(classifier: Classifier, below: int) -> None:
 
 
 def all_logits(
-    source: Inputs, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
+    inputs: Inputs, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
 ) -> dict[str, Tensor]:
     """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
     classifier.eval()
-    parts: list[dict[str, Tensor]] = []
-    n_done = 0
+    parts: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
+    n_done, n_texts = 0, len(inputs.texts)
     with torch.no_grad():
-        for places in batches_by_budget(source.texts.lengths):
-            parts.append(
-                {
-                    task: logits.float().cpu()
-                    for task, logits in source.logits(classifier, places).items()
-                }
-            )
+        for places in batches_by_budget(inputs.texts.lengths):
+            for task, logits in inputs.logits(classifier, places).items():
+                parts[task].append(logits.float().cpu())
             n_done += len(places)
-            watch(what, n_done, len(source.texts), "")
-    return {task: torch.cat([part[task] for part in parts]) for task in classifier.tasks}
+            watch(what, n_done, n_texts, "")
+    return {task: torch.cat(logits) for task, logits in parts.items()}

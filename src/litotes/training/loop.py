@@ -125,15 +125,13 @@ class Loop:
 
     def _step(self, places: Sequence[int]) -> None:
         started = time.monotonic()
-        processes, state, optimizer = self.context.processes, self.state, self.tensors.optimizer
-        self.classifier.train()
-        torch.manual_seed(derive_seed(self.seed, "step", state.step, processes.rank))
-        set_learning_rate(optimizer, self.settings, step=state.step, n_steps=self.n_steps)
-        self.classifier.encoder.set_progress(state.step / self.n_steps)
+        state, optimizer = self.state, self.tensors.optimizer
+        self._set_up_step()
         optimizer.zero_grad(set_to_none=True)
         losses = self._losses(places)
         loss = self._total(losses)
         parameters = list(self.tensors.parameters.values())
+        processes = self.context.processes
         self.balancing.backward(losses, parameters, processes=processes, step=state.step)
         if self.settings.max_gradient_norm:
             clip_grad_norm_(parameters, self.settings.max_gradient_norm)
@@ -145,6 +143,15 @@ class Loop:
         mean = state.loss_sum / state.place
         so_far = f"epoch {state.epoch + 1}, loss {mean:.3f}"
         self.context.watch("training", state.step, self.n_steps, so_far)
+
+    def _set_up_step(self) -> None:
+        """Sets what depends on the step's number alone: randomness, learning rate, progress."""
+        step, rank = self.state.step, self.context.processes.rank
+        self.classifier.train()
+        torch.manual_seed(derive_seed(self.seed, "step", step, rank))
+        optimizer = self.tensors.optimizer
+        set_learning_rate(optimizer, self.settings, step=step, n_steps=self.n_steps)
+        self.classifier.encoder.set_progress(step / self.n_steps)
 
     def _losses(self, places: Sequence[int]) -> list[Tensor]:
         """This process's part of each task's loss."""
@@ -178,12 +185,15 @@ class Loop:
             line["held_out"] = score
         state.history.append(line)
         self.track(state.step, line)
-        if self.context.processes.is_first:
-            lines = "".join(json.dumps(one) + "\n" for one in state.history)
-            write_text(self.context.folder / "history.jsonl", lines)
+        self._write_history()
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         was_last = state.epoch == self.settings.epochs
         state.finished = was_last or state.n_waited >= self.settings.patience
+
+    def _write_history(self) -> None:
+        if self.context.processes.is_first:
+            lines = "".join(json.dumps(line) + "\n" for line in self.state.history)
+            write_text(self.context.folder / "history.jsonl", lines)
 
     def _score_epoch(self, validate: Callable[[], float | None]) -> float | None:
         """The held-out score of the epoch just done; the best epoch's weights are kept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
@@ -10,7 +11,6 @@ from torch.optim import Adam, AdamW, Optimizer
 from litotes.training.settings import TrainingSettings
 
 OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
-
 
 OWN_RATE = 5e-3
 """For what a balancing, a weighting or a pruning learns: a few numbers that start far from their
@@ -26,6 +26,15 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
 
     `base_rate` is a group's rate at the top of the schedule.
     """
+    # where many small launches cost more than the arithmetic
+    on_cuda = all(parameter.is_cuda for parameter in parameters.values())
+    groups = _parameter_groups(parameters, settings)
+    return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate, fused=on_cuda)
+
+
+def _parameter_groups(
+    parameters: Mapping[str, Parameter], settings: TrainingSettings
+) -> list[dict[str, Any]]:
     rates = {
         "encoder": settings.learning_rate,
         "heads": settings.head_learning_rate or settings.learning_rate,
@@ -35,20 +44,13 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
     groups = []
     for part, rate in rates.items():
         own = [parameter for name, parameter in parameters.items() if _part(name) == part]
-        for decayed in (True, False):
-            chosen = [p for p in own if (p.ndim > 1) == decayed]
+        weights = [parameter for parameter in own if parameter.ndim > 1]
+        biases_and_norms = [parameter for parameter in own if parameter.ndim <= 1]
+        for chosen, decay in ((weights, settings.weight_decay), (biases_and_norms, 0.0)):
             if chosen:
-                groups.append(
-                    {
-                        "params": chosen,
-                        "lr": rate,
-                        "base_rate": rate,
-                        "weight_decay": settings.weight_decay if decayed else 0.0,
-                    }
-                )
-    # where many small launches cost more than the arithmetic
-    on_cuda = all(parameter.is_cuda for parameter in parameters.values())
-    return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate, fused=on_cuda)
+                group = {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
+                groups.append(group)
+    return groups
 
 
 def _part(name: str) -> str:

@@ -21,8 +21,10 @@ from litotes.core.device import choose_device
 from litotes.core.progress import Watch, prefixed, unwatched
 from litotes.core.registry import check_options, pick
 from litotes.core.storage import locked, read_json, write_json
+from litotes.core.values import Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
+from litotes.encoders.encoder import Encoder
 from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
 from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
@@ -92,21 +94,29 @@ def _train_separately(recipe: Recipe, context: RunContext, *, resume: bool) -> R
     """A run per task in a folder of its own, and a folder around them that answers as one model."""
     tasks = list(prepare(recipe, context.corpus).train.tasks)
     check_parts_folder(context.folder, tasks)
-    models: list[Model] = []
-    rows: list[CellScores] = []
-    notes: dict[str, None] = {}  # a set that keeps its order
+    runs = []
     for task in tasks:
         alone = recipe.changed(data__tasks=[task], model__separate=False)
         here = replace(context, folder=context.folder / task, watch=prefixed(context.watch, task))
-        run = _train_one(alone, here, resume=resume)
+        runs.append(_train_one(alone, here, resume=resume))
+    whole = _join_runs(runs, context.folder)
+    if context.processes.is_first:
+        _write_recipe(recipe, whole.folder)
+        _write_scores(whole.scores, whole.folder)
+        save_parts(tasks, whole.folder)
+    return whole
+
+
+def _join_runs(runs: Sequence[Run], folder: Path) -> Run:
+    """The runs of several tasks as one."""
+    models: list[Model] = []
+    rows: list[CellScores] = []
+    notes: dict[str, None] = {}  # a set that keeps its order
+    for run in runs:
         models += run.models
         rows += run.scores
         notes |= dict.fromkeys(run.notes)
-    if context.processes.is_first:
-        _write_recipe(recipe, context.folder)
-        _write_scores(rows, context.folder)
-        save_parts(tasks, context.folder)
-    return Run(context.folder, tuple(models), tuple(rows), tuple(notes))
+    return Run(folder, tuple(models), tuple(rows), tuple(notes))
 
 
 def _train_one(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
@@ -131,11 +141,8 @@ def _train_model(recipe: Recipe, data: TrainingData, context: RunContext, *, res
     source = pretrained.load(
         recipe.model.encoder, max_pieces=recipe.model.max_pieces, **_attention_choices(recipe)
     )
-    torch.manual_seed(recipe.seed)  # the heads' first weights
     tasks = list(data.train.tasks.values())
-    classifier = Classifier(
-        source.encoder, tasks, head=recipe.model.head, dropout=recipe.model.dropout
-    ).to(context.device)
+    classifier = _make_classifier(recipe, source.encoder, tasks).to(context.device)
     tokenize = partial(
         make_text_set, tasks=tasks, tokenizer=source.tokenizer, group_by=recipe.training.group_by
     )
@@ -150,6 +157,12 @@ def _train_model(recipe: Recipe, data: TrainingData, context: RunContext, *, res
     return Model(
         classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts
     )
+
+
+def _make_classifier(recipe: Recipe, encoder: Encoder, tasks: Sequence[Task]) -> Classifier:
+    torch.manual_seed(recipe.seed)  # the heads' first weights
+    head, dropout = recipe.model.head, recipe.model.dropout
+    return Classifier(encoder, tasks, head=head, dropout=dropout)
 
 
 def _attention_choices(recipe: Recipe) -> dict[str, Any]:

@@ -9,7 +9,8 @@ where ξ_h = 1 is a factor on the output of attention head h.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -21,32 +22,21 @@ from litotes.training.inputs import Inputs
 BATCH = 32
 
 
-def head_sensitivity(classifier: Classifier, source: Inputs, *, n_texts: int = 512) -> Tensor:
+def head_sensitivity(classifier: Classifier, inputs: Inputs, *, n_texts: int = 512) -> Tensor:
     """How much the model's own answers hang on each attention head. (block, attention_head)
 
     The loss is that of the model's own answers taken as true, −log p of the likeliest label (for a
     number: its square), so no labels are needed.
     """
     classifier.eval()
-    attentions = classifier.encoder.attentions
-    gates = [
-        torch.ones(attention.n_heads, device=classifier.device, requires_grad=True)
-        for attention in attentions
-    ]
-    hooks = [
-        attention.output.register_forward_pre_hook(_gated(gate))
-        for attention, gate in zip(attentions, gates, strict=True)
-    ]
-    total = [torch.zeros_like(gate) for gate in gates]
-    n_texts = min(n_texts, len(source.texts))
-    try:
+    n_texts = min(n_texts, len(inputs.texts))
+    with _head_gates(classifier) as gates:
+        total = [torch.zeros_like(gate) for gate in gates]
         for start in range(0, n_texts, BATCH):
-            logits = source.logits(classifier, range(start, min(start + BATCH, n_texts)))
+            logits = inputs.logits(classifier, range(start, min(start + BATCH, n_texts)))
             gradients = torch.autograd.grad(_surprise(list(logits.values())), gates)
-            total = [sum_ + gradient.abs() for sum_, gradient in zip(total, gradients, strict=True)]
-    finally:
-        for hook in hooks:
-            hook.remove()
+            for layer, gradient in zip(total, gradients, strict=True):
+                layer += gradient.abs()
     return torch.stack([layer / layer.norm().clamp(min=1e-12) for layer in total]).cpu()
 
 
@@ -63,7 +53,22 @@ def heads_to_keep(sensitivity: Tensor, share: float) -> list[list[int]]:
     return [sorted(heads) for heads in kept]
 
 
-def _gated(gate: Tensor) -> Callable[[object, tuple[Tensor]], tuple[Tensor]]:
+@contextmanager
+def _head_gates(classifier: Classifier) -> Iterator[list[Tensor]]:
+    """A factor of 1 on the output of every attention head, by block, while entered."""
+    gates, hooks = [], []
+    try:
+        for attention in classifier.encoder.attentions:
+            gate = torch.ones(attention.n_heads, device=classifier.device, requires_grad=True)
+            hooks.append(attention.output.register_forward_pre_hook(_multiply_heads(gate)))
+            gates.append(gate)
+        yield gates
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _multiply_heads(gate: Tensor) -> Callable[[object, tuple[Tensor]], tuple[Tensor]]:
     def multiply(_: object, inputs: tuple[Tensor]) -> tuple[Tensor]:
         (mixed,) = inputs  # (piece, attention_head × head_width)
         return ((mixed.unflatten(-1, (len(gate), -1)) * gate[:, None]).flatten(-2),)
@@ -72,8 +77,12 @@ def _gated(gate: Tensor) -> Callable[[object, tuple[Tensor]], tuple[Tensor]]:
 
 
 def _surprise(logits: Sequence[Tensor]) -> Tensor:
-    parts = [
-        functional.cross_entropy(one, one.argmax(-1)) if one.shape[-1] > 1 else one.square().mean()
-        for one in logits
-    ]
+    """The loss of the answers taken as true, over all tasks. logits: (text, class)"""
+    parts = []
+    for values in logits:
+        is_number = values.shape[-1] == 1
+        answers = values.argmax(-1)
+        parts.append(
+            values.square().mean() if is_number else functional.cross_entropy(values, answers)
+        )
     return torch.stack(parts).sum()

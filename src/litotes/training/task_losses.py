@@ -52,28 +52,32 @@ class TaskLosses:
         batch: the places of all texts of the batch; own: of those this process has logits of,
         which add nothing to the loss where not `own_count`.
         """
-        batch_targets, own_targets = self.texts.targets_of(batch), self.texts.targets_of(own)
-        batch_groups = self.texts.groups[list(batch)].to(self.device)  # (text,)
         own_groups = self.texts.groups[list(own)].to(self.device)  # (text,)
         losses = []
         for number, (task, values) in enumerate(logits.items()):
             if own_count:
-                one = self._text_losses(task, values, own_targets[task].to(self.device), own)
+                one = self._text_losses(task, values, own)
             else:
                 one = values.float().sum(-1) * 0.0
-            weights = self._text_weights(task, batch_targets[task].to(self.device))
-            no_weight = torch.zeros(self.texts.n_groups, device=self.device)
-            by_group = no_weight.index_add(0, batch_groups, weights)  # (group,)
-            task_batch = TaskBatch(one, own_groups, by_group)
+            task_batch = TaskBatch(one, own_groups, self._group_weights(task, batch))
             losses.append(self.group_loss(number, task_batch, self.processes))
         return losses
 
-    def _text_losses(
-        self, task: str, logits: Tensor, targets: Tensor, places: Sequence[int]
-    ) -> Tensor:
+    def _group_weights(self, task: str, places: Sequence[int]) -> Tensor:
+        """What the texts of each group weigh together. (group,)"""
+        weights = self._text_weights(task, self._targets(task, places))
+        groups = self.texts.groups[list(places)].to(self.device)  # (text,)
+        no_weight = torch.zeros(self.texts.n_groups, device=self.device)
+        return no_weight.index_add(0, groups, weights)
+
+    def _targets(self, task: str, places: Sequence[int]) -> Tensor:
+        return self.texts.targets[task][list(places)].to(self.device)
+
+    def _text_losses(self, task: str, logits: Tensor, places: Sequence[int]) -> Tensor:
         """The loss of each text by its label and, where there is a teacher, by the teacher's
         answer. (text,)
         """
+        targets = self._targets(task, places)
         by_label = text_losses(logits, targets, self.class_weights.get(task))
         if self.teacher is None:
             return by_label

@@ -37,38 +37,32 @@ class TrainingData:
 
 
 def prepare(recipe: Recipe, corpus: Corpus | None = None) -> TrainingData:
-    """Loads the corpus, treats leaks and labels as told, selects, and holds a slice of train out.
+    """Loads the corpus, treats leaks and labels as the recipe says, selects, and holds a slice of
+    train out.
 
     corpus: texts that are already in memory, in place of those of `data.source`.
     """
-    prepared = _divided(recipe, load(recipe.data.source) if corpus is None else corpus)
-    for name, task in prepared.train.tasks.items():
-        present = _answers_seen(prepared.train, name)
-        if not task.is_regression and len(present) < 2:
-            only = f"only {next(iter(present))!r}" if present else "none"
+    data = _split(recipe, load(recipe.data.source) if corpus is None else corpus)
+    for name, task in data.train.tasks.items():
+        labels = _labels_in(data.train, name)
+        if not task.is_regression and len(labels) < 2:
+            only = f"only {next(iter(labels))!r}" if labels else "none"
             raise UserError(
-                f"The training texts of {prepared.train.name} carry {only} of the {name} labels"
+                f"The training texts of {data.train.name} carry {only} of the {name} labels"
                 f" {', '.join(task.labels)}: nothing to learn."
             )
-    return prepared
+    return data
 
 
 def learnable_tasks(recipe: Recipe) -> list[str]:
-    """The tasks of which the training texts, as they would be prepared, show at least two answers."""
-    train = _divided(recipe, load(recipe.data.source)).train
-    return [name for name in train.tasks if len(_answers_seen(train, name)) > 1]
+    """The tasks of which the training texts, once prepared, show at least two answers."""
+    train = _split(recipe, load(recipe.data.source)).train
+    return [name for name in train.tasks if len(_labels_in(train, name)) > 1]
 
 
-def _divided(recipe: Recipe, corpus: Corpus) -> TrainingData:
-    whole, notes = _mapped(corpus, recipe)
-    whole, leak_notes = _without_leaks(whole, recipe)
-    whole, avoided = _without_avoided(whole, recipe)
-    notes += leak_notes + avoided
-    if has_prefix(recipe.data.source):
-        notes.append(
-            "Trained on texts that begin with their source and variety (prefix=variety): it must be"
-            " asked with such texts."
-        )
+def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
+    """The corpus, cleaned, in the parts that a run needs."""
+    whole, notes = _clean(corpus, recipe)
     where = recipe.data.where
     chosen = whole.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
     if "train" not in chosen.splits():
@@ -77,23 +71,37 @@ def _divided(recipe: Recipe, corpus: Corpus) -> TrainingData:
             f" {', '.join(chosen.splits())}."
         )
     # only texts with a label can teach
-    training = chosen.where(split="train", task=list(chosen.tasks))
-    share, kept_back = recipe.training.held_out, recipe.training.reserved
-    rest, reserved = (
-        training.hold_out(kept_back, seed=recipe.seed) if kept_back else (training, None)
-    )
-    rest, held_out = rest.hold_out(share, seed=recipe.seed) if share else (rest, None)
+    train = chosen.where(split="train", task=list(chosen.tasks))
+    held_out, reserved = None, None
+    if recipe.training.reserved:
+        train, reserved = train.hold_out(recipe.training.reserved, seed=recipe.seed)
+    if recipe.training.held_out:
+        train, held_out = train.hold_out(recipe.training.held_out, seed=recipe.seed)
     test = _test_part(chosen)
     if test is None:
         notes.append("There is no labelled test split: the model is not tested.")
-    return TrainingData(whole, rest, held_out, reserved, test, tuple(notes))
+    return TrainingData(whole, train, held_out, reserved, test, tuple(notes))
 
 
-def _answers_seen(corpus: Corpus, task: str) -> set[Label]:
+def _labels_in(corpus: Corpus, task: str) -> set[Label]:
     return {example.labels[task] for example in corpus if task in example.labels}
 
 
-def _mapped(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
+    """The corpus with labels, leaks and texts to avoid treated as the recipe says, and notes."""
+    whole, notes = _map_labels(corpus, recipe)
+    for treat in (_without_leaks, _without_avoided):
+        whole, more = treat(whole, recipe)
+        notes += more
+    if has_prefix(recipe.data.source):
+        notes.append(
+            "Trained on texts that begin with their source and variety (prefix=variety): it must be"
+            " asked with such texts."
+        )
+    return whole, notes
+
+
+def _map_labels(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
     """The corpus with its labels replaced as the recipe says, and a sentence for every task where
     something was.
     """
