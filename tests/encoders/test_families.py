@@ -90,8 +90,11 @@ def batch(lengths: tuple[int, ...] = LENGTHS, *, segments: bool = False) -> Batc
 def theirs(reference: Any, packed: Batch, **more: Any) -> torch.Tensor:
     """Text by text, so that no padding is involved on their side either."""
     lengths = packed.layout.lengths
-    rows = [reference(input_ids=ids[None], **{k: v[None] for k, v in zip(more, values, strict=True)}).last_hidden_state[0]
-            for ids, *values in zip(packed.pieces.split(lengths), *(v.split(lengths) for v in more.values()), strict=True)]  # fmt: skip
+    by_text = {name: values.split(lengths) for name, values in more.items()}
+    rows = []
+    for text, ids in enumerate(packed.pieces.split(lengths)):
+        options = {name: parts[text][None] for name, parts in by_text.items()}
+        rows.append(reference(input_ids=ids[None], **options).last_hidden_state[0])
     return torch.cat(rows)
 
 
