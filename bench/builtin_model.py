@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from litotes.core.numbers import format_signed
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.builtin import BUILTIN, resolve_model
@@ -105,9 +106,9 @@ def _about(model: Model) -> list[str]:
         ),
         (
             f"  {pruned['flops_ratio']:.1f} times fewer operations; macro-F1"
-            f" {-pruned['loss']['points']:+.1f} points"
+            f" {format_signed(-pruned['loss']['points'], 1)} points"
         ),
-        f"  ({-high:+.1f} to {-low:+.1f}) on texts kept apart for that.",
+        f"  ({format_signed(-high, 1)} to {format_signed(-low, 1)}) on texts kept apart for that.",
         f"- Temperatures: {temperatures}. Thresholds: {thresholds}.",
         (
             "- Learned from VADER's rated tweets, reviews and editorials (MIT; texts rated nearer"

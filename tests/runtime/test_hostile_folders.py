@@ -200,10 +200,10 @@ def test_a_folder_that_does_not_fit_together_is_refused(kind: str, folder: Path)
 def test_a_description_is_read_before_the_export(folder: Path) -> None:
     (folder / "model.onnx").write_bytes(b"never read")
     change_json(folder / "litotes.json", tasks=None)
-    with pytest.raises(UserError, match="litotes.json: not readable .* Copy the model folder"):
+    with pytest.raises(UserError, match=r"litotes\.json: not readable .* Copy the model folder"):
         logits(folder)
     (folder / "litotes.json").unlink()
-    with pytest.raises(UserError, match="there is no litotes.json"):
+    with pytest.raises(UserError, match=r"there is no litotes\.json"):
         logits(folder)
 
 
@@ -257,6 +257,7 @@ def test_no_other_file_is_opened_for_the_weights(
         logits(folder)
 
 
+@pytest.mark.slow
 @settings(
     deadline=None, max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

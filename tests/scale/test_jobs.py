@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from errands import Errand, errands, is_alive, pids, run, wait_until
 
+from litotes.core import processor
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import unwatched
 from litotes.scale import crew
@@ -154,12 +155,26 @@ def test_work_that_a_worker_cannot_import_is_a_failed_job(
 def test_workers_share_the_cores(
     monkeypatch: pytest.MonkeyPatch, asked: str | None, expected: int
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(7), raising=False)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    give_cores(monkeypatch, n_cores=7)
     if asked is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
     assert crew.threads_each(2) == expected
     assert crew.threads_each(20) == 1
+
+
+def test_workers_share_what_a_container_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+    give_cores(monkeypatch, n_cores=7, quotas=(3.5,))
+    assert crew.threads_each(1) == 4
+    assert crew.threads_each(2) == 2
+
+
+def give_cores(
+    monkeypatch: pytest.MonkeyPatch, *, n_cores: int, quotas: tuple[float, ...] = ()
+) -> None:
+    """A machine with so many cores, of which control groups allow so many."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(n_cores), raising=False)
+    monkeypatch.setattr(processor, "_quotas", lambda root: iter(quotas))
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
 
 
 def test_a_worker_knows_its_threads_before_torch_is_there(

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from litotes.core.harmless import harmless
 from litotes.core.progress import Watch
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from litotes.evaluation.scores import RegressionScores, Scores
 
 _SECONDS_BETWEEN_LINES = 5.0
-_JOINERS = "\u200c\u200d"
-"""Invisible, but they join letters and emoji."""
 
 
 def visible(text: str) -> str:
@@ -27,13 +26,7 @@ def visible(text: str) -> str:
 
     White space becomes a blank, any other such character a dot.
     """
-    return "".join(map(_visible_character, text))
-
-
-def _visible_character(char: str) -> str:
-    if char.isprintable() or char in _JOINERS:
-        return char
-    return " " if char.isspace() else "·"
+    return harmless(text, in_terminal=True)
 
 
 @contextmanager

@@ -84,14 +84,15 @@ def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
 
 def _print_comparison(rows: Sequence[Paired], model: str, other: str) -> None:
     from litotes.cli.display import print_table
+    from litotes.core.numbers import format_signed
 
     lines = []
     for row in rows:
         low, high = row.difference.interval
         verdict = "significant" if row.is_significant else "not significant"
         numbers = (
-            f"{row.difference.difference:+.3f}",
-            f"{low:+.3f} to {high:+.3f}",
+            format_signed(row.difference.difference, 3),
+            f"{format_signed(low, 3)} to {format_signed(high, 3)}",
             f"{row.difference.p:.4f}",
             f"{row.adjusted_p:.4f}",
         )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from litotes.cli.display import console_width, print_table, visible
+from litotes.core.numbers import format_signed
 from litotes.explain.attribution import by_weight
-from litotes.explain.page.words import segments, unread
+from litotes.explain.shaded_text import segments, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -138,7 +139,9 @@ def _faithfulness(shading: Shading) -> tuple[str, str]:
     faithfulness = shading.faithfulness
     if faithfulness is None:
         return "", ""
-    return f"{faithfulness.comprehensiveness:+.3f}", f"{faithfulness.sufficiency_loss:+.3f}"
+    comprehensiveness = format_signed(faithfulness.comprehensiveness, 3)
+    sufficiency_loss = format_signed(faithfulness.sufficiency_loss, 3)
+    return comprehensiveness, sufficiency_loss
 
 
 def _word(explanation: Explanation, place: int) -> str:

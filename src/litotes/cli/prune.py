@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import chance, count, points, ratios, share
+from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.prune import PruneResult
@@ -62,12 +63,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.core.errors import UserError
     from litotes.core.storage import write_bytes
     from litotes.prune import PruneSettings, prune
     from litotes.prune.figure import figure
-    from litotes.report.figure import rendered
+    from litotes.report.figure import render_figure
 
     settings = PruneSettings(
         loss=options.loss,
@@ -88,7 +90,9 @@ def run(options: argparse.Namespace) -> None:
             device=options.device,
             watch=watch,
         )
-    write_bytes(out / "frontier.svg", rendered(figure(pruned.points, budget=settings.loss), "svg"))
+    write_bytes(
+        out / "frontier.svg", render_figure(figure(pruned.points, budget=settings.loss), "svg")
+    )
     say(pruned.notes)
     if options.json:
         print_json(pruned.as_json())
@@ -102,16 +106,17 @@ def run(options: argparse.Namespace) -> None:
 
 def _print(pruned: PruneResult) -> None:
     from litotes.cli.display import print_table
+    from litotes.core.numbers import format_signed
 
     rows = []
     for point in pruned.points:
         low, high = point.loss.interval
-        test = f"{point.test_loss.points:+.2f}" if point.test_loss is not None else ""
+        test = "" if point.test_loss is None else format_signed(point.test_loss.points, 2)
         numbers = (
             f"{point.flops_ratio:.2f}",
             f"{point.speed_ratio:.2f}",
-            f"{point.loss.points:+.2f}",
-            f"{low:+.2f} to {high:+.2f}",
+            format_signed(point.loss.points, 2),
+            f"{format_signed(low, 2)} to {format_signed(high, 2)}",
         )
         shares = " ".join(f"{share:.2f}" for share in point.shares)
         rows.append(

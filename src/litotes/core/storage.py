@@ -11,9 +11,10 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -61,14 +62,22 @@ def write_json(file: Path, content: Any) -> None:
     write_text(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_json(file: Path, *, advice: str) -> Any:
-    """The content of a JSON file, which may be damaged or not ours. advice: what to do then."""
+def load_json(file: Path) -> Any:
+    """The content of a JSON file that may hold anything; what is not JSON is a ValueError."""
+    n_bytes = file.stat().st_size
+    if n_bytes > MOST_JSON_BYTES:
+        raise ValueError(f"{n_bytes} bytes")
     try:
-        n_bytes = file.stat().st_size
-        if n_bytes > MOST_JSON_BYTES:
-            raise ValueError(f"{n_bytes} bytes")
         return json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def read_json(file: Path, *, advice: str) -> Any:
+    """The same where the user can help: what cannot be read is an error with advice what to do."""
+    try:
+        return load_json(file)
+    except (OSError, ValueError) as error:
         raise UserError(f"{file}: not readable ({error}). {advice}") from error
 
 
@@ -100,7 +109,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
 def is_whole(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
-        hashes = json.loads((folder / MANIFEST).read_text("utf-8"))
+        hashes = load_json(folder / MANIFEST)
         return bool(hashes) and all(
             sha256_of(folder / name) == sha256 for name, sha256 in hashes.items()
         )
@@ -128,6 +137,22 @@ def clear_staged(parent: Path) -> None:
 def is_staged(path: Path) -> bool:
     """Whether this is the half of a file or folder on its way to its place."""
     return path.name.startswith(_STAGED)
+
+
+def find_foreign_file(
+    folder: Path, ours: Collection[str], pattern: re.Pattern[str] | None = None
+) -> str | None:
+    """A name in the folder that is neither one of ours nor fits the pattern; None: all are ours.
+
+    Half-written files are ours. A folder that is not there holds nothing.
+    """
+    if not folder.is_dir():
+        return None
+    for path in sorted(folder.iterdir()):
+        fits = pattern is not None and pattern.fullmatch(path.name) is not None
+        if path.name not in ours and not fits and not is_staged(path):
+            return path.name
+    return None
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from litotes.core.numbers import format_signed
 from litotes.inside.means import Number, Table, format_interval, format_number
 from litotes.report.html import row, table
 
@@ -39,7 +40,7 @@ def percent_with_interval(value: Number, half_width: Number, *, signed: bool = F
     """`17.6 ± 0.8`, `+3.1 ± 0.4`: in per cent, or in points of it."""
     if value is None:
         return "–"
-    text = f"{100 * value:+.1f}" if signed else f"{100 * value:.1f}"
+    text = format_signed(100 * value, 1) if signed else f"{100 * value:.1f}"
     return text if half_width is None else f"{text} ± {100 * half_width:.1f}"
 
 

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Generic
 
 from litotes.core.errors import Stopped
+from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.scale.outcomes import Job, Outcome, Tally, Work
 from litotes.scale.worker import Worker
@@ -145,10 +146,7 @@ def _last_words(worker: Worker) -> str:
 
 
 def threads_each(n_workers: int) -> int:
-    """A worker's share of this machine's cores; fewer when OMP_NUM_THREADS asks for fewer."""
-    n_cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
-    share = max(1, n_cores // max(n_workers, 1))
+    """A worker's share of the cores of this process; fewer if OMP_NUM_THREADS asks for fewer."""
+    share = max(1, n_cores() // max(n_workers, 1))
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return min(share, max(int(asked), 1)) if asked.isdecimal() else share

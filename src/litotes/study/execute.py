@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import torch
 
 from litotes.core.progress import Watch, unwatched
-from litotes.core.storage import locked, write_json
+from litotes.core.storage import load_json, locked, write_json
 from litotes.scale.crew import threads_each
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
@@ -121,7 +120,7 @@ def _n_threads(file: Path, n_workers: int, on: str) -> int:
     more or fewer workers would otherwise not end in the same report.
     """
     if file.is_file():
-        return int(json.loads(file.read_text("utf-8"))["n_threads"])
+        return int(load_json(file)["n_threads"])
     if on == "ray":
         n_threads = 1  # a run is given one core of the cluster
     elif n_workers == 1:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, unwatched
 from litotes.data.cells import Axis, cell_of
 from litotes.data.corpus import Corpus
@@ -142,7 +143,7 @@ def describe_matrix(matrix: CrossMatrix) -> str:
         words = (
             f"{matrix.task.capitalize()}: tested on the {matrix.axis} they were trained on, the"
             f" models reach {home:.3f} macro-F1 on average; tested elsewhere {elsewhere:.3f}, a gap"
-            f" of {home - elsewhere:+.3f}."
+            f" of {format_signed(home - elsewhere, 3)}."
         )
     words += (
         f" A single cell's 95 % interval is up to {widest:.2f} wide, so differences between cells"

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.counts import Floats
+from litotes.core.numbers import format_signed
 from litotes.evaluation.answer_patterns import patterns
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widened
 from litotes.evaluation.scores import interval
@@ -31,7 +32,7 @@ Weighted = tuple[float, CellAnswers]
 
 def signed(value: float) -> str:
     """A difference, with a minus that is as wide as the plus."""
-    return f"{value:+.3f}".replace("-", "−")
+    return format_signed(value, 3, minus="−")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ Every part may be left out. An experiment is compared with the tables of the fig
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from litotes.core.errors import UserError
+from litotes.core.storage import load_json
 from litotes.training.recipe import Recipe, first_problem
 
 Scores = dict[tuple[str, str], float]
@@ -175,7 +175,7 @@ class Published(_Strict):
 def read_published(file: Path) -> Published:
     """Reads and checks a file of published numbers."""
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = load_json(file)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{file}: not readable as published numbers ({error}). The path in the study file is"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.counts import Counts, Floats
+from litotes.core.storage import load_json
 from litotes.study.corpora import key_of_test, run_key
 from litotes.study.job import RunJob
 from litotes.study.plan import Experiment, Setting, TestedOn, short_hash
@@ -107,7 +108,7 @@ class RunFiles:
 
     def _json(self, file: Path) -> Any:
         if file not in self._contents:
-            self._contents[file] = json.loads(file.read_text("utf-8"))
+            self._contents[file] = load_json(file)
         return self._contents[file]
 
 

@@ -42,7 +42,7 @@ class RunState:
 
 @dataclass
 class RunTensors:
-    """The tensors of a run under way: what learns, what is kept beside it (`buffers`), and the best
+    """The tensors of a run under way: what learns, what is stored with it (`buffers`), and the best
     weights so far.
     """
 
@@ -132,7 +132,7 @@ def _named(tensors: RunTensors) -> dict[str, Tensor]:
 
 
 def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:
-    # Adam's averages lie beside the parameter; its count of steps only in its fused form.
+    # Adam's averages are on the parameter's device; its count of steps only in its fused form.
     is_fused = any(group.get("fused") for group in tensors.optimizer.param_groups)
     for full_name, tensor in named.items():
         kind, _, name = full_name.partition("/")

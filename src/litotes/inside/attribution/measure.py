@@ -14,6 +14,7 @@ import torch
 
 from litotes.core.counts import Floats, pearson, ranks
 from litotes.core.errors import UserError
+from litotes.core.numbers import format_signed
 from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
@@ -73,7 +74,7 @@ class Pushes(Result):
         )
         said += [
             f"Towards {label} ({task}) push"
-            f" {', '.join(f'{push.word} ({push.weight:+.2f} ± {push.half_width:.2f})' for push in words[:6])}."
+            f" {', '.join(f'{push.word} ({format_signed(push.weight, 2)} ± {push.half_width:.2f})' for push in words[:6])}."
             for task, labels in self.towards.items()
             for label, words in labels.items()
             if words

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import TextAttention
+from litotes.core.numbers import format_signed
 from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, number, numbers, table
@@ -49,7 +50,7 @@ class PatternShares(Result):
     def findings(self) -> tuple[str, ...]:
         said = [f"{kind.capitalize()} maps: {_listed(self.shares[kind])}." for kind in KINDS]
         moved = [
-            f"{'more' if change > 0 else 'fewer'} {name} ({100 * change:+.1f} ±"
+            f"{'more' if change > 0 else 'fewer'} {name} ({format_signed(100 * change, 1)} ±"
             f" {100 * (self.difference_half_width[name] or 0):.1f} points)"
             for name, change in self.difference.items()
             if change is not None and abs(change) > (self.difference_half_width[name] or math.inf)

@@ -7,13 +7,12 @@ same; anything else would join predictions that do not belong together, and is r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from litotes.core.errors import UserError
-from litotes.core.storage import write_json
+from litotes.core.storage import load_json, write_json
 
 Progress = TypeVar("Progress")
 
@@ -32,11 +31,11 @@ def read_record(
     """
     output = file.parent
     try:
-        content = json.loads(file.read_text("utf-8"))
+        content = load_json(file)
         changes = _changes(dict(content["made_from"]), made_from)
         if not changes:
             return parse(content)
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, IndexError) as error:
         raise UserError(f"{file} is damaged ({error}). Delete {output} to begin anew.") from error
     raise UserError(
         f"{output} holds answers of an earlier run, which had another"

@@ -21,7 +21,7 @@ from typing import IO, Any
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch, unwatched
 from litotes.core.registry import pick
-from litotes.core.storage import LOCK, is_staged, locked
+from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
 from litotes.predict.columns import Column, columns_of
@@ -83,12 +83,12 @@ def _check_target(table: InputTable, out: Path) -> None:
 
 
 def _check_part(part: Path) -> None:
-    for path in part.iterdir():
-        if path.name not in (ROWS, STATE, LOCK) and not is_staged(path):
-            raise UserError(
-                f"{part} is where answers are kept until they are whole, but it holds {path.name}."
-                " Move it away."
-            )
+    foreign = find_foreign_file(part, (ROWS, STATE, LOCK))
+    if foreign is not None:
+        raise UserError(
+            f"{part} is where answers are kept until they are whole, but it holds {foreign}. Move"
+            " it away."
+        )
 
 
 class _RowFile:

@@ -21,7 +21,14 @@ from typing import Any
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch, unwatched
-from litotes.core.storage import LOCK, MANIFEST, clear_staged, is_staged, locked, write_json
+from litotes.core.storage import (
+    LOCK,
+    MANIFEST,
+    clear_staged,
+    find_foreign_file,
+    locked,
+    write_json,
+)
 from litotes.core.version import __version__
 from litotes.predict.batch_predictor import BatchPredictor
 from litotes.predict.tables.folder_plan import PLAN, FolderPlan, resume_or_plan
@@ -183,13 +190,11 @@ def _check_target(source: Path, out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """Refuses a folder that holds other files than ours."""
-    for path in out.iterdir():
-        is_ours = path.name in (PLAN, MANIFEST, BEGUN, LOCK) or _PART.fullmatch(path.name)
-        if not is_ours and not is_staged(path):
-            raise UserError(
-                f"{out} holds {path.name}, which is no part of answers: choose a new folder for"
-                " --out."
-            )
+    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, LOCK), _PART)
+    if foreign is not None:
+        raise UserError(
+            f"{out} holds {foreign}, which is no part of answers: choose a new folder for --out."
+        )
     if not (out / PLAN).is_file() and any(_PART.fullmatch(path.name) for path in out.iterdir()):
         raise UserError(
             f"{out} holds parts, but no {PLAN} that says what they were made from: choose a new"

@@ -1,0 +1,13 @@
+"""Numbers with a sign, written the same way everywhere."""
+
+from __future__ import annotations
+
+
+def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+") -> str:
+    """A number with its sign and so many decimal places. plus: what stands before 0 and above.
+
+    What rounds to zero is written as zero: on another processor the last bit of a sum may differ,
+    and −0.000 would say that something had become worse.
+    """
+    written = f"{value:+z.{digits}f}"  # z: no negative zero
+    return written.replace("-", minus).replace("+", plus)
