@@ -125,9 +125,8 @@ class Encoder(nn.Module):
         for layer, number in enumerate(blocks, start):
             block = self._block(number)
             if firsts_only and layer == last:
-                return _encoding_of_firsts(
-                    self._firsts(layer, block, plan, state, observer), layout
-                )
+                hidden = self._firsts(layer, block, plan, state, observer)
+                return _encoding_of_firsts(hidden, layout)
             state, mixed = self._attend(layer, block, plan, state, observer)
             state = replace(state, hidden=block(state.hidden, mixed))
         if self.pruning.restore and state.survivors.removed:
