@@ -1,19 +1,25 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from litotes.core import storage
 from litotes.core.errors import UserError
 from litotes.core.storage import (
     LOCK,
     clear_staged,
+    find_foreign_file,
     is_whole,
     locked,
+    read_json,
+    read_json_table,
     remove_folder,
     write_folder,
+    write_json,
     write_text,
 )
 
@@ -151,3 +157,38 @@ def test_a_file_cannot_be_locked_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(UserError, match="is a file; --out needs a folder"), locked(tmp_path / "x"):
         raise AssertionError
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a":' * 100_000])
+def test_json_that_cannot_be_read_is_an_error_with_advice(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "damaged.json"
+    file.write_bytes(content)
+    with pytest.raises(UserError, match=r"damaged\.json: not readable \(.+\)\. Copy it again\."):
+        read_json(file, advice="Copy it again.")
+
+
+def test_json_of_any_size_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "large.json"
+    write_json(file, list(range(100)))
+    monkeypatch.setattr(storage, "MOST_JSON_BYTES", 100)
+    with pytest.raises(UserError, match=r"not readable \(\d+ bytes\)"):
+        read_json(file, advice="")
+
+
+def test_a_table_is_expected(tmp_path: Path) -> None:
+    write_json(tmp_path / "list.json", [1])
+    with pytest.raises(UserError, match="not a table"):
+        read_json_table(tmp_path / "list.json", advice="")
+    with pytest.raises(UserError, match="No such file"):
+        read_json_table(tmp_path / "none.json", advice="")
+
+
+def test_foreign_files_are_found(tmp_path: Path) -> None:
+    parts = re.compile(r"part-\d+")
+    assert find_foreign_file(tmp_path / "none", ()) is None
+    for name in ("plan", "part-1", ".staged-plan"):
+        (tmp_path / name).write_text("ours")
+    assert find_foreign_file(tmp_path, ("plan",), parts) is None
+    assert find_foreign_file(tmp_path, ("plan",)) == "part-1"
+    (tmp_path / "mine.txt").write_text("mine")
+    assert find_foreign_file(tmp_path, ("plan",), parts) == "mine.txt"
