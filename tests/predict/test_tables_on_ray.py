@@ -17,7 +17,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from errands import errands, is_alive, run, wait_until
+from toy_jobs import is_alive, run, toy_jobs, wait_until
 
 from litotes.core.errors import UserError
 from litotes.export.export import export_models
@@ -182,7 +182,7 @@ def test_every_row_once_whoever_is_killed(
 
 
 def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
-    jobs = errands(tmp_path, "write", "fail")
+    jobs = toy_jobs(tmp_path, "write", "fail")
     (tmp_path / "begun").mkdir()
     actor = _Actor(jobs, run, tmp_path / "begun")
     assert actor({"name": ["0-write"]})["error"] == [""]

@@ -14,20 +14,20 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from errands import Errand, errands, is_alive, pids, run, wait_until
+from toy_jobs import ToyJob, is_alive, pids, run, toy_jobs, wait_until
 
 from litotes.core import processor
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import unwatched
-from litotes.scale import crew
+from litotes.scale import worker_pool
 from litotes.scale.jobs import Outcome, run_jobs
-from litotes.scale.outcomes import Tally
+from litotes.scale.outcomes import JobProgress
 
 
 def outcomes_of(folder: Path, *whats: str, n_workers: int) -> dict[str, Outcome]:
     return {
         outcome.name: outcome
-        for outcome in run_jobs(errands(folder, *whats), run, n_workers=n_workers, watch=unwatched)
+        for outcome in run_jobs(toy_jobs(folder, *whats), run, n_workers=n_workers, watch=unwatched)
     }
 
 
@@ -49,7 +49,7 @@ def test_every_job_has_its_outcome(tmp_path: Path, n_workers: int) -> None:
 
 def test_one_worker_is_this_process_and_keeps_the_order(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int, str]] = []
-    jobs = errands(tmp_path, "write", "fail", "write")
+    jobs = toy_jobs(tmp_path, "write", "fail", "write")
     outcomes = run_jobs(jobs, run, n_workers=1, watch=lambda *told: seen.append(told))
     assert next(outcomes).name == "0-write"
     assert not (tmp_path / "1-fail.begun").exists()
@@ -57,7 +57,7 @@ def test_one_worker_is_this_process_and_keeps_the_order(tmp_path: Path) -> None:
     assert pids(tmp_path) == {os.getpid()}
     assert seen[:3] == [
         ("runs", 0, 3, "running 0-write"),
-        ("errand", 1, 1, "write"),
+        ("toy job", 1, 1, "write"),
         ("runs", 1, 3, "about 1 s left"),
     ]
     assert seen[-1] == ("runs", 3, 3, "1 failed")
@@ -73,7 +73,7 @@ def test_a_wish_to_stop_is_no_outcome(tmp_path: Path, what: str, wish: type[Base
 
 def test_workers_take_job_after_job_in_order(tmp_path: Path) -> None:
     seen: list[tuple[str, int, int, str]] = []
-    jobs = errands(tmp_path, *["write"] * 12)
+    jobs = toy_jobs(tmp_path, *["write"] * 12)
     outcomes = list(run_jobs(jobs, run, n_workers=2, watch=lambda *told: seen.append(told)))
     assert {outcome.error for outcome in outcomes} == {None}
     assert len(pids(tmp_path)) <= 2
@@ -115,7 +115,7 @@ def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
-    outcomes = run_jobs(errands(tmp_path, "write", "die-later"), run, n_workers=2, watch=unwatched)
+    outcomes = run_jobs(toy_jobs(tmp_path, "write", "die-later"), run, n_workers=2, watch=unwatched)
     assert next(outcomes).name == "0-write"
     idle = int((tmp_path / "0-write").read_text())
     os.kill(idle, signal.SIGKILL)
@@ -126,8 +126,8 @@ def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) 
 
 
 def test_who_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crew, "GRACE_SECONDS", 0.3)
-    jobs = run_jobs(errands(tmp_path, "write", "stay", "stay"), run, n_workers=2, watch=unwatched)
+    monkeypatch.setattr(worker_pool, "GRACE_SECONDS", 0.3)
+    jobs = run_jobs(toy_jobs(tmp_path, "write", "stay", "stay"), run, n_workers=2, watch=unwatched)
     assert next(jobs).name == "0-write"
     assert wait_until(lambda: len(list(tmp_path.glob("*stay.begun"))) == 2, seconds=5)
     time.sleep(0.1)  # they stop listening just after they have begun
@@ -138,14 +138,14 @@ def test_who_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.Monke
 def test_work_that_a_worker_cannot_import_is_a_failed_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def only_here(errand: Errand, watch: Any) -> None:
+    def only_here(job: ToyJob, watch: Any) -> None:
         """Of a module that no other process finds."""
 
     module = ModuleType("nowhere_else")
     only_here.__module__, only_here.__qualname__ = "nowhere_else", "only_here"
     module.only_here = only_here  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
-    (outcome,) = run_jobs(errands(tmp_path, "write"), only_here, n_workers=2, watch=unwatched)
+    (outcome,) = run_jobs(toy_jobs(tmp_path, "write"), only_here, n_workers=2, watch=unwatched)
     assert outcome.error == "ModuleNotFoundError: No module named 'nowhere_else'"
 
 
@@ -158,14 +158,14 @@ def test_workers_share_the_cores(
     give_cores(monkeypatch, n_cores=7)
     if asked is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert crew.threads_each(2) == expected
-    assert crew.threads_each(20) == 1
+    assert worker_pool.threads_per_worker(2) == expected
+    assert worker_pool.threads_per_worker(20) == 1
 
 
 def test_workers_share_what_a_container_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     give_cores(monkeypatch, n_cores=7, quotas=(3.5,))
-    assert crew.threads_each(1) == 4
-    assert crew.threads_each(2) == 2
+    assert worker_pool.threads_per_worker(1) == 4
+    assert worker_pool.threads_per_worker(2) == 2
 
 
 def give_cores(
@@ -180,14 +180,14 @@ def give_cores(
 def test_a_worker_knows_its_threads_before_torch_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "threads_each", lambda n_workers: 10 + n_workers)
+    monkeypatch.setattr(worker_pool, "threads_per_worker", lambda n_workers: 10 + n_workers)
     outcomes_of(tmp_path, "describe", "write", n_workers=2)
     assert (tmp_path / "process").read_text() == "12 False"
 
 
 def test_no_workers_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--workers 1"):
-        run_jobs(errands(tmp_path, "write"), run, n_workers=0, watch=unwatched)
+        run_jobs(toy_jobs(tmp_path, "write"), run, n_workers=0, watch=unwatched)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
@@ -197,7 +197,7 @@ def test_no_jobs_are_done_at_once(n_workers: int) -> None:
 
 def test_the_time_left_follows_from_what_is_done() -> None:
     notes: list[str] = []
-    tally = Tally(
+    tally = JobProgress(
         10,
         n_workers=4,
         watch=lambda what, done, total, note: notes.append(f"{done}/{total} {note}"),
@@ -222,7 +222,7 @@ def test_the_time_left_follows_from_what_is_done() -> None:
 DRIVER = """
 import sys
 from pathlib import Path
-from errands import errands, run
+from toy_jobs import toy_jobs, run
 from litotes.core.errors import Stopped
 from litotes.scale.jobs import run_jobs
 
@@ -234,7 +234,7 @@ def watch(what, done, total, note):
 
 told = False
 try:
-    for outcome in run_jobs(errands(Path(sys.argv[1]), *sys.argv[2:]), run, n_workers=2, watch=watch):
+    for outcome in run_jobs(toy_jobs(Path(sys.argv[1]), *sys.argv[2:]), run, n_workers=2, watch=watch):
         print(outcome.name, flush=True)
 except Stopped as error:
     print(error)

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from errands import errands, is_alive, pids, run, wait_until
+from toy_jobs import is_alive, pids, run, toy_jobs, wait_until
 
 from litotes.core.errors import UserError
 from litotes.core.progress import unwatched
@@ -29,7 +29,7 @@ from litotes.scale.on_ray import is_local, run_on_ray
 DRIVER = """
 import json, sys
 from pathlib import Path
-from errands import errands, run
+from toy_jobs import toy_jobs, run
 from litotes.core.errors import Stopped
 from litotes.core.progress import unwatched
 from litotes.scale.on_ray import cluster, run_on_ray
@@ -37,11 +37,11 @@ from litotes.scale.on_ray import cluster, run_on_ray
 first, second = Path(sys.argv[1]), Path(sys.argv[2])
 with cluster("local") as ray:  # one for both: it takes seconds to start
     print(json.dumps([node["NodeManagerAddress"] for node in ray.nodes()]), flush=True)
-    jobs = errands(first, "write", "die-once", "fail", "crash", "stop-once")
+    jobs = toy_jobs(first, "write", "die-once", "fail", "crash", "stop-once")
     outcomes = run_on_ray(jobs, run, address=None, watch=unwatched)
     print(json.dumps({outcome.name: outcome.error for outcome in outcomes}), flush=True)
     try:
-        list(run_on_ray(errands(second, "train", "die-later", "write"), run, address=None, watch=unwatched))
+        list(run_on_ray(toy_jobs(second, "train", "die-later", "write"), run, address=None, watch=unwatched))
     except Stopped as error:
         print(json.dumps(str(error)), flush=True)
 """
@@ -104,7 +104,7 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     with pytest.raises(UserError, match=r'pip install "litotes\[ray\]"'):
-        next(run_on_ray(errands(tmp_path, "write"), run, address=None, watch=unwatched))
+        next(run_on_ray(toy_jobs(tmp_path, "write"), run, address=None, watch=unwatched))
 
 
 def test_an_address_where_nobody_is_is_told_at_once(
@@ -120,7 +120,7 @@ def test_an_address_where_nobody_is_is_told_at_once(
         with pytest.raises(
             UserError, match=rf"No Ray cluster answers at {address} .*ray start --head"
         ):
-            next(run_on_ray(errands(tmp_path, "write"), run, address=address, watch=unwatched))
+            next(run_on_ray(toy_jobs(tmp_path, "write"), run, address=address, watch=unwatched))
 
 
 def test_the_address_says_whether_jobs_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,11 +138,11 @@ def test_places_are_counted_by_node() -> None:
         {"Alive": True, "Resources": {"CPU": 3.0}},
         {"Alive": False, "Resources": {"CPU": 64.0, "GPU": 8.0}},
     ]
-    assert on_ray.n_places(nodes, {"CPU": 2}, is_local=False) == 4
-    assert on_ray.n_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
+    assert on_ray.count_places(nodes, {"CPU": 2}, is_local=False) == 4
+    assert on_ray.count_places(nodes, {"CPU": 2, "GPU": 0.5}, is_local=False) == 3
     # one such node may come
-    assert on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
+    assert on_ray.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=False) == 1
     with pytest.raises(
         UserError, match="asks for 1 CPU and 1 GPU, which this machine does not have"
     ):
-        on_ray.n_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)
+        on_ray.count_places(nodes[1:], {"CPU": 1, "GPU": 1}, is_local=True)

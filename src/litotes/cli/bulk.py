@@ -116,13 +116,13 @@ def _check_options(options: argparse.Namespace) -> None:
 def _batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """On the CPU by default, so that all workers compute the same, on whatever machine."""
     from litotes.predict.batch_predictor import BatchPredictor
-    from litotes.scale.crew import threads_each
+    from litotes.scale.worker_pool import threads_per_worker
 
     n_workers = options.workers or 1
     if options.on == "ray":
         n_cores = 1
     elif n_workers > 1:
-        n_cores = threads_each(n_workers)
+        n_cores = threads_per_worker(n_workers)
     else:
         n_cores = None  # all of them
     return BatchPredictor(

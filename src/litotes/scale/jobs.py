@@ -13,8 +13,8 @@ from functools import partial
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.scale.crew import in_workers
-from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt
+from litotes.scale.outcomes import Job, JobProgress, Outcome, Work, attempt
+from litotes.scale.worker_pool import run_in_workers
 
 __all__ = ["Outcome", "run_jobs"]
 
@@ -37,16 +37,16 @@ def run_jobs(
         raise UserError(f"{n_workers} workers can do nothing; use --workers 1 or more.")
     if n_workers == 1:
         return _one_by_one(jobs, work, watch=watch, what=what)
-    return in_workers(jobs, work, n_workers=n_workers, watch=watch, what=what)
+    return run_in_workers(jobs, work, n_workers=n_workers, watch=watch, what=what)
 
 
 def _one_by_one(
     jobs: Mapping[str, Job], work: Work[Job], *, watch: Watch, what: str
 ) -> Iterator[Outcome]:
-    tally = Tally(len(jobs), n_workers=1, watch=watch, what=what)
+    progress = JobProgress(len(jobs), n_workers=1, watch=watch, what=what)
     for name, job in jobs.items():
-        tally.show({name: time.monotonic()})
+        progress.show({name: time.monotonic()})
         outcome = attempt(name, partial(work, job, watch))
-        tally.add([outcome])
-        tally.show({})
+        progress.add([outcome])
+        progress.show({})
         yield outcome

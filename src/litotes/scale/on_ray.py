@@ -1,4 +1,4 @@
-"""The same jobs on a Ray cluster: one that is there, or one of this machine's cores alone.
+"""The same jobs on a Ray cluster: an existing one, or one made of this machine's cores.
 
 Every job is a Ray task. What it writes must land in one place: on several nodes the folder of the
 results has to be shared by all of them (NFS or the like) and named by its whole path, and litotes
@@ -19,19 +19,17 @@ from typing import Any
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch, unwatched
-from litotes.scale.crew import GRACE_SECONDS
-from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt, in_one_sentence
+from litotes.scale.outcomes import Job, JobProgress, Outcome, Work, attempt, error_sentence
+from litotes.scale.worker_pool import GRACE_SECONDS
 
 N_RETRIES = 3
-"""How often a job whose worker died is begun again; a cluster loses whole nodes, through no fault
-of the job.
-"""
+"""How often a job whose worker died is tried again; a cluster may lose whole nodes."""
 
 SHARED_FOLDER = (
     "The jobs run on a cluster: --out must be a folder that all its nodes share, and litotes be"
     " installed on each."
 )
-"""To be said when the jobs do not stay on this machine (`is_local`)."""
+"""For users whose jobs do not stay on this machine (`is_local`)."""
 
 _LOCAL = "local"
 _QUIET = {
@@ -40,9 +38,9 @@ _QUIET = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": "(?s).",
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # what ends a job comes as an exception, too
 }
-# Ray's word for listening on 127.0.0.1 and nowhere else, on Linux as well
+# makes Ray listen on 127.0.0.1 only, on Linux as well
 _ALONE = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-# about the least Ray accepts: descriptions and outcomes are all that travels
+# about the least Ray accepts: only descriptions and outcomes travel
 _OBJECT_STORE_BYTES = 80_000_000
 
 
@@ -62,9 +60,9 @@ def run_on_ray(
     """
     needs = {name: n for name, n in (("CPU", n_cpus_per_job), ("GPU", n_gpus_per_job)) if n}
     with cluster(address) as ray:
-        tally = Tally(
+        progress = JobProgress(
             len(jobs),
-            n_workers=n_places(ray.nodes(), needs, is_local=is_local(address)),
+            n_workers=count_places(ray.nodes(), needs, is_local=is_local(address)),
             watch=watch,
         )
         task = ray.remote(
@@ -79,34 +77,30 @@ def run_on_ray(
             while pending:
                 done, _ = ray.wait(list(pending), timeout=1.0)
                 outcomes = [_outcome(ray, pending.pop(reference), reference) for reference in done]
-                tally.add(outcomes)
-                tally.show({})
+                progress.add(outcomes)
+                progress.show({})
                 yield from outcomes
         except KeyboardInterrupt as error:
-            raise Stopped(
-                f"Stopped with {tally.n_done} of {tally.n_total} runs done. Start the command again"
-                " to go on."
-            ) from error
+            raise progress.stopped() from error
         finally:
             _cancel(ray, list(pending))
 
 
 def is_local(address: str | None) -> bool:
-    """Whether the jobs will stay on this machine; otherwise SHARED_FOLDER is worth saying."""
-    return _chosen(address) == _LOCAL
+    """Whether the jobs will stay on this machine."""
+    return _resolve_address(address) == _LOCAL
 
 
-def _chosen(address: str | None) -> str:
+def _resolve_address(address: str | None) -> str:
     return address or os.environ.get("RAY_ADDRESS") or _LOCAL
 
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """The module `ray`, connected to the address as `run_on_ray` takes it; what the caller has
-    connected before stays so.
-    """
-    address = _chosen(address)
-    for name, value in (_QUIET | _ALONE if address == _LOCAL else _QUIET).items():
+    """The module `ray`, connected to the address; a connection the caller has made is kept."""
+    address = _resolve_address(address)
+    settings = _QUIET | _ALONE if address == _LOCAL else _QUIET
+    for name, value in settings.items():
         os.environ.setdefault(name, value)  # read when Ray is imported
     try:
         import ray
@@ -115,19 +109,17 @@ def cluster(address: str | None) -> Iterator[Any]:
     if ray.is_initialized():
         yield ray
         return
-    own: dict[str, Any] = (
-        {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
-        if address == _LOCAL
-        else {}
-    )
+    own: dict[str, Any] = {}
+    if address == _LOCAL:
+        own = {"include_dashboard": False, "object_store_memory": _OBJECT_STORE_BYTES}
     try:
-        _knock(address)
-        with _no_errors_shown():
+        _check_reachable(address)
+        with _without_stderr():
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, **own)
     except (OSError, ValueError) as error:
         advice = "Start one there (ray start --head), or give no address to use this machine."
         raise UserError(
-            f"No Ray cluster answers at {address} ({in_one_sentence(error)}). {advice}"
+            f"No Ray cluster answers at {address} ({error_sentence(error)}). {advice}"
         ) from error
     try:
         yield ray
@@ -136,8 +128,8 @@ def cluster(address: str | None) -> Iterator[Any]:
 
 
 @contextmanager
-def _no_errors_shown() -> Iterator[None]:
-    """Ray's core tells the log level it was given, past Python, whatever that level is."""
+def _without_stderr() -> Iterator[None]:
+    """Ray's core prints the log level it was given, past Python, whatever that level is."""
     sys.stderr.flush()
     kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
@@ -149,23 +141,25 @@ def _no_errors_shown() -> Iterator[None]:
         os.close(nowhere)
 
 
-def _knock(address: str) -> None:
-    """Is anybody there? Ray itself would ask for minutes."""
+def _check_reachable(address: str) -> None:
+    """Tries to connect; Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
 
 
-def n_places(
+def count_places(
     nodes: Sequence[Mapping[str, Any]], needs: Mapping[str, float], *, is_local: bool
 ) -> int:
-    """How many jobs the nodes can do at the same time, as far as is known now: a cluster may grow,
-    a machine does not.
+    """How many jobs the nodes can do at the same time.
+
+    At least one on a cluster, which may grow; a single machine does not.
     """
-    there = [node["Resources"] for node in nodes if node["Alive"]]
-    n_places = sum(
-        int(min((has.get(name, 0) // n for name, n in needs.items()), default=1)) for has in there
-    )
+    n_places = 0
+    for node in nodes:
+        if node["Alive"]:
+            has = node["Resources"]
+            n_places += int(min((has.get(name, 0) // n for name, n in needs.items()), default=1))
     if is_local and not n_places:
         wanted = " and ".join(f"{n:g} {name}" for name, n in needs.items())
         raise UserError(
@@ -183,22 +177,18 @@ def _attempt(name: str, work: Work[Job], job: Job) -> Outcome:
 def _outcome(ray: Any, name: str, reference: Any) -> Outcome:
     try:
         outcome: Outcome = ray.get(reference)
-    except (
-        ray.exceptions.RayTaskError
-    ) as error:  # not of the job itself, whose errors are its outcome
-        return Outcome(name, 0.0, in_one_sentence(error.cause), str(error))
+    except ray.exceptions.RayTaskError as error:
+        # not of the job itself, whose errors are its outcome
+        return Outcome(name, 0.0, error_sentence(error.cause), str(error))
     except ray.exceptions.RayError as error:
         advice = "perhaps out of memory; give it more CPUs, so that fewer run beside it"
-        return Outcome(
-            name,
-            0.0,
-            f"{name} ended every worker it was given to ({type(error).__name__}): {advice}.",
-        )
+        ended = f"{name} ended every worker it was given to ({type(error).__name__})"
+        return Outcome(name, 0.0, f"{ended}: {advice}.")
     return outcome
 
 
 def _cancel(ray: Any, references: list[Any]) -> None:
-    """Asks what runs to stop, as Ctrl-C does it, and ends what does not."""
+    """Asks running jobs to stop, as Ctrl-C does, and kills those that do not."""
     try:
         for reference in references:
             ray.cancel(reference)

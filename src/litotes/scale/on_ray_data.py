@@ -1,9 +1,9 @@
 """Jobs for workers that stay: a Ray Dataset of the jobs' names, mapped by a pool of actors (Ray
 Data, `ActorPoolStrategy`).
 
-`run_on_ray` gives every job to whoever is free, as it should be for long runs that share nothing.
-Here a worker does hundreds of short jobs, and what it has loaded for the first serves all of them.
-A worker that dies is begun again by Ray, and so is its job.
+`run_on_ray` gives every job to any free worker, which suits long runs that share nothing. Here a
+worker does hundreds of short jobs, and what it has loaded for the first serves all of them. Ray
+restarts a worker that dies, and its job.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic
 
-from litotes.core.errors import Stopped, UserError
+from litotes.core.errors import UserError
 from litotes.core.progress import Watch, unwatched
-from litotes.scale.on_ray import N_RETRIES, SHARED_FOLDER, cluster, is_local, n_places
-from litotes.scale.outcomes import Job, Outcome, Tally, Work, attempt, in_one_sentence
+from litotes.scale.on_ray import N_RETRIES, SHARED_FOLDER, cluster, count_places, is_local
+from litotes.scale.outcomes import Job, JobProgress, Outcome, Work, attempt, error_sentence
 
 
 def map_on_ray(
@@ -36,41 +36,32 @@ def map_on_ray(
     """Does all jobs on the cluster at `address` (see `run_on_ray`) and gives each outcome as it
     comes.
 
-    begun: an empty folder, shared by all nodes, where workers write down what they begin: a job
-    that ends worker after worker is given up. n_workers: each has a core; None: as many as there is
-    room for.
+    begun: an empty folder, shared by all nodes, where workers note what they begin: a job that
+    kills worker after worker is given up. n_workers: each has a core; None: as many as fit.
     """
     watch(what, 0, len(jobs), "starting workers" if is_local(address) else SHARED_FOLDER)
     with cluster(address) as ray:
         needs = {name: n for name, n in (("CPU", 1.0), ("GPU", n_gpus)) if n}
-        n_workers = min(
-            _n_workers(
-                n_workers, n_places(ray.nodes(), needs, is_local=is_local(address)), address
-            ),
-            len(jobs),
-        )
-        tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
+        n_places = count_places(ray.nodes(), needs, is_local=is_local(address))
+        n_workers = min(_n_workers(n_workers, n_places, address), len(jobs))
+        progress = JobProgress(len(jobs), n_workers=n_workers, watch=watch, what=what)
         try:
-            for row in _mapped(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
-                outcome = Outcome(
-                    row["name"], row["seconds"], row["error"] or None, row["trace"] or None
-                )
-                tally.add([outcome])
-                tally.show({})
+            for row in _map_jobs(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
+                error, trace = row["error"] or None, row["trace"] or None
+                outcome = Outcome(row["name"], row["seconds"], error, trace)
+                progress.add([outcome])
+                progress.show({})
                 yield outcome
         except KeyboardInterrupt as error:
-            raise Stopped(
-                f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command"
-                " again to go on."
-            ) from error
+            raise progress.stopped() from error
         except ray.exceptions.RayError as error:
             raise UserError(
-                f"The cluster cannot go on ({in_one_sentence(error)}). Start the command again to"
+                f"The cluster cannot go on ({error_sentence(error)}). Start the command again to"
                 " go on."
             ) from error
 
 
-def _mapped(
+def _map_jobs(
     jobs: Mapping[str, Job], work: Work[Job], begun: Path, *, n_workers: int, n_gpus: float
 ) -> Iterator[dict[str, Any]]:
     try:
@@ -111,7 +102,7 @@ def _n_workers(asked: int | None, n_there: int, address: str | None) -> int:
 
 
 class _Actor(Generic[Job]):
-    """A worker that stays. It is given the names of jobs, one at a time."""
+    """A worker that stays; it is given the names of jobs, one at a time."""
 
     def __init__(self, jobs: Mapping[str, Job], work: Work[Job], begun: Path) -> None:
         os.environ["RAYON_NUM_THREADS"] = "1"  # a worker has one core; the tokenizer would take all
@@ -128,7 +119,7 @@ class _Actor(Generic[Job]):
         }
 
     def _outcome(self, name: str) -> Outcome:
-        """Ray would begin a job again for ever."""
+        """Gives a job up after some deaths; Ray would restart it forever."""
         trace = self.begun / name
         n_deaths = len(trace.read_text().splitlines()) if trace.exists() else 0
         if n_deaths > N_RETRIES:

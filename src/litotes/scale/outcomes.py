@@ -24,8 +24,8 @@ _N_NAMED = 3  # jobs named as running; more would not fit a line
 class Outcome:
     """How one job ended.
 
-    error: one sentence, None when all went well. trace: where an error came from that is no user's
-    mistake.
+    error: one sentence, None when all went well. trace: the traceback of a bug, as opposed to a
+    user's mistake.
     """
 
     name: str
@@ -35,9 +35,7 @@ class Outcome:
 
 
 def attempt(name: str, do: Callable[[], None]) -> Outcome:
-    """Does a job; what goes wrong in it is its outcome, and only a wish to stop goes on to the
-    caller.
-    """
+    """Does a job; an error becomes its outcome, and only a request to stop reaches the caller."""
     started = time.monotonic()
     error, trace = None, None
     try:
@@ -47,17 +45,17 @@ def attempt(name: str, do: Callable[[], None]) -> Outcome:
     except UserError as mistake:
         error = str(mistake)
     except Exception as bug:
-        error, trace = in_one_sentence(bug), traceback.format_exc()
+        error, trace = error_sentence(bug), traceback.format_exc()
     return Outcome(name, time.monotonic() - started, error, trace)
 
 
-def in_one_sentence(error: BaseException) -> str:
+def error_sentence(error: BaseException) -> str:
     """TypeName: the first line of its message."""
     return f"{type(error).__name__}: {str(error).strip()}".splitlines()[0].removesuffix(": ")
 
 
-class Tally:
-    """Counts outcomes, and tells whoever watches what runs and how long the rest will take."""
+class JobProgress:
+    """Counts outcomes, and reports what is running and how long the rest will take."""
 
     def __init__(self, n_total: int, *, n_workers: int, watch: Watch, what: str = "runs") -> None:
         self.n_total, self.n_workers, self.watch, self.what = n_total, n_workers, watch, what
@@ -73,19 +71,24 @@ class Tally:
                 self.n_failed += 1  # how soon a job failed says nothing about the others
 
     def show(self, running: Mapping[str, float]) -> None:
-        """running: the jobs at work and when each was begun, on the clock of time.monotonic."""
-        seconds = self._seconds_left(running.values())
+        """running: the jobs being done and when each was begun, by time.monotonic."""
+        seconds = self._estimate_seconds_left(running.values())
         parts = [
             f"{self.n_failed} failed" if self.n_failed else "",
-            f"running {_listed(list(running))}" if running else "",
-            f"about {_in_words(seconds)} left" if seconds else "",
+            f"running {_list_names(list(running))}" if running else "",
+            f"about {_duration(seconds)} left" if seconds else "",
         ]
-        self.watch(self.what, self.n_done, self.n_total, ", ".join(part for part in parts if part))
+        self.watch(self.what, self.n_done, self.n_total, ", ".join(filter(None, parts)))
 
-    def _seconds_left(self, begun: Iterable[float]) -> float:
-        """(mean × jobs waiting + what is left of those running) / workers; 0 when nothing can be
-        said.
-        """
+    def stopped(self) -> Stopped:
+        """The exception for a user who pressed Ctrl-C."""
+        return Stopped(
+            f"Stopped with {self.n_done} of {self.n_total} {self.what} done. Start the command"
+            " again to go on."
+        )
+
+    def _estimate_seconds_left(self, begun: Iterable[float]) -> float:
+        """(mean × jobs waiting + what is left of those running) / workers; 0 when not known."""
         n_left = self.n_total - self.n_done
         if not self.seconds or not n_left:
             return 0.0
@@ -94,12 +97,12 @@ class Tally:
         return (mean * (n_left - len(rests)) + sum(rests)) / min(self.n_workers, n_left)
 
 
-def _listed(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     n_more = len(names) - _N_NAMED
     return ", ".join(names[:_N_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
 
 
-def _in_words(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     if seconds < 100:
         return f"{max(seconds, 1):.0f} s"
     minutes = round(seconds / 60)

@@ -1,9 +1,9 @@
-"""A process that takes job after job, seen from the parent (`Worker`) and from inside (`serve`).
+"""A process that does job after job: from the parent (`Worker`) and from inside (`run_worker`).
 
-A worker whose parent dies, however brutally, ends at once: nobody who starts the same jobs again
-meets it in their folders. Ctrl-C is for the parent alone, which then tells each worker once, by
-SIGTERM: a training loop saves at its next step (training/interruption.py), anything else may end
-where it is.
+A worker whose parent dies, even by SIGKILL, ends at once: a second start of the same jobs never
+finds it still writing into their folders. Only the parent receives Ctrl-C, and then sends each
+worker one SIGTERM: a training loop saves at its next step (training/interruption.py), anything
+else may end where it is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from litotes.core.progress import unwatched
 from litotes.scale.outcomes import Job, Outcome, Work, attempt
 
 STOPPED = 143
-"""The exit code of a worker that did as it was told: 128 + SIGTERM, as shells count."""
+"""The exit code of a worker that was asked to stop: 128 + SIGTERM, as shells count."""
 
 # A forked process would inherit locks of threads that are not there, and a CUDA that does not work.
 _SPAWN = multiprocessing.get_context("spawn")
@@ -39,47 +39,46 @@ class Worker:
         self.job: str | None = None
         self.since = 0.0
         self.pipe, theirs = _SPAWN.Pipe()
-        self.process = _SPAWN.Process(target=serve, args=(theirs, n_threads), daemon=True)
-        with _deaf_to_interrupts():
+        self.process = _SPAWN.Process(target=run_worker, args=(theirs, n_threads), daemon=True)
+        with _without_interrupts():
             self.process.start()
-        theirs.close()  # held open here, it would never tell that the worker has gone
+        theirs.close()  # open on this side, it would never signal that the worker is gone
 
-    def give(self, name: str, work: Work[Job], job: Job) -> None:
+    def assign(self, name: str, work: Work[Job], job: Job) -> None:
         self.job, self.since = name, time.monotonic()
-        with suppress(OSError):  # it has just died: the next look at it will tell
+        with suppress(OSError):  # it has just died, which the next check finds out
             self.pipe.send(name)
             self.pipe.send((work, job))
 
-    def answer(self) -> Outcome | None:
-        """How its job went; None when it has not said so."""
+    def read_outcome(self) -> Outcome | None:
+        """How its job went; None while it is not known."""
         try:
             outcome: Outcome | None = self.pipe.recv() if self.pipe.poll() else None
-        except (EOFError, OSError):  # it is dying; what ends it will be known in a moment
+        except (EOFError, OSError):  # it is dying; its exit code is known in a moment
             self.process.join(1.0)
             return None
         return outcome
 
-    def tell_to_stop(self) -> None:
-        """One without a job may leave in good order."""
+    def ask_to_stop(self) -> None:
+        """By SIGTERM; one without a job simply returns."""
         if self.job is not None:
             self.process.terminate()
             return
         with suppress(OSError):
             self.pipe.send(None)
 
-    def end(self) -> None:
-        """Not a moment longer."""
+    def kill(self) -> None:
         self.process.kill()
         self.process.join()
         self.pipe.close()
 
 
-def serve(pipe: Connection[Any, Any], n_threads: int) -> None:
-    """What a worker process does all its life."""
+def run_worker(pipe: Connection[Any, Any], n_threads: int) -> None:
+    """What a worker process does from its start to its end."""
     _end_with_parent()
     if sys.platform == "win32":
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # elsewhere it is born deaf to it
-    # before the first job's module imports torch, which looks once
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # elsewhere it is started with it blocked
+    # before the first job's module imports torch, which reads it once
     os.environ["OMP_NUM_THREADS"] = str(n_threads)
     try:
         while (name := pipe.recv()) is not None:
@@ -87,7 +86,7 @@ def serve(pipe: Connection[Any, Any], n_threads: int) -> None:
     except (Stopped, KeyboardInterrupt):
         sys.exit(STOPPED)
     except (EOFError, OSError):
-        os._exit(1)  # the parent has gone
+        os._exit(1)  # the parent is gone
 
 
 def _do(pipe: Connection[Any, Any], n_threads: int) -> None:
@@ -111,12 +110,12 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """A process started in here never gets a Ctrl-C; this one gets it when it is over."""
+def _without_interrupts() -> Iterator[None]:
+    """A process started within this never gets a Ctrl-C; the parent gets it afterwards."""
     if sys.platform == "win32":
         yield
         return
-    # multiprocessing would start it in here, and Python 3.11 then listens to Ctrl-C again
+    # multiprocessing would start it within this, and Python 3.11 then unblocks Ctrl-C again
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:

@@ -10,10 +10,10 @@ import torch
 
 from litotes.core.progress import Watch, unwatched
 from litotes.core.storage import load_json, locked, write_json
-from litotes.scale.crew import threads_each
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
 from litotes.scale.outcomes import Outcome
+from litotes.scale.worker_pool import threads_per_worker
 from litotes.study.corpora import check_test, forget, key_of_test, run_key
 from litotes.study.job import RunJob, run_job
 from litotes.study.plan import Experiment, Setting, Study, format_value
@@ -126,7 +126,7 @@ def _n_threads(file: Path, n_workers: int, on: str) -> int:
     elif n_workers == 1:
         n_threads = torch.get_num_threads()
     else:
-        n_threads = threads_each(n_workers)
+        n_threads = threads_per_worker(n_workers)
     write_json(file, {"n_threads": n_threads})
     return n_threads
 

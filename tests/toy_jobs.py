@@ -16,26 +16,26 @@ from litotes.training.interruption import Interruption
 
 
 @dataclass(frozen=True)
-class Errand:
+class ToyJob:
     """What to do, and the file to write."""
 
     what: str
     file: Path
 
 
-def errands(folder: Path, *whats: str) -> dict[str, Errand]:
+def toy_jobs(folder: Path, *whats: str) -> dict[str, ToyJob]:
     """Named 0-write, 1-fail, …"""
-    return {f"{n}-{what}": Errand(what, folder / f"{n}-{what}") for n, what in enumerate(whats)}
+    return {f"{n}-{what}": ToyJob(what, folder / f"{n}-{what}") for n, what in enumerate(whats)}
 
 
-def run(errand: Errand, watch: Watch) -> None:
-    begun = errand.file.with_name(f"{errand.file.name}.begun")
+def run(job: ToyJob, watch: Watch) -> None:
+    begun = job.file.with_name(f"{job.file.name}.begun")
     n_before = len(begun.read_text().splitlines()) if begun.exists() else 0
     with begun.open("a") as stream:
         stream.write(f"{os.getpid()}\n")
-    DOES[errand.what](errand, n_before)
-    watch("errand", 1, 1, errand.what)
-    errand.file.write_text(f"{os.getpid()}")
+    DOES[job.what](job, n_before)
+    watch("toy job", 1, 1, job.what)
+    job.file.write_text(f"{os.getpid()}")
 
 
 def pids(folder: Path) -> set[int]:
@@ -62,72 +62,72 @@ def wait_until(condition: Callable[[], bool], *, seconds: float) -> bool:
     return True
 
 
-def _write(errand: Errand, n_before: int) -> None:
+def _write(job: ToyJob, n_before: int) -> None:
     """Nothing else."""
 
 
-def _fail(errand: Errand, n_before: int) -> None:
+def _fail(job: ToyJob, n_before: int) -> None:
     raise UserError("There is no tea. Buy some.")
 
 
-def _crash(errand: Errand, n_before: int) -> None:
+def _crash(job: ToyJob, n_before: int) -> None:
     raise ValueError("no tea\n" + "x" * 300_000)  # more than a pipe holds
 
 
-def _interrupt(errand: Errand, n_before: int) -> None:
+def _interrupt(job: ToyJob, n_before: int) -> None:
     raise KeyboardInterrupt
 
 
-def _stop(errand: Errand, n_before: int) -> None:
+def _stop(job: ToyJob, n_before: int) -> None:
     raise Stopped("Stopped after step 1.")
 
 
-def _stop_once(errand: Errand, n_before: int) -> None:
+def _stop_once(job: ToyJob, n_before: int) -> None:
     """As a training loop whose process, but nobody else's, was sent SIGTERM."""
     if n_before == 0:
-        _stop(errand, n_before)
+        _stop(job, n_before)
 
 
-def _die(errand: Errand, n_before: int) -> None:
+def _die(job: ToyJob, n_before: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _die_once(errand: Errand, n_before: int) -> None:
+def _die_once(job: ToyJob, n_before: int) -> None:
     if n_before == 0:
-        _die(errand, n_before)
+        _die(job, n_before)
 
 
-def _die_later(errand: Errand, n_before: int) -> None:
-    wait_until(errand.file.with_name("now").exists, seconds=20)
-    _die_once(errand, n_before)
+def _die_later(job: ToyJob, n_before: int) -> None:
+    wait_until(job.file.with_name("now").exists, seconds=20)
+    _die_once(job, n_before)
 
 
-def _leave(errand: Errand, n_before: int) -> None:
+def _leave(job: ToyJob, n_before: int) -> None:
     sys.exit(3)
 
 
-def _sleep(errand: Errand, n_before: int) -> None:
+def _sleep(job: ToyJob, n_before: int) -> None:
     time.sleep(60)
 
 
-def _stay(errand: Errand, n_before: int) -> None:
+def _stay(job: ToyJob, n_before: int) -> None:
     """Hears nothing."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     time.sleep(60)
 
 
-def _train(errand: Errand, n_before: int) -> None:
+def _train(job: ToyJob, n_before: int) -> None:
     """As the training loop does it: at the first wish to stop, save."""
     with Interruption() as interruption:
         while not interruption.wanted:
             time.sleep(0.02)
-        errand.file.with_name("saved").touch()
+        job.file.with_name("saved").touch()
         time.sleep(0.2)
         raise Stopped("Stopped after step 7.")
 
 
-def _describe(errand: Errand, n_before: int) -> None:
-    errand.file.with_name("process").write_text(
+def _describe(job: ToyJob, n_before: int) -> None:
+    job.file.with_name("process").write_text(
         f"{os.environ.get('OMP_NUM_THREADS')} {'torch' in sys.modules}"
     )
 

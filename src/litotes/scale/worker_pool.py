@@ -13,56 +13,52 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Generic
 
-from litotes.core.errors import Stopped
 from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
-from litotes.scale.outcomes import Job, Outcome, Tally, Work
+from litotes.scale.outcomes import Job, JobProgress, Outcome, Work
 from litotes.scale.worker import Worker
 
 MAX_DEATHS = 2
-"""A job that has ended so many workers is not given to another one."""
+"""A job that has killed so many workers is not given to another one."""
 
 GRACE_SECONDS = 10.0
-"""How long a worker that is told to stop may take to save."""
+"""How long a worker may take to save when it is asked to stop."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
 _KILLED = -9  # the exit code after SIGKILL, which is what the system sends when memory runs out
 
 
-def in_workers(
+def run_in_workers(
     jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int, watch: Watch, what: str = "runs"
 ) -> Iterator[Outcome]:
     """The jobs in up to `n_workers` processes; see `run_jobs`."""
     n_workers = min(n_workers, len(jobs))
-    tally = Tally(len(jobs), n_workers=n_workers, watch=watch, what=what)
-    with Crew(jobs, work, n_workers=n_workers) as crew:
+    progress = JobProgress(len(jobs), n_workers=n_workers, watch=watch, what=what)
+    with WorkerPool(jobs, work, n_workers=n_workers) as pool:
         try:
-            crew.hand_out()
-            tally.show(crew.running())
-            while crew.running():
-                outcomes = crew.collect()
-                tally.add(outcomes)
-                crew.hand_out()  # before the caller takes its time with the outcomes
-                tally.show(crew.running())
+            pool.hand_out()
+            progress.show(pool.running())
+            while pool.running():
+                outcomes = pool.collect()
+                progress.add(outcomes)
+                pool.hand_out()  # before the caller takes its time with the outcomes
+                progress.show(pool.running())
                 yield from outcomes
         except KeyboardInterrupt as error:
-            raise Stopped(
-                f"Stopped with {tally.n_done} of {tally.n_total} {what} done. Start the command"
-                " again to go on."
-            ) from error
+            raise progress.stopped() from error
 
 
-class Crew(Generic[Job]):
+class WorkerPool(Generic[Job]):
     """The workers, and the jobs that wait for one."""
 
     def __init__(self, jobs: Mapping[str, Job], work: Work[Job], *, n_workers: int) -> None:
         self.jobs, self.work, self.n_workers = jobs, work, n_workers
-        self.n_threads = threads_each(n_workers)
+        self.n_threads = threads_per_worker(n_workers)
         self.waiting = deque(jobs)
         self.workers: list[Worker] = []
         self.n_deaths: Counter[str] = Counter()
 
-    def __enter__(self) -> Crew[Job]:
+    def __enter__(self) -> WorkerPool[Job]:
         return self
 
     def __exit__(
@@ -74,44 +70,40 @@ class Crew(Generic[Job]):
         deadline = time.monotonic() + GRACE_SECONDS
         try:
             for worker in self.workers:
-                worker.tell_to_stop()
+                worker.ask_to_stop()
             for worker in self.workers:
                 worker.process.join(max(deadline - time.monotonic(), 0.0))
         finally:  # also at a second Ctrl-C
             for worker in self.workers:
-                worker.end()
+                worker.kill()
 
     def running(self) -> dict[str, float]:
-        """The jobs at work, and since when."""
+        """The jobs being done, and when each was begun."""
         return {worker.job: worker.since for worker in self.workers if worker.job is not None}
 
     def hand_out(self) -> None:
-        """A job to everyone who has none, in the order of the jobs."""
-        self.workers = [
-            worker for worker in self.workers if worker.job is not None or worker.process.is_alive()
-        ]
+        """Gives a job to every worker that has none, in the order of the jobs."""
+        alive = [one for one in self.workers if one.job is not None or one.process.is_alive()]
+        self.workers = alive
         while self.waiting and (worker := self._free_worker()) is not None:
             name = self.waiting.popleft()
-            worker.give(name, self.work, self.jobs[name])
+            worker.assign(name, self.work, self.jobs[name])
 
     def collect(self) -> list[Outcome]:
-        """Waits a moment for outcomes; takes the jobs of the dead back."""
-        wait(
-            [worker.pipe for worker in self.workers if worker.job is not None],
-            timeout=_SECONDS_BETWEEN_LOOKS,
-        )
-        outcomes = []
-        for worker in [worker for worker in self.workers if worker.job is not None]:
-            # asked first: what it said before it died counts
-            is_dead = worker.process.exitcode is not None
-            outcome = worker.answer()
-            if outcome is None and is_dead:
-                outcome = self._bury(worker)
-            elif outcome is not None:
-                worker.job = None
-            if outcome is not None:
-                outcomes.append(outcome)
-        return outcomes
+        """Waits a moment for outcomes; takes back the jobs of workers that died."""
+        busy = [worker for worker in self.workers if worker.job is not None]
+        wait([worker.pipe for worker in busy], timeout=_SECONDS_BETWEEN_LOOKS)
+        outcomes = (self._collect_from(worker) for worker in busy)
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _collect_from(self, worker: Worker) -> Outcome | None:
+        # checked before its pipe is read: what a worker said before it died counts
+        is_dead = worker.process.exitcode is not None
+        outcome = worker.read_outcome()
+        if outcome is not None:
+            worker.job = None
+            return outcome
+        return self._take_back(worker) if is_dead else None
 
     def _free_worker(self) -> Worker | None:
         for worker in self.workers:
@@ -122,19 +114,19 @@ class Crew(Generic[Job]):
             return self.workers[-1]
         return None
 
-    def _bury(self, worker: Worker) -> Outcome | None:
-        """Takes back the job of a dead worker; gives its outcome when it has ended too many."""
+    def _take_back(self, worker: Worker) -> Outcome | None:
+        """Takes back the job of a dead worker; gives it up when it has killed too many."""
         assert worker.job is not None
         self.workers.remove(worker)
-        worker.end()
+        worker.kill()
         self.n_deaths[worker.job] += 1
         if self.n_deaths[worker.job] < MAX_DEATHS:
             self.waiting.append(worker.job)  # at the end, where fewer others compete for memory
             return None
-        return Outcome(worker.job, time.monotonic() - worker.since, error=_last_words(worker))
+        return Outcome(worker.job, time.monotonic() - worker.since, error=_death_message(worker))
 
 
-def _last_words(worker: Worker) -> str:
+def _death_message(worker: Worker) -> str:
     code = worker.process.exitcode or 0
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
     advice = (
@@ -145,7 +137,7 @@ def _last_words(worker: Worker) -> str:
     return f"{worker.job} ended its worker twice ({how}): {advice}."
 
 
-def threads_each(n_workers: int) -> int:
+def threads_per_worker(n_workers: int) -> int:
     """A worker's share of the cores of this process; fewer if OMP_NUM_THREADS asks for fewer."""
     share = max(1, n_cores() // max(n_workers, 1))
     asked = os.environ.get("OMP_NUM_THREADS", "")
