@@ -18,7 +18,7 @@ from tiny_models import KINDS, model_of, observations_of
 from litotes.encoders.pretrained import Pretrained
 from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
-from litotes.inside.drawing.head_maps import HeadMap, MapGroup, figure, scale
+from litotes.inside.drawing.head_maps import HeadMap, MapGroup, maps_figure, scale
 from litotes.inside.trace.measure import WordStay
 from litotes.report.figure import render_figure
 
@@ -100,7 +100,7 @@ def test_is_drawn_the_same_twice() -> None:
 
 def test_maps_of_a_band_share_one_scale() -> None:
     low, high = (HeadMap(title, ((value, 0.5),)) for title, value in (("low", 0.0), ("high", 0.9)))
-    picture = figure([MapGroup((low, high), "share", scale([low, high], low=0))])
+    picture = maps_figure([MapGroup((low, high), "share", scale([low, high], low=0))])
     images = [image for ax in picture.axes for image in ax.get_images()]
     assert [image.get_clim() for image in images] == [(0.0, pytest.approx(0.9))] * 2
     assert "share" in {ax.get_ylabel() for ax in picture.axes}
@@ -108,7 +108,7 @@ def test_maps_of_a_band_share_one_scale() -> None:
 
 def test_what_is_missing_is_hatched_and_what_is_negative_has_a_dash() -> None:
     shown = HeadMap("holed", ((0.2, None), (-0.1, 0.4)), framed=[(1, 1)])
-    ax, _ = figure([MapGroup((shown,), "weight", scale([shown]))]).axes
+    ax, _ = maps_figure([MapGroup((shown,), "weight", scale([shown]))]).axes
     assert ax.patch.get_hatch()
     assert ax.get_images()[0].get_array().mask.tolist() == [[False, True], [False, False]]
     assert "hatched" in ax.get_xlabel()

@@ -39,7 +39,7 @@ def render_figure(picture: Figure, kind: str) -> bytes:
     )
 
 
-def readable(image: Any, value: float) -> str:
+def text_colour(image: Any, value: float) -> str:
     """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at
     a luminance of 0.179).
     """

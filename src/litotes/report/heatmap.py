@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from litotes.report.figure import readable
+from litotes.report.figure import text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,7 +61,7 @@ def draw(shown: Heatmap, ax: Axes) -> Any:
                 (place, number),
                 value,
                 small,
-                colour="#666666" if value is None else readable(image, value),
+                colour="#666666" if value is None else text_colour(image, value),
             )
     return image
 

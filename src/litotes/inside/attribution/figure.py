@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from litotes.inside.attribution.measure import Push, Pushes
 from litotes.inside.drawing.canvas import LETTER_WIDTH, Box, Canvas, new_canvas
-from litotes.inside.drawing.marks import NamedMean, draw_ranking, height_of, label_width
-from litotes.report.figure import readable
+from litotes.inside.drawing.marks import NamedMean, draw_ranking, label_width, ranking_height
+from litotes.report.figure import text_colour
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _WIDTH = 9.6  # inches
@@ -24,79 +26,65 @@ def draw_figure(result: Pushes) -> Figure:
     """A row for each pair of labels, then the table of methods."""
     panels = list(_panels(result))
     rows = [panels[start : start + 2] for start in range(0, len(panels), 2)]
-    heights = [height_of(max(2, *(len(words) for _, words in row))) for row in rows]
-    table = _CELL * len(result.compared) + 0.8 if result.compared else 0.0
-    on = new_canvas(_WIDTH, sum(heights) + table)
+    heights = [ranking_height(max(2, *(len(words) for _, words in row))) for row in rows]
+    table_height = _CELL * len(result.compared) + 0.8 if result.compared else 0.0
+    canvas = new_canvas(_WIDTH, sum(heights) + table_height)
     top = 0.0
     for row, height in zip(rows, heights, strict=True):
         for number, (title, words) in enumerate(row):
-            _draw_words(title, words, on, Box(number * _WIDTH / 2, top, _WIDTH / 2, height))
+            box = Box(number * _WIDTH / 2, top, _WIDTH / 2, height)
+            _draw_words(title, words, canvas, box)
         top += height
-    if table:
-        _draw_agreement(result, on, top=top + 0.4)
-    return on.picture
+    if result.compared:
+        _draw_agreement(result, canvas, top=top + 0.4)
+    return canvas.figure
 
 
 def _panels(result: Pushes) -> Iterator[tuple[str, Sequence[Push]]]:
     for task, labels in result.towards.items():
-        yield from ((f"towards {label} ({task})", words) for label, words in labels.items())
+        for label, words in labels.items():
+            yield f"towards {label} ({task})", words
 
 
-def _draw_words(title: str, words: Sequence[Push], on: Canvas, box: Box) -> None:
-    marks = [
-        NamedMean(
-            push.word,
-            push.weight,
-            (push.weight - push.half_width, push.weight + push.half_width),
-            note=f"n {push.n}",
-        )
-        for push in words
-    ]
-    ax = on.chart(box, left=label_width(marks) if marks else 0.4)
+def _draw_words(title: str, words: Sequence[Push], canvas: Canvas, box: Box) -> None:
+    means = []
+    for push in words:
+        interval = (push.weight - push.half_width, push.weight + push.half_width)
+        means.append(NamedMean(push.word, push.weight, interval, note=f"n {push.n}"))
+    ax = canvas.chart(box, left=label_width(means) if means else 0.4)
     ax.set_title(title, fontsize=9, parse_math=False)
-    if not marks:
-        ax.text(
-            0.5,
-            0.5,
-            "no word does so surely",
-            transform=ax.transAxes,
-            ha="center",
-            va="center",
-            fontsize=8,
-        )
+    if not means:
+        centred = {"ha": "center", "va": "center", "transform": ax.transAxes}
+        ax.text(0.5, 0.5, "no word does so surely", fontsize=8, **centred)
         ax.set_axis_off()
         return
-    draw_ranking(marks, ax)
+    draw_ranking(means, ax)
     ax.set_xlim(left=0)
     ax.set_xlabel("mean weight with its 95 % interval", fontsize=8)
 
 
-def _draw_agreement(result: Pushes, on: Canvas, *, top: float) -> None:
+def _draw_agreement(result: Pushes, canvas: Canvas, *, top: float) -> None:
     """Numbers in cells: there are few methods, and the second decimal is worth reading."""
-    n, left = len(result.compared), _names(result)
-    ax = on.axes(Box(left, top, _CELL * n, _CELL * n))
+    n, longest = len(result.compared), max(map(len, result.compared))
+    ax = canvas.axes(Box(LETTER_WIDTH * longest + 0.4, top, _CELL * n, _CELL * n))
     values = [[math.nan if value is None else value for value in row] for row in result.agreement]
-    lowest = min((value for row in values for value in row if not math.isnan(value)), default=0.0)
-    image = ax.imshow(values, cmap="YlGnBu", vmin=min(lowest, 0.0), vmax=1)
-    ax.set_yticks(
-        range(n),
-        [f"{name}  {place + 1}" for place, name in enumerate(result.compared)],
-        fontsize=8,
-        parse_math=False,
-    )
-    # names would have to lean
+    known = [value for value in chain.from_iterable(result.agreement) if value is not None]
+    image = ax.imshow(values, cmap="YlGnBu", vmin=min([0.0, *known]), vmax=1)
+    names = [f"{name}  {place + 1}" for place, name in enumerate(result.compared)]
+    ax.set_yticks(range(n), names, fontsize=8, parse_math=False)
+    # numbers alone: names would have to lean
     ax.set_xticks(range(n), [str(place + 1) for place in range(n)], fontsize=8)
     ax.tick_params(length=0)
-    for row, line in enumerate(values):
-        for column, value in enumerate(line):
-            shown = "–" if math.isnan(value) else f"{value:.2f}"
-            colour = "black" if math.isnan(value) else readable(image, value)
-            ax.text(column, row, shown, ha="center", va="center", fontsize=8, color=colour)
+    _write_cells(values, image, ax)
     ax.set_title("Spearman’s correlation between methods", fontsize=9)
     for spine in ax.spines.values():
         spine.set_visible(False)
 
 
-def _names(result: Pushes) -> float:
-    """Inches of the longest name of a method."""
-    return LETTER_WIDTH * max(map(len, result.compared)) + 0.4
+def _write_cells(values: Sequence[Sequence[float]], image: Any, ax: Axes) -> None:
+    for row, line in enumerate(values):
+        for column, value in enumerate(line):
+            is_known = not math.isnan(value)
+            text = f"{value:.2f}" if is_known else "–"
+            colour = text_colour(image, value) if is_known else "black"
+            ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)

@@ -12,13 +12,14 @@ from litotes.inside.drawing.head_maps import (
     HeadMap,
     MapGroup,
     draw_groups,
-    height_of,
+    groups_height,
+    groups_width,
     scale,
-    width_of,
 )
-from litotes.inside.drawing.marks import KINDS, Series, draw_series, legend_above
+from litotes.inside.drawing.marks import KIND_STYLES, Series, draw_series, legend_above
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _TOP = 2.6  # inches
@@ -26,20 +27,20 @@ _TOP = 2.6  # inches
 
 def draw_figure(result: Change) -> Figure:
     maps = tuple(
-        HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KINDS
+        HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KIND_STYLES
     )
-    bands = [MapGroup(maps, "cosine, before and after", scale(maps, high=1))]
-    on = new_canvas(width_of(bands), _TOP + height_of(bands))
-    ax = on.chart(Box(0, 0, on.width, _TOP))
-    draw_series(
-        {
-            kind: Series(result.by_layer[kind], result.by_layer_half_width[kind], look)
-            for kind, look in KINDS.items()
-        },
-        ax,
-    )
+    groups = [MapGroup(maps, "cosine, before and after", scale(maps, high=1))]
+    canvas = new_canvas(groups_width(groups), _TOP + groups_height(groups))
+    _draw_layers(result, canvas.chart(Box(0, 0, canvas.width, _TOP)))
+    draw_groups(groups, canvas, top=_TOP)
+    return canvas.figure
+
+
+def _draw_layers(result: Change, ax: Axes) -> None:
+    series = {}
+    for kind, style in KIND_STYLES.items():
+        series[kind] = Series(result.by_layer[kind], result.by_layer_half_width[kind], style)
+    draw_series(series, ax)
     ax.set_xlabel("layer", fontsize=8)
     ax.set_ylabel("cosine (1: nothing changed)", fontsize=8)
     legend_above(ax)
-    draw_groups(bands, on, top=_TOP)
-    return on.picture

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAX_WIDTH = 10.6
-"""Inches: what is wider has to be shrunk on a page, and then nobody can read its numbers."""
+"""Inches: a wider figure has to be shrunk on a page until its numbers cannot be read."""
 
 LETTER_WIDTH = 0.075
 """Inches of a letter in a title or a name, on average and with some air."""
@@ -34,13 +34,13 @@ class Box:
 class Canvas:
     """A figure with its size in inches."""
 
-    picture: Figure
+    figure: Figure
     width: float
     height: float
 
     def axes(self, box: Box) -> Axes:
         bottom = self.height - box.top - box.height
-        return self.picture.add_axes(
+        return self.figure.add_axes(
             (
                 box.left / self.width,
                 bottom / self.height,
@@ -50,8 +50,8 @@ class Canvas:
         )
 
     def chart(self, box: Box, *, left: float = 0.65) -> Axes:
-        """Axes within the box, which has to hold their title, numbers and labels as well; left:
-        inches for what stands there.
+        """Axes within a box that has to hold their title, numbers and labels as well; left: inches
+        for what stands there.
         """
         return self.axes(
             Box(box.left + left, box.top + 0.3, box.width - left - 0.15, box.height - 0.8)
@@ -59,6 +59,6 @@ class Canvas:
 
 
 def new_canvas(width: float, height: float) -> Canvas:
-    from matplotlib.figure import Figure  # takes half a second; only pictures need it
+    from matplotlib.figure import Figure  # takes half a second; only figures need it
 
     return Canvas(Figure(figsize=(width, height)), width, height)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MarkStyle:
-    """How one kind of thing is told from others: by colour, by the form of its mark, and by whether
-    that is filled, for print in grey.
+    """How one kind of thing is told from others: by colour and, for print in grey, by the form of
+    its mark and by whether that is filled.
     """
 
     colour: str
@@ -31,14 +31,12 @@ class MarkStyle:
         return self.colour if self.filled else "white"
 
 
-STANDARD, EFFECTIVE, PLAIN = (
-    MarkStyle("#009E73"),
-    MarkStyle("#0072B2", "s", filled=False, dash="--"),
-    MarkStyle(INK),
-)
+STANDARD = MarkStyle("#009E73")
+EFFECTIVE = MarkStyle("#0072B2", "s", filled=False, dash="--")
+PLAIN = MarkStyle(INK)
 """Green and blue as in Sun and Marasović 2021, from the palette of Okabe and Ito."""
 
-KINDS: Mapping[str, MarkStyle] = {"standard": STANDARD, "effective": EFFECTIVE}
+KIND_STYLES: Mapping[str, MarkStyle] = {"standard": STANDARD, "effective": EFFECTIVE}
 
 _LONGEST = 20  # letters of a name; what is longer is cut, and written out in the tables
 
@@ -51,7 +49,7 @@ class Series:
 
     values: Sequence[Number]
     half_widths: Sequence[Number]
-    look: MarkStyle = PLAIN
+    style: MarkStyle = PLAIN
 
 
 @dataclass(frozen=True)
@@ -76,61 +74,64 @@ class NamedMean:
 def draw_series(
     series: Mapping[str, Series], ax: Axes, *, joined: bool = True, most_numbers: int = 24
 ) -> None:
-    """Draws each series at 1, 2, … (layers, attention heads), a little beside one another.
+    """Draws each series at 1, 2, … (layers, attention heads), slightly shifted against each other.
 
     joined: by a line. most_numbers: that fit below the axes; where there are more places, every
     second or third is numbered.
     """
+    n_places = max(len(one.values) for one in series.values())
     for number, (name, one) in enumerate(series.items()):
         shift = (number - (len(series) - 1) / 2) * _APART
-        places = [place + 1 + shift for place in range(len(one.values))]
-        bars = ax.errorbar(
-            places,
-            [_plain(value) for value in one.values],
-            yerr=[0.0 if width is None else width for width in one.half_widths],
-            color=one.look.colour,
-            marker=one.look.marker,
-            linestyle=one.look.dash if joined else "none",
-            elinewidth=1.2,
-            capsize=2,
-        )
-        bars.lines[0].set(markersize=4.5, markerfacecolor=one.look.fill, linewidth=1)
-        bars.set_label(name)
-    n_places = max(len(one.values) for one in series.values())
+        _draw_one_series(name, one, ax, shift=shift, joined=joined)
     ax.set_xlim(0.4, n_places + 0.6)
     ax.set_xticks(range(1, n_places + 1, math.ceil(n_places / most_numbers)))
-    plain(ax)
+    remove_frame(ax)
 
 
-def height_of(n_marks: int) -> float:
-    """Inches of a chart with so many names below one another, with its title and its axis."""
-    return 0.19 * n_marks + 0.95
+def _draw_one_series(name: str, series: Series, ax: Axes, *, shift: float, joined: bool) -> None:
+    style = series.style
+    bars = ax.errorbar(
+        [place + 1 + shift for place in range(len(series.values))],
+        [math.nan if value is None else value for value in series.values],
+        yerr=[0.0 if width is None else width for width in series.half_widths],
+        color=style.colour,
+        marker=style.marker,
+        linestyle=style.dash if joined else "none",
+        elinewidth=1.2,
+        capsize=2,
+    )
+    bars.lines[0].set(markersize=4.5, markerfacecolor=style.fill, linewidth=1)
+    bars.set_label(name)
 
 
-def label_width(marks: Sequence[NamedMean]) -> float:
+def ranking_height(n_means: int) -> float:
+    """Inches of a ranking of so many names, with its title and its axis."""
+    return 0.19 * n_means + 0.95
+
+
+def label_width(means: Sequence[NamedMean]) -> float:
     """Inches that the names take on the left."""
-    return LETTER_WIDTH * max(len(one.label) for one in marks) + 0.15
+    return LETTER_WIDTH * max(len(one.label) for one in means) + 0.15
 
 
-def draw_ranking(marks: Sequence[NamedMean], ax: Axes, *, look: MarkStyle = PLAIN) -> None:
-    """Draws the means one below the other, the first on top, each beside its name."""
-    for place, one in enumerate(marks):
+def draw_ranking(means: Sequence[NamedMean], ax: Axes, *, style: MarkStyle = PLAIN) -> None:
+    """Draws the means below one another, the first on top, each next to its name."""
+    for place, one in enumerate(means):
         if one.interval is not None:
-            ax.plot(one.interval, [place, place], color=look.colour, linewidth=1.4)
-        ax.plot(
-            [one.value],
-            [place],
-            look.marker,
-            color=look.colour,
-            markersize=5,
-            markerfacecolor=look.fill,
-        )
-    ax.set_yticks(range(len(marks)), [one.label for one in marks], parse_math=False)
-    ax.set_ylim(len(marks) - 0.4, -0.6)
+            ax.plot(one.interval, [place, place], color=style.colour, linewidth=1.4)
+        mark = {"color": style.colour, "markersize": 5, "markerfacecolor": style.fill}
+        ax.plot([one.value], [place], style.marker, **mark)
+    ax.set_yticks(range(len(means)), [one.label for one in means], parse_math=False)
+    ax.set_ylim(len(means) - 0.4, -0.6)
     ax.locator_params(axis="x", nbins=5)
     ax.grid(axis="y", color="#E5E5E5", linewidth=0.8)
     ax.set_axisbelow(True)
-    plain(ax)
+    remove_frame(ax)
+
+
+def draw_zero_line(ax: Axes) -> None:
+    """Where two things are the same; upright, for a ranking of differences."""
+    ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
 
 
 def legend_above(ax: Axes) -> None:
@@ -148,12 +149,8 @@ def legend_above(ax: Axes) -> None:
     )
 
 
-def plain(ax: Axes) -> None:
+def remove_frame(ax: Axes) -> None:
     """Small letters, and no frame where there is no axis."""
     ax.tick_params(labelsize=8)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-
-
-def _plain(value: Number) -> float:
-    return math.nan if value is None else value

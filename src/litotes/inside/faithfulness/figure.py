@@ -13,11 +13,12 @@ from litotes.inside.drawing.marks import (
     MarkStyle,
     NamedMean,
     draw_ranking,
-    height_of,
+    draw_zero_line,
     label_width,
-    plain,
+    ranking_height,
+    remove_frame,
 )
-from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
+from litotes.inside.faithfulness.measure import MethodScore, Ranking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,41 +34,41 @@ RANDOM = MarkStyle("#777777", "x", dash=":")
 
 
 def draw_figure(result: Ranking) -> Figure:
-    bottom = height_of(len(result.methods))
-    on = new_canvas(_WIDTH, _CURVES + _LEGEND + bottom)
+    canvas = new_canvas(_WIDTH, _CURVES + _LEGEND + ranking_height(len(result.methods)))
     if not result.methods:
-        on.picture.text(
-            0.5, 0.5, "No text had a word: there was nothing to take away.", ha="center", fontsize=9
-        )
-        return on.picture
-    half = _WIDTH / 2
-    curves = {
-        "deletion": "Without the words that count most",
-        "sufficiency": "With nothing but the words that count most",
-    }
-    for number, (name, title) in enumerate(curves.items()):
-        ax = on.chart(Box(number * half, 0, half, _CURVES))
-        for one in result.methods:
-            _curve(result, one, name, ax)
-        ax.set_title(title, fontsize=9)
-        ax.set_xlabel(
-            f"share of the words {'taken away' if name == 'deletion' else 'kept'}", fontsize=8
-        )
+        message = "No text had a word: there was nothing to take away."
+        canvas.figure.text(0.5, 0.5, message, ha="center", fontsize=9)
+        return canvas.figure
+    left, right = _curve_axes(canvas)
+    left.set_title("Without the words that count most", fontsize=9)
+    left.set_xlabel("share of the words taken away", fontsize=8)
+    right.set_title("With nothing but the words that count most", fontsize=9)
+    right.set_xlabel("share of the words kept", fontsize=8)
+    for one in result.methods:
+        has_band = one is result.methods[0] or one.method == CONTROL
+        _draw_curve(result, one, "deletion", left, has_band=has_band)
+        _draw_curve(result, one, "sufficiency", right, has_band=has_band)
+    _draw_legend(canvas, right)
+    _draw_scores(result, canvas)
+    return canvas.figure
+
+
+def _curve_axes(canvas: Canvas) -> list[Axes]:
+    """For deletion and for sufficiency."""
+    half, both = _WIDTH / 2, []
+    for number in range(2):
+        ax = canvas.chart(Box(number * half, 0, half, _CURVES))
         ax.set_ylabel("the answer: its probability, or its value", fontsize=8)
-        plain(ax)
+        remove_frame(ax)
+        both.append(ax)
+    return both
+
+
+def _draw_legend(canvas: Canvas, ax: Axes) -> None:
+    """Between the curves and the scores."""
     handles, labels = ax.get_legend_handles_labels()
-    top = 1 - _CURVES / on.height
-    on.picture.legend(
-        handles,
-        labels,
-        loc="upper center",
-        bbox_to_anchor=(0.5, top),
-        ncols=5,
-        frameon=False,
-        fontsize=8,
-    )
-    _scores(result, on)
-    return on.picture
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1 - _CURVES / canvas.height)}
+    canvas.figure.legend(handles, labels, **place, ncols=5, frameon=False, fontsize=8)
 
 
 def style_of(method: str) -> MarkStyle:
@@ -78,51 +79,44 @@ def style_of(method: str) -> MarkStyle:
     return MarkStyle(_COLOURS[place % len(_COLOURS)], _MARKERS[place % len(_MARKERS)])
 
 
-def _curve(result: Ranking, one: MethodScore, name: str, ax: Axes) -> None:
-    """A line; the band of its interval only for the first of the ranking and for random words,
-    since nine would be a fog.
-    """
-    look, values, widths = (
-        style_of(one.method),
-        getattr(one, name),
-        getattr(one, f"{name}_half_width"),
-    )
-    known = [math.nan if value is None else value for value in values]
-    line = ax.plot(
+def _draw_curve(result: Ranking, one: MethodScore, name: str, ax: Axes, *, has_band: bool) -> None:
+    """name: of the curve. has_band: its interval is drawn too; nine of them would be a fog."""
+    style = style_of(one.method)
+    values = [math.nan if value is None else value for value in getattr(one, name)]
+    [line] = ax.plot(
         result.shares,
-        known,
-        color=look.colour,
-        marker=look.marker,
-        linestyle=look.dash,
+        values,
+        color=style.colour,
+        marker=style.marker,
+        linestyle=style.dash,
         linewidth=1.2,
         markersize=4,
-    )[0]
+    )
     line.set_label(one.method)
-    if one is result.methods[0] or one.method == CONTROL:
-        spread = [width or 0.0 for width in widths]
-        low, high = (
-            [value + sign * width for value, width in zip(known, spread, strict=True)]
-            for sign in (-1, 1)
-        )
-        ax.fill_between(result.shares, low, high, color=look.colour, alpha=0.18, linewidth=0)
+    if has_band:
+        widths = [width or 0.0 for width in getattr(one, f"{name}_half_width")]
+        low = [value - width for value, width in zip(values, widths, strict=True)]
+        high = [value + width for value, width in zip(values, widths, strict=True)]
+        ax.fill_between(result.shares, low, high, color=style.colour, alpha=0.18, linewidth=0)
 
 
-def _scores(result: Ranking, on: Canvas) -> None:
+def _draw_scores(result: Ranking, canvas: Canvas) -> None:
     half, top = _WIDTH / 2, _CURVES + _LEGEND
     scores = {
         "lead": "Comprehensiveness less sufficiency loss",
         "over_random": "The same, less that of random words",
     }
     for number, (name, title) in enumerate(scores.items()):
-        marks = [_mark(one.method, getattr(one, name)) for one in result.methods]
-        ax = on.chart(Box(number * half, top, half, on.height - top), left=label_width(marks))
-        ax.axvline(0, color="#777777", linewidth=1, linestyle="--")
-        draw_ranking(marks, ax)
+        means = [_named_mean(one, name) for one in result.methods]
+        box = Box(number * half, top, half, canvas.height - top)
+        ax = canvas.chart(box, left=label_width(means))
+        draw_zero_line(ax)
+        draw_ranking(means, ax)
         ax.set_title(title, fontsize=9)
         ax.set_xlabel("fall of the answer, with its 95 % interval", fontsize=8)
 
 
-def _mark(name: str, mean: Mean) -> NamedMean:
-    return NamedMean(
-        name, mean.value, None if mean.low is None or mean.high is None else (mean.low, mean.high)
-    )
+def _named_mean(one: MethodScore, score: str) -> NamedMean:
+    mean = getattr(one, score)
+    has_interval = mean.low is not None and mean.high is not None
+    return NamedMean(one.method, mean.value, (mean.low, mean.high) if has_interval else None)
