@@ -14,7 +14,7 @@ from litotes.bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time
 from litotes.core import machine as machine_module
 from litotes.core.machine import machine, machine_now
 from litotes.core.processor import n_cores
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 
 
 def line(name: str, *ms: float, **more: object) -> Line:
@@ -67,7 +67,12 @@ def test_the_first_round_is_heard_and_not_counted() -> None:
 
     candidates = {name: Candidate(partial(run, name)) for name in ("a", "b")}
     lines = time_lines(
-        "group", candidates, n_texts=1, n_rounds=2, watch=unwatched, on_first=heard.__setitem__
+        "group",
+        candidates,
+        n_texts=1,
+        n_rounds=2,
+        watch=ignore_progress,
+        on_first=heard.__setitem__,
     )
     assert ran == ["a", "b", "b", "a", "a", "b"]
     assert heard == {"a": 1, "b": 2}

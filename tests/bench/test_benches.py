@@ -19,7 +19,7 @@ from litotes.bench.pcgrad import pcgrad
 from litotes.bench.train import PASSES, table_of_heads, train
 from litotes.cli.bench import table
 from litotes.core.errors import UserError
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.encoders import pretrained
 from litotes.explain.effective_attention import effective_attention
 from litotes.heads import HEADS
@@ -160,13 +160,15 @@ def test_the_svd_beside_effective_attention_gives_the_same_maps(n_pieces: int) -
 
 def test_milliseconds_of_a_batch_and_texts_per_second() -> None:
     candidates = {"slow": Candidate(lambda _: torch.ones(1), flops=7)}
-    (line,) = time_lines("group", candidates, n_texts=40, n_batches=4, n_rounds=3, watch=unwatched)
+    (line,) = time_lines(
+        "group", candidates, n_texts=40, n_batches=4, n_rounds=3, watch=ignore_progress
+    )
     (whole,) = time_lines(
         "group",
         {"slow": Candidate(lambda _: sum(range(200_000)))},
         n_texts=40,
         n_rounds=3,
-        watch=unwatched,
+        watch=ignore_progress,
     )
     assert line.flops == 7
     assert whole.flops is None

@@ -90,7 +90,7 @@ def arm(*features: str) -> str:
 def test_what_products_are_computed_with(text: str, int8: str, float32: str) -> None:
     found = from_cpuinfo(text)
     for precision, words in (("int8", int8), ("float32", float32)):
-        sentence = found.in_words(precision)
+        sentence = found.describe(precision)
         assert re.match(words, sentence), sentence
         assert sentence.endswith(".")
         assert sentence.count(".") == 1
@@ -115,7 +115,7 @@ def test_apple() -> None:
     )
     found = from_sysctl(m2 + "hw.optional.arm.FEAT_BF16: 1\nhw.optional.arm.FEAT_SME: 0\n")
     assert found == Processor("Apple M2", "aarch64", frozenset({"NEON", "dot product", "bf16"}))
-    assert found.in_words("int8").startswith("int8 with dot product")
+    assert found.describe("int8").startswith("int8 with dot product")
     intel = (
         "machdep.cpu.brand_string: Intel(R) Core(TM) i7\nmachdep.cpu.features: FPU FMA"
         " AVX1.0\nmachdep.cpu.leaf7_features: AVX2 AVX512F"

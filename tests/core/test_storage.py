@@ -13,7 +13,7 @@ from litotes.core.storage import (
     LOCK,
     clear_staged,
     find_foreign_file,
-    is_whole,
+    is_complete,
     locked,
     read_json,
     read_json_table,
@@ -31,7 +31,7 @@ def fill(folder: Path) -> None:
 
 def test_a_folder_is_whole_when_it_appears(tmp_path: Path) -> None:
     write_folder(tmp_path / "x", fill)
-    assert is_whole(tmp_path / "x")
+    assert is_complete(tmp_path / "x")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["x"]
 
 
@@ -48,7 +48,7 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
             file.unlink()
         case "manifest":
             (tmp_path / "x" / "manifest.json").write_text("[]")
-    assert not is_whole(tmp_path / "x")
+    assert not is_complete(tmp_path / "x")
 
 
 def test_a_crash_while_filling_leaves_nothing_under_the_name(tmp_path: Path) -> None:

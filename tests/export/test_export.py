@@ -87,11 +87,11 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
     exported, other = open_model(folder), ModelFolder(folder / "none", {})
-    _, notes = predictor.chosen_runtime([exported, other], "cpu", None)
+    _, notes = predictor.choose_runtime([exported, other], "cpu", None)
     assert notes[0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
-    monkeypatch.setattr(predictor, "is_installed", lambda: False)
+    monkeypatch.setattr(predictor, "has_onnxruntime", lambda: False)
     absent = Predictor.load(folder, device="cpu")
     assert isinstance(absent.runtimes[0], TorchRuntime)
     assert "litotes[onnx]" in absent.notes[0]

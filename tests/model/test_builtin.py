@@ -108,10 +108,10 @@ def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    probabilities, was_there, is_whole, shape = done.stdout.splitlines()
+    probabilities, was_there, is_complete, shape = done.stdout.splitlines()
     answers = predictor.predict([text])[0].answers.values()
     assert json.loads(probabilities) == pytest.approx([answer.probability for answer in answers])
-    assert (was_there, is_whole, shape) == ("False", "True", "torch.Size([2, 3])")
+    assert (was_there, is_complete, shape) == ("False", "True", "torch.Size([2, 3])")
 
 
 def test_it_is_exported_as_a_copy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

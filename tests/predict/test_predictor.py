@@ -103,7 +103,7 @@ def test_an_empty_text_in_a_stream_has_its_own_number(predictor: Predictor) -> N
 
 
 def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
-    runtime = predictor.runtimes[0].in_torch()
+    runtime = predictor.runtimes[0].to_torch()
     before = runtime.identity()
     assert Predictor(runtime.model(), device="cpu").runtimes[0].identity() == before
     runtime.tokenizer.max_pieces -= 1

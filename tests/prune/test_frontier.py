@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from litotes.core.errors import UserError
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.core.values import Example, Task
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders.pretrained import Pretrained
@@ -116,7 +116,7 @@ def test_speeds_are_ratios_to_dense(tiny: Pretrained) -> None:
         [dense, classifier_of(tiny, pruning="learned")],
         texts_of(tiny),
         n_rounds=1,
-        watch=unwatched,
+        watch=ignore_progress,
     )
     assert len(ratios) == 2
     assert all(ratio > 0 for ratio in ratios)

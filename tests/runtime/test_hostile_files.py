@@ -28,7 +28,7 @@ from litotes.export.model_graph import build_onnx
 from litotes.model import checkpoint
 from litotes.runtime.onnx import file_format as contents
 from litotes.runtime.onnx import folder_check, wire_format
-from litotes.runtime.onnx.file_check import checked, checked_file
+from litotes.runtime.onnx.file_check import check_content, check_file
 from litotes.runtime.onnx.file_format import MICROSOFT, OPERATORS
 from litotes.runtime.onnx.session import OnnxSession
 
@@ -44,7 +44,7 @@ WHOLE = build_onnx(
 def refused(content: bytes) -> str:
     """The one line somebody reads."""
     with pytest.raises(UserError) as caught:
-        checked(PATH, content)
+        check_content(PATH, content)
     line = str(caught.value)
     assert line.endswith("Export the model again.")
     assert line.isprintable()
@@ -352,7 +352,7 @@ def test_what_is_no_model_is_refused(kind: str) -> None:
 
 
 def test_loops_in_loops() -> None:
-    assert checked(PATH, with_more_nodes(nested(1)))
+    assert check_content(PATH, with_more_nodes(nested(1)))
     assert "not built like ours" in refused(with_more_nodes(nested(2)))
     assert "not built like ours" in refused(with_more_nodes(nested(2000)))
 
@@ -367,24 +367,26 @@ def test_an_enormous_file_is_not_even_read(tmp_path: Path) -> None:
     with file.open("wb") as stream:
         stream.truncate(1 << 40)  # takes no room on the disk
     with pytest.raises(UserError, match="1099511627776 bytes"):
-        checked_file(file)
+        check_file(file)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes here")
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "model.onnx")
     with pytest.raises(UserError, match="There is no"):
-        checked_file(tmp_path / "model.onnx")
+        check_file(tmp_path / "model.onnx")
 
 
 def test_the_whole_file_is_checked_and_is_what_is_run(tmp_path: Path) -> None:
     file = tmp_path / "model.onnx"
     file.write_bytes(WHOLE)
-    read = checked_file(file)
+    read = check_file(file)
     assert read.content == WHOLE
     file.write_bytes(b"exchanged")  # between the check and the use
-    before = OnnxSession.of(checked(PATH, WHOLE)).logits([text_of(7)])["sarcasm"]
-    np.testing.assert_array_equal(OnnxSession.of(read).logits([text_of(7)])["sarcasm"], before)
+    before = OnnxSession.from_file(check_content(PATH, WHOLE)).logits([text_of(7)])["sarcasm"]
+    np.testing.assert_array_equal(
+        OnnxSession.from_file(read).logits([text_of(7)])["sarcasm"], before
+    )
 
 
 def test_what_does_not_fit_together_is_one_sentence_and_no_log(
@@ -394,14 +396,14 @@ def test_what_does_not_fit_together_is_one_sentence_and_no_log(
     model = proto()
     model.graph.node[-1].input[0] = "nobody"
     with pytest.raises(UserError, match=r"cannot run .*Export the model again"):
-        OnnxSession.of(checked(PATH, model.SerializeToString()))
+        OnnxSession.from_file(check_content(PATH, model.SerializeToString()))
     model = proto()
     looked_up = next(
         node for node in model.graph.node if node.op_type == "Gather" and node.input[1] == "pieces"
     )
     model.graph.initializer.append(tensor(np.zeros((3, 32), dtype=np.float32)))
     looked_up.input[0] = "more"  # a table of three pieces
-    session = OnnxSession.of(checked(PATH, model.SerializeToString()))
+    session = OnnxSession.from_file(check_content(PATH, model.SerializeToString()))
     with pytest.raises(UserError, match=r"cannot read this text .*Export the model again"):
         session.logits([text_of(9)])
     assert capfd.readouterr() == ("", "")
@@ -453,7 +455,7 @@ def test_checking_needs_neither_torch_nor_onnx() -> None:
 
 
 TEXT = text_of(9)
-ANSWER = OnnxSession.of(checked(PATH, WHOLE)).logits([TEXT])["sarcasm"]
+ANSWER = OnnxSession.from_file(check_content(PATH, WHOLE)).logits([TEXT])["sarcasm"]
 
 
 def answer_or_refusal(content: bytes) -> object:
@@ -462,7 +464,7 @@ def answer_or_refusal(content: bytes) -> object:
     Everything else is a failure.
     """
     try:
-        return OnnxSession.of(checked(PATH, content)).logits([TEXT])["sarcasm"]
+        return OnnxSession.from_file(check_content(PATH, content)).logits([TEXT])["sarcasm"]
     except UserError:
         return None
 

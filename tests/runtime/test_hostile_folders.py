@@ -52,7 +52,7 @@ def folder(exported: Path, tmp_path: Path) -> Path:
 
 
 def logits(folder: Path) -> np.ndarray:
-    return OnnxSession.of_folder(open_model(folder)).logits([TEXT])["sarcasm"]
+    return OnnxSession.from_folder(open_model(folder)).logits([TEXT])["sarcasm"]
 
 
 def keep_note_in_step(folder: Path) -> None:

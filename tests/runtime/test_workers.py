@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.core.errors import UserError
-from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, groups_of
+from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, group_by_length
 from litotes.text.tokenizer import Pieces
 
 
@@ -18,7 +18,7 @@ from litotes.text.tokenizer import Pieces
 def test_groups_hold_every_text_once_equal_in_length_and_the_longest_first(
     lengths: list[int],
 ) -> None:
-    groups = list(groups_of(lengths))
+    groups = list(group_by_length(lengths))
     assert sorted(place for places in groups for place in places) == list(range(len(lengths)))
     heads = []
     for places in groups:

@@ -18,7 +18,7 @@ from toy_jobs import ToyJob, is_alive, pids, run, toy_jobs, wait_until
 
 from litotes.core import processor
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.scale import worker_pool
 from litotes.scale.jobs import Outcome, run_jobs
 from litotes.scale.outcomes import JobProgress
@@ -27,7 +27,9 @@ from litotes.scale.outcomes import JobProgress
 def outcomes_of(folder: Path, *whats: str, n_workers: int) -> dict[str, Outcome]:
     return {
         outcome.name: outcome
-        for outcome in run_jobs(toy_jobs(folder, *whats), run, n_workers=n_workers, watch=unwatched)
+        for outcome in run_jobs(
+            toy_jobs(folder, *whats), run, n_workers=n_workers, watch=ignore_progress
+        )
     }
 
 
@@ -115,7 +117,9 @@ def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
 
 
 def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) -> None:
-    outcomes = run_jobs(toy_jobs(tmp_path, "write", "die-later"), run, n_workers=2, watch=unwatched)
+    outcomes = run_jobs(
+        toy_jobs(tmp_path, "write", "die-later"), run, n_workers=2, watch=ignore_progress
+    )
     assert next(outcomes).name == "0-write"
     idle = int((tmp_path / "0-write").read_text())
     os.kill(idle, signal.SIGKILL)
@@ -127,7 +131,9 @@ def test_a_worker_killed_while_it_has_nothing_to_do_is_replaced(tmp_path: Path) 
 
 def test_who_does_not_listen_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_pool, "GRACE_SECONDS", 0.3)
-    jobs = run_jobs(toy_jobs(tmp_path, "write", "stay", "stay"), run, n_workers=2, watch=unwatched)
+    jobs = run_jobs(
+        toy_jobs(tmp_path, "write", "stay", "stay"), run, n_workers=2, watch=ignore_progress
+    )
     assert next(jobs).name == "0-write"
     assert wait_until(lambda: len(list(tmp_path.glob("*stay.begun"))) == 2, seconds=5)
     time.sleep(0.1)  # they stop listening just after they have begun
@@ -145,7 +151,9 @@ def test_work_that_a_worker_cannot_import_is_a_failed_job(
     only_here.__module__, only_here.__qualname__ = "nowhere_else", "only_here"
     module.only_here = only_here  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "nowhere_else", module)
-    (outcome,) = run_jobs(toy_jobs(tmp_path, "write"), only_here, n_workers=2, watch=unwatched)
+    (outcome,) = run_jobs(
+        toy_jobs(tmp_path, "write"), only_here, n_workers=2, watch=ignore_progress
+    )
     assert outcome.error == "ModuleNotFoundError: No module named 'nowhere_else'"
 
 
@@ -187,12 +195,12 @@ def test_a_worker_knows_its_threads_before_torch_is_there(
 
 def test_no_workers_is_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="--workers 1"):
-        run_jobs(toy_jobs(tmp_path, "write"), run, n_workers=0, watch=unwatched)
+        run_jobs(toy_jobs(tmp_path, "write"), run, n_workers=0, watch=ignore_progress)
 
 
 @pytest.mark.parametrize("n_workers", [1, 2])
 def test_no_jobs_are_done_at_once(n_workers: int) -> None:
-    assert not list(run_jobs({}, run, n_workers=n_workers, watch=unwatched))
+    assert not list(run_jobs({}, run, n_workers=n_workers, watch=ignore_progress))
 
 
 def test_the_time_left_follows_from_what_is_done() -> None:

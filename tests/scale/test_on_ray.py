@@ -22,7 +22,7 @@ import pytest
 from toy_jobs import is_alive, pids, run, toy_jobs, wait_until
 
 from litotes.core.errors import UserError
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.scale import on_ray
 from litotes.scale.on_ray import is_local, run_on_ray
 
@@ -31,17 +31,17 @@ import json, sys
 from pathlib import Path
 from toy_jobs import toy_jobs, run
 from litotes.core.errors import Stopped
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.scale.on_ray import cluster, run_on_ray
 
 first, second = Path(sys.argv[1]), Path(sys.argv[2])
 with cluster("local") as ray:  # one for both: it takes seconds to start
     print(json.dumps([node["NodeManagerAddress"] for node in ray.nodes()]), flush=True)
     jobs = toy_jobs(first, "write", "die-once", "fail", "crash", "stop-once")
-    outcomes = run_on_ray(jobs, run, address=None, watch=unwatched)
+    outcomes = run_on_ray(jobs, run, address=None, watch=ignore_progress)
     print(json.dumps({outcome.name: outcome.error for outcome in outcomes}), flush=True)
     try:
-        list(run_on_ray(toy_jobs(second, "train", "die-later", "write"), run, address=None, watch=unwatched))
+        list(run_on_ray(toy_jobs(second, "train", "die-later", "write"), run, address=None, watch=ignore_progress))
     except Stopped as error:
         print(json.dumps(str(error)), flush=True)
 """
@@ -104,7 +104,7 @@ def test_without_ray_it_says_what_to_install(
     monkeypatch.setitem(sys.modules, "ray", None)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     with pytest.raises(UserError, match=r'pip install "litotes\[ray\]"'):
-        next(run_on_ray(toy_jobs(tmp_path, "write"), run, address=None, watch=unwatched))
+        next(run_on_ray(toy_jobs(tmp_path, "write"), run, address=None, watch=ignore_progress))
 
 
 def test_an_address_where_nobody_is_is_told_at_once(
@@ -120,7 +120,9 @@ def test_an_address_where_nobody_is_is_told_at_once(
         with pytest.raises(
             UserError, match=rf"No Ray cluster answers at {address} .*ray start --head"
         ):
-            next(run_on_ray(toy_jobs(tmp_path, "write"), run, address=address, watch=unwatched))
+            next(
+                run_on_ray(toy_jobs(tmp_path, "write"), run, address=address, watch=ignore_progress)
+            )
 
 
 def test_the_address_says_whether_jobs_stay_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,5 +37,5 @@ class FakePredictor:
             for text in texts
         ]
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         return ["Counts letters."]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.encoders import pretrained
@@ -62,7 +62,7 @@ def train(
     changes: Sequence[str] = (),
     device: str | None = None,
     resume: bool = False,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Run:
     """Trains one classifier into the model folder `out` and tests it, as `litotes train` does.
 
@@ -84,7 +84,7 @@ def evaluate(
     seed: int = 0,
     device: str | None = None,
     runtime: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> tuple[CellScores, ...]:
     """Scores a model, each with its 95 % interval: over all texts first, then by cell.
 
@@ -110,7 +110,7 @@ def explain(
     method: str | None = None,
     faithfulness: bool = True,
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Explanation:
     """Shows which words an answer rests on; `litotes list methods` names the methods.
 
@@ -133,7 +133,7 @@ def prune(
     *,
     settings: PruneSettings | None = None,
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Pruned:
     """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
 
@@ -149,7 +149,7 @@ def export(
     data: str | None = None,
     allowed: float | None = None,
     out: str | Path | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> list[ExportResult]:
     """Writes `model.onnx` into a model folder (or into a copy, `out`) and measures what it changes.
 

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import torch
 
 from litotes.bench import hugging_face
+from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, time_lines
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import rebuild_encoder
@@ -36,12 +37,15 @@ pieces, or by the head linear.
 
 
 def attention(
-    texts: Sequence[str], *, encoder: str = "minilm", n_rounds: int = 5, watch: Watch = unwatched
+    texts: Sequence[str],
+    *,
+    encoder: str = "minilm",
+    n_rounds: int = 5,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
-    """All texts in batches of 32 as they come; tokenizing, packing and padding are not timed."""
+    """All texts in batches of 32, in their order; tokenizing, packing and padding are not timed."""
     loaded = pretrained.load(encoder)
-    pieces = loaded.tokenizer.encode(texts)
-    parts = [pieces[start : start + BATCH] for start in range(0, len(pieces), BATCH)]
+    parts = split(loaded.tokenizer.encode(texts), BATCH)
     candidates: dict[str, Candidate] = {}
     left_out = {}
     try:
@@ -69,29 +73,25 @@ def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> C
 
 def _packed(encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> dict[str, Candidate]:
     batches = [pack(part) for part in parts]
-    encoders = {
-        name: rebuild_encoder(encoder, pruning=pruning) for name, pruning in COMPARED.items()
-    }
-    return {
-        f"litotes-{name}{ending}": _candidate(
-            own, batches, firsts_only=firsts_only, compared_with=_compared_with(name, ending)
-        )
-        for ending, firsts_only in READERS.items()
-        for name, own in encoders.items()
-    }
+    encoders = {}
+    for name, pruning in COMPARED.items():
+        encoders[name] = rebuild_encoder(encoder, pruning=pruning)
+    candidates = {}
+    for ending, firsts_only in READERS.items():
+        for name, own in encoders.items():
+            against = (PADDED,) if name == "dense" else (PADDED, f"litotes-dense{ending}")
+            candidate = _candidate(own, batches, firsts_only=firsts_only, against=against)
+            candidates[f"litotes-{name}{ending}"] = candidate
+    return candidates
 
 
 def _candidate(
-    encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, compared_with: tuple[str, ...]
+    encoder: Encoder, batches: Sequence[Batch], *, firsts_only: bool, against: tuple[str, ...]
 ) -> Candidate:
     lengths = [length for batch in batches for length in batch.layout.lengths]
     cost = flops(encoder, lengths, firsts_only=firsts_only)
     return Candidate(
         lambda _: [encoder(batch, firsts_only=firsts_only) for batch in batches],
-        against=compared_with,
+        against=against,
         flops=cost.total,
     )
-
-
-def _compared_with(name: str, ending: str) -> tuple[str, ...]:
-    return (PADDED,) if name == "dense" else (PADDED, f"litotes-dense{ending}")

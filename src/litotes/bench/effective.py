@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import LayerTrace
+from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, time_lines
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.explain.effective_attention import Attended, effective_attention, effective_attentions
@@ -36,7 +37,7 @@ def effective(
     encoder: str = "minilm",
     most_texts: int = MOST_TEXTS,
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
     """`svd-…` and `litotes-…`: one layer of 12 attention heads for up to 4 texts, 64 to 512 pieces
     long, normal values.
@@ -72,13 +73,13 @@ def by_svd(weights: Tensor, value: Tensor) -> Tensor:
 def _layer(length: int, n_texts: int) -> dict[str, Candidate]:
     generator = torch.Generator().manual_seed(0)
     attended = [_attended(length, generator) for _ in range(n_texts)]
-    rival = f"svd-n{length}"
+    baseline = f"svd-n{length}"
     return {
-        rival: Candidate(
+        baseline: Candidate(
             lambda _: [by_svd(weights, value) for weights, value, _ in attended], against=()
         ),
         f"litotes-n{length}": Candidate(
-            lambda _: [effective_attention(*one) for one in attended], against=(rival,)
+            lambda _: [effective_attention(*one) for one in attended], against=(baseline,)
         ),
     }
 
@@ -91,8 +92,7 @@ def _attended(length: int, generator: torch.Generator) -> Attended:
 
 def _walks(texts: Sequence[str], name: str) -> dict[str, Candidate]:
     loaded = pretrained.load(name)
-    pieces = loaded.tokenizer.encode(texts)
-    batches = [pack(pieces[start : start + BATCH]) for start in range(0, len(pieces), BATCH)]
+    batches = [pack(part) for part in split(loaded.tokenizer.encode(texts), BATCH)]
     standard = Candidate(
         lambda _: [_maps(loaded.encoder, batch, _standard) for batch in batches], against=()
     )
@@ -104,8 +104,8 @@ def _walks(texts: Sequence[str], name: str) -> dict[str, Candidate]:
 
 
 def _maps(encoder: Encoder, batch: Batch, of: Callable[[LayerTrace], list[Tensor]]) -> int:
-    """The maps of all texts and layers, layer by layer as they come; how many there are, for nobody
-    could keep those of all batches.
+    """The maps of all texts and layers, layer by layer; returns how many there are, for those of
+    all batches would not fit into memory.
     """
     maps: list[Tensor] = []
     encoder(batch, observer=lambda trace: maps.extend(of(trace)))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from litotes.attention.simplex import entmax as ours
 from litotes.bench.lines import BenchResult, Candidate, time_lines
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 
 LENGTHS = (128, 512)
 N_ATTENTION_HEADS = 12
@@ -26,7 +26,7 @@ def entmax(
     *,
     most_texts: int = MOST_TEXTS,
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
     """Normal affinities of 12 attention heads for up to 4 texts of 128 and of 512 pieces; what the
     texts say does not matter here.
@@ -35,28 +35,21 @@ def entmax(
     candidates: dict[str, Candidate] = {}
     left_out: dict[str, str] = {}
     for length in LENGTHS:
-        affinity = (
-            torch.randn(
-                n_texts,
-                N_ATTENTION_HEADS,
-                length,
-                length,
-                generator=torch.Generator().manual_seed(0),
-            )
-            * SPREAD
-        )
+        generator = torch.Generator().manual_seed(0)
+        shape = (n_texts, N_ATTENTION_HEADS, length, length)  # (text, attention_head, query, key)
+        affinity = torch.randn(shape, generator=generator) * SPREAD
         candidates |= _ours(affinity)
         try:
             candidates |= _package(affinity)
         except ImportError:
-            left_out |= dict.fromkeys(_compared_with(length), "entmax")
+            left_out |= dict.fromkeys(_package_lines(length), "entmax")
     lines = time_lines("entmax", candidates, n_texts=n_texts, n_rounds=n_rounds, watch=watch)
-    return BenchResult(_compared_with(LENGTHS[0])[0], lines, left_out)
+    return BenchResult(_package_lines(LENGTHS[0])[0], lines, left_out)
 
 
 def _ours(affinity: Tensor) -> dict[str, Candidate]:
     length = affinity.shape[-1]
-    sorting, bisection, backward = _compared_with(length)
+    sorting, bisection, backward = _package_lines(length)
     return {
         f"litotes-1.5-n{length}": Candidate(lambda _: ours(affinity), against=(sorting, bisection)),
         f"litotes-1.5-backward-n{length}": Candidate(
@@ -68,7 +61,7 @@ def _ours(affinity: Tensor) -> dict[str, Candidate]:
 def _package(affinity: Tensor) -> dict[str, Candidate]:
     from entmax import entmax15, entmax_bisect
 
-    sorting, bisection, backward = _compared_with(affinity.shape[-1])
+    sorting, bisection, backward = _package_lines(affinity.shape[-1])
     return {
         sorting: Candidate(lambda _: entmax15(affinity, dim=-1), against=()),
         bisection: Candidate(lambda _: entmax_bisect(affinity, alpha=1.5, n_iter=24), against=()),
@@ -78,7 +71,7 @@ def _package(affinity: Tensor) -> dict[str, Candidate]:
     }
 
 
-def _compared_with(length: int) -> tuple[str, str, str]:
+def _package_lines(length: int) -> tuple[str, str, str]:
     return f"package-1.5-n{length}", f"package-bisect-n{length}", f"package-1.5-backward-n{length}"
 
 

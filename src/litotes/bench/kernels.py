@@ -2,7 +2,7 @@
 part.
 
 Nodes are named after the part they belong to: `layer.3.attention/Softmax_21`
-(runtime/onnx/graph.py). A node's time in the profile includes the writing down of its inputs'
+(export/graph.py). A node's time in the profile includes the writing down of its inputs'
 shapes, ten microseconds and more, of which a plain call knows nothing. The cheapest node, a reshape
 that moves no number, shows how much that is; so much is taken off every node.
 """
@@ -16,10 +16,11 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from litotes.runtime.onnx.file_check import checked_file
+from litotes.runtime.onnx.file_check import check_file
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces
 
@@ -48,40 +49,40 @@ class Call:
     parts: Mapping[str, float]
 
 
-def calls(file: Path, texts: Sequence[Pieces]) -> list[Call]:
+def profile_calls(file: Path, texts: Sequence[Pieces]) -> list[Call]:
     """A call for each text."""
-    plain, (profiled, opened) = OnnxSession.load(file), _profiled(file)
-    quickest = [_take_turns(plain, profiled, text) for text in texts]
-    profile = Path(opened.end_profiling())
+    plain, (profiled, inner) = OnnxSession.load(file), _profiled_session(file)
+    quickest = [_time_in_turns(plain, profiled, text) for text in texts]
+    profile = Path(inner.end_profiling())
     try:
         runs = _runs(json.loads(profile.read_text("utf-8")))
     finally:
         profile.unlink()
-    n_runs = N_TURNS * (1 + N_IN_A_ROW)
-    of_texts = [runs[start : start + n_runs] for start in range(0, len(runs), n_runs)]
-    warm = [
-        [run for number, run in enumerate(of_text) if number % (1 + N_IN_A_ROW)]
-        for of_text in of_texts
-    ]
-    return [Call(ms, _by_part(of_text)) for ms, of_text in zip(quickest, warm, strict=True)]
+    n_runs = N_TURNS * (1 + N_IN_A_ROW)  # of each text
+    calls = []
+    for number, ms in enumerate(quickest):
+        own = runs[number * n_runs : (number + 1) * n_runs]
+        del own[:: 1 + N_IN_A_ROW]  # the first of each row warms up
+        calls.append(Call(ms, _by_part(own)))
+    return calls
 
 
-def _profiled(file: Path) -> tuple[OnnxSession, Any]:
-    """A session that writes down what every node takes, and ONNX Runtime's own in it."""
+def _profiled_session(file: Path) -> tuple[OnnxSession, Any]:
+    """A session that records what every node takes, and ONNX Runtime's own session inside it."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.enable_profiling = True
     options.profile_file_prefix = str(file.with_suffix(""))
-    checked = checked_file(file)
-    opened = onnxruntime.InferenceSession(
+    checked = check_file(file)
+    inner = onnxruntime.InferenceSession(
         checked.content, options, providers=["CPUExecutionProvider"]
     )
-    return OnnxSession(opened, checked), opened
+    return OnnxSession(inner, checked), inner
 
 
-def _take_turns(plain: OnnxSession, profiled: OnnxSession, text: Pieces) -> float:
+def _time_in_turns(plain: OnnxSession, profiled: OnnxSession, text: Pieces) -> float:
     """The milliseconds of the quickest plain call."""
     seconds = []
     for _ in range(N_TURNS):
@@ -114,15 +115,14 @@ def _by_part(runs: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
     node.
     """
     times: dict[str, list[int]] = defaultdict(list)
-    for event in (event for run in runs for event in run):
+    for event in chain.from_iterable(runs):
         times[event["name"]].append(event["dur"])
-    of_the_profile = min(map(min, times.values()))
+    overhead = min(map(min, times.values()))  # of the profile itself
     parts: dict[str, float] = defaultdict(float)
     for name, microseconds in times.items():
         found = _NODE.match(name)
         # a node in the body of a loop runs several times a run
         n_times = len(microseconds) / len(runs)
-        parts[(found and found[1]) or "other"] += (
-            (min(microseconds) - of_the_profile) * n_times / 1000
-        )
+        part = (found and found[1]) or "other"
+        parts[part] += (min(microseconds) - overhead) * n_times / 1000
     return dict(parts)

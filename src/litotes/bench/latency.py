@@ -12,10 +12,10 @@ from functools import cache, partial
 from itertools import cycle
 
 from litotes.bench.batching import LogitFunction
-from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark
+from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark, Makers
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.bench.sized_texts import texts_of_length
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.timing import N_COLD
 
 LENGTHS = (12, 50, 200)
@@ -34,31 +34,25 @@ def latency(
     lengths: Sequence[int] = LENGTHS,
     n_runs: int = N_RUNS,
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
     """n_runs: warm calls a round."""
-    # a session for all lengths of a file
+    makers: Makers = {}
+    # one session for all lengths of a file
     own, theirs = cache(benchmark.own), cache(benchmark.onnx_runtime)
-    makers: dict[str, Callable[[], Candidate]] = {}
+    tokenizer = benchmark.subject.dense.tokenizer
     for length in lengths:
-        texts = texts_of_length(
-            benchmark.texts, benchmark.subject.dense.tokenizer, length, n_texts=N_DIFFERENT
-        )
+        texts = texts_of_length(benchmark.texts, tokenizer, length, n_texts=N_DIFFERENT)
         makers |= _in_torch(benchmark, texts, f"-n{length}{ALL_CORES}")
-        for n_threads, ending in {
-            benchmark.n_cores: f"-n{length}{ALL_CORES}",
-            1: f"-n{length}",
-        }.items():
-            for precision, short in SHORT.items():
-                makers[f"ort-{short}{ending}"] = partial(
-                    _candidate, partial(theirs, precision, n_threads=n_threads), texts
-                )
-            for name, (_, precision) in OWN.items():
-                rival = f"ort-{SHORT[precision]}{ending}"
-                makers[f"{name}{ending}"] = partial(
-                    _candidate, partial(own, name, n_threads=n_threads), texts, rival
-                )
-    candidates, left_out = benchmark.present(makers)
+        # on a machine with one core both are the same
+        endings = {benchmark.n_cores: f"-n{length}{ALL_CORES}"} | {1: f"-n{length}"}
+        for n_threads, ending in endings.items():
+            theirs_here, own_here = (
+                partial(theirs, n_threads=n_threads),
+                partial(own, n_threads=n_threads),
+            )
+            makers |= _in_onnx_runtime(theirs_here, own_here, texts, ending)
+    candidates, left_out = benchmark.make_candidates(makers)
     lines = time_lines(
         "latency", candidates, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch
     )
@@ -67,17 +61,29 @@ def latency(
     )
 
 
-def _in_torch(
-    benchmark: Benchmark, texts: list[str], ending: str
-) -> dict[str, Callable[[], Candidate]]:
+def _in_torch(benchmark: Benchmark, texts: list[str], ending: str) -> Makers:
     return {
         f"hf{ending}": partial(_candidate, benchmark.transformers, texts),
         f"{PACKED}{ending}": partial(_candidate, benchmark.packed, texts, f"hf{ending}"),
     }
 
 
-def _candidate(
-    make: Callable[[], LogitFunction], texts: list[str], *compared_with: str
-) -> Candidate:
-    ask, turn = make(), cycle(texts)
-    return Candidate(lambda _: ask([next(turn)]), against=compared_with)
+def _in_onnx_runtime(
+    theirs: Callable[[str], LogitFunction],
+    own: Callable[[str], LogitFunction],
+    texts: list[str],
+    ending: str,
+) -> Makers:
+    """theirs: by precision; own: by the name of the file."""
+    makers: Makers = {}
+    for precision, short in SHORT.items():
+        makers[f"ort-{short}{ending}"] = partial(_candidate, partial(theirs, precision), texts)
+    for name, (_, precision) in OWN.items():
+        baseline = f"ort-{SHORT[precision]}{ending}"
+        makers[f"{name}{ending}"] = partial(_candidate, partial(own, name), texts, baseline)
+    return makers
+
+
+def _candidate(make: Callable[[], LogitFunction], texts: list[str], *against: str) -> Candidate:
+    logits_of, turn = make(), cycle(texts)
+    return Candidate(lambda _: logits_of([next(turn)]), against=against)

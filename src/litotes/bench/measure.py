@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from litotes.bench.lines import BenchResult
 from litotes.bench.subject import Subject
 from litotes.core.machine import machine_now
 from litotes.core.processor import n_cores
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 
 QUICK: dict[str, dict[str, Any]] = {
     "latency": {"lengths": (12, 50), "n_runs": 10},
@@ -29,8 +30,9 @@ QUICK: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What was measured, by group, and on which machine; its load is that of the start. subject:
-    what the models of contests are.
+    """What was measured, by group, and on which machine; its load is that of the start.
+
+    subject: what the models of `MODEL_BENCHES` are.
     """
 
     machine: Mapping[str, Any]
@@ -41,28 +43,28 @@ class BenchReport:
     @property
     def left_out(self) -> dict[str, str]:
         """Lines whose library is absent, as `GROUP: LINE`, and which one that is."""
-        return {
-            f"{group}: {name}": library
-            for group, bench in self.groups.items()
-            for name, library in bench.left_out.items()
-        }
+        missing = {}
+        for group, result in self.groups.items():
+            for name, library in result.left_out.items():
+                missing[f"{group}: {name}"] = library
+        return missing
 
     def as_json(self) -> dict[str, Any]:
-        about = {
-            name: {
-                "baseline": bench.baseline,
-                "ms_of": bench.ms_of,
-                "notes": list(bench.notes),
-                "left_out": dict(bench.left_out),
+        groups: dict[str, Any] = {}
+        lines: list[dict[str, Any]] = []
+        for name, result in self.groups.items():
+            groups[name] = {
+                "baseline": result.baseline,
+                "ms_of": result.ms_of,
+                "notes": list(result.notes),
+                "left_out": dict(result.left_out),
             }
-            for name, bench in self.groups.items()
-        }
-        lines = [line for bench in self.groups.values() for line in bench.as_json()]
+            lines += result.as_json()
         return {
             "machine": dict(self.machine),
             "n_texts": self.n_texts,
             "subject": dict(self.subject),
-            "groups": about,
+            "groups": groups,
             "lines": lines,
         }
 
@@ -74,36 +76,36 @@ def measure(
     subject: Subject | None,
     options: Mapping[str, Mapping[str, Any]],
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchReport:
-    """The groups called so. subject: whom contests are about; None where there are none. options:
-    those of each group.
+    """Measures the groups with these names.
+
+    subject: the models for `MODEL_BENCHES`; None where no such group is asked for. options: those
+    of each group.
     """
-    groups: dict[str, BenchResult] = {}
+    results: dict[str, BenchResult] = {}
     about: dict[str, Any] = {}
     with all_cores():
         machine = machine_now()
-        contests = [name for name in what if name in MODEL_BENCHES]
-        if contests:
+        if any(name in MODEL_BENCHES for name in what):
             assert subject is not None
             with open_benchmark(subject, texts) as benchmark:
                 about = benchmark.as_json()
-                for name in contests:
-                    groups[name] = MODEL_BENCHES[name](
-                        benchmark, n_rounds=n_rounds, watch=watch, **options.get(name, {})
-                    )
+                for name in what:
+                    if name in MODEL_BENCHES:
+                        bench = partial(MODEL_BENCHES[name], benchmark, **options.get(name, {}))
+                        results[name] = bench(n_rounds=n_rounds, watch=watch)
         for name in what:
             if name in PART_BENCHES:
-                groups[name] = PART_BENCHES[name](
-                    texts, n_rounds=n_rounds, watch=watch, **options.get(name, {})
-                )
-    return BenchReport(machine, len(texts), {name: groups[name] for name in what}, about)
+                bench = partial(PART_BENCHES[name], texts, **options.get(name, {}))
+                results[name] = bench(n_rounds=n_rounds, watch=watch)
+    return BenchReport(machine, len(texts), {name: results[name] for name in what}, about)
 
 
 @contextmanager
 def all_cores() -> Iterator[None]:
-    """Gives torch a thread per core, as ONNX Runtime has it, whatever the environment says;
-    opponents included.
+    """Gives torch a thread per core, as ONNX Runtime has it, whatever the environment says: the
+    baselines' torch too.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(n_cores())

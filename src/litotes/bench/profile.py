@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import cache, partial
 
 from litotes.bench.batching import LogitFunction
-from litotes.bench.benchmark import OWN, SHORT, Benchmark
-from litotes.bench.kernels import Call, calls
-from litotes.bench.limits import OF, limits
+from litotes.bench.benchmark import OWN, SHORT, Benchmark, Makers
+from litotes.bench.kernels import Call, profile_calls
+from litotes.bench.limits import LIMIT_OF, limits
 from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
 from litotes.bench.sized_texts import texts_of_length
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.timing import N_COLD
 from litotes.prune.cost import flops
 
@@ -43,50 +43,43 @@ def profile(
     *,
     lengths: Sequence[int] = LENGTHS,
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
     """A text of each length: whole calls by our files and by ONNX Runtime's of the Hugging Face
     model, and the parts of ours.
     """
     tokenizer = benchmark.subject.dense.tokenizer
-    texts = {
-        length: texts_of_length(benchmark.texts, tokenizer, length, n_texts=1)[0]
-        for length in lengths
-        if length <= tokenizer.max_pieces
-    }
-    candidates, left_out = benchmark.present(_makers(benchmark, texts))
-    candidates |= {
-        f"{TOKENIZING}-n{length}": Candidate(_encoding(benchmark, text), against=())
-        for length, text in texts.items()
-    }
+    texts = {}
+    for length in lengths:
+        if length <= tokenizer.max_pieces:
+            (texts[length],) = texts_of_length(benchmark.texts, tokenizer, length, n_texts=1)
+    candidates, left_out = benchmark.make_candidates(_makers(benchmark, texts))
+    for length, text in texts.items():
+        tokenize = _ignoring_argument(partial(tokenizer.encode, [text]))
+        candidates[f"{TOKENIZING}-n{length}"] = Candidate(tokenize, against=())
     lines = time_lines(
         "profile", candidates, n_texts=1, n_rounds=n_rounds, n_runs=RUNS_A_ROUND, watch=watch
     )
     if benchmark.missing_for("litotes-dense") is None:
-        lines = _with_parts(benchmark, lines, texts, watch) + limits(
-            "profile", n_threads=1, watch=watch
-        )
+        lines = _with_parts(benchmark, lines, texts, watch)
+        lines += limits("profile", n_threads=1, watch=watch)
     return BenchResult(
         lines[0].name, lines, left_out, ms_of="one text", notes=benchmark.subject.notes
     )
 
 
-def _makers(benchmark: Benchmark, texts: Mapping[int, str]) -> dict[str, Callable[[], Candidate]]:
-    """A session for all lengths of a file."""
-    own, theirs = (
-        cache(partial(benchmark.own, n_threads=1)),
-        cache(partial(benchmark.onnx_runtime, n_threads=1)),
-    )
-    makers: dict[str, Callable[[], Candidate]] = {}
+def _makers(benchmark: Benchmark, texts: Mapping[int, str]) -> Makers:
+    # one session for all lengths of a file
+    own = cache(partial(benchmark.own, n_threads=1))
+    theirs = cache(partial(benchmark.onnx_runtime, n_threads=1))
+    makers: Makers = {}
     for length, text in texts.items():
         for precision, short in SHORT.items():
-            makers[f"ort-{short}-n{length}"] = partial(
-                _their_candidate, benchmark, theirs, precision, text, length
-            )
+            line = f"ort-{short}-n{length}"
+            makers[line] = partial(_their_candidate, benchmark, theirs, precision, text, length)
         for name in OWN:
-            makers[f"{name}-n{length}"] = partial(
-                _own_candidate, benchmark, own, name, text, length
-            )
+            line = f"{name}-n{length}"
+            makers[line] = partial(_own_candidate, benchmark, own, name, text, length)
     return makers
 
 
@@ -97,29 +90,31 @@ def _their_candidate(
     text: str,
     length: int,
 ) -> Candidate:
-    ask, cost = (
-        session(precision),
-        flops(benchmark.subject.dense.classifier.encoder, [length]).total,
+    encoder = benchmark.subject.dense.classifier.encoder
+    return Candidate(
+        _ignoring_argument(partial(session(precision), [text])),
+        against=(),
+        flops=flops(encoder, [length]).total,
+        limit=LIMIT_OF[precision],
     )
-    return Candidate(lambda _: ask([text]), against=(), flops=cost, limit=OF[precision])
 
 
 def _own_candidate(
     benchmark: Benchmark, session: Callable[[str], LogitFunction], name: str, text: str, length: int
 ) -> Candidate:
     kind, precision = OWN[name]
-    ask, classifier = session(name), benchmark.subject.of(kind).classifier
-    cost = flops(classifier.encoder, [length], firsts_only=classifier.firsts_only).total
+    classifier = benchmark.subject.of(kind).classifier
+    cost = flops(classifier.encoder, [length], firsts_only=classifier.firsts_only)
     return Candidate(
-        lambda _: ask([text]),
+        _ignoring_argument(partial(session(name), [text])),
         against=(f"ort-{SHORT[precision]}-n{length}",),
-        flops=cost,
-        limit=OF[precision],
+        flops=cost.total,
+        limit=LIMIT_OF[precision],
     )
 
 
-def _encoding(benchmark: Benchmark, text: str) -> Callable[[object], object]:
-    return lambda _: benchmark.subject.dense.tokenizer.encode([text])
+def _ignoring_argument(act: Callable[[], object]) -> Callable[[object], object]:
+    return lambda _: act()
 
 
 def _with_parts(
@@ -135,7 +130,8 @@ def _with_parts(
     parts: dict[str, dict[str, float]] = {}
     for number, name in enumerate(OWN):
         watch("profile: files", number, len(OWN), name)
-        for length, call in zip(texts, calls(benchmark.own_file(name), pieces), strict=True):
+        calls = profile_calls(benchmark.own_file(name), pieces)
+        for length, call in zip(texts, calls, strict=True):
             parts[f"{name}-n{length}"] = all_parts(quickest[f"{TOKENIZING}-n{length}"], call)
     return tuple(replace(line, parts=parts.get(line.name)) for line in lines)
 

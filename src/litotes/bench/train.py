@@ -18,7 +18,7 @@ from torch.optim import AdamW, Optimizer
 
 from litotes.bench import hugging_face
 from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.encoders import pretrained
@@ -29,8 +29,8 @@ from litotes.model.classifier import Classifier
 from litotes.prune.cost import flops
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
-from litotes.training.optimizer import make_optimizer
 from litotes.training.checkpoints import trainable_parameters
+from litotes.training.optimizer import make_optimizer
 from litotes.training.settings import TrainingSettings
 
 PADDED = "hf-padded"
@@ -52,7 +52,7 @@ def train(
     heads: Sequence[str] = ("linear",),
     batch_texts: int = 8,
     n_rounds: int = 5,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> BenchResult:
     """The first batches of the texts, the same for all.
 

@@ -66,7 +66,7 @@ def run_bulk(options: argparse.Namespace) -> None:
     predictor = _batch_predictor(options)
     say(predictor.predictor().notes)
     if options.verbose:
-        say(predictor.predictor().in_words())
+        say(predictor.predictor().describe())
     out, runner = Path(options.out), _runner(options)
     with progress() as watch:
         result = predict_to_folder(_request(options), predictor, out, runner=runner, watch=watch)

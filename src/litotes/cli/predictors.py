@@ -22,16 +22,16 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     """
     from litotes.cli.display import say
     from litotes.model.folder import open_model
-    from litotes.predict.predictor import Predictor, chosen_runtime
+    from litotes.predict.predictor import Predictor, choose_runtime
 
     opened = [open_model(folder) for folder in folders]
     parts = [part for folder in opened for part in folder.models]
-    runtime, notes = chosen_runtime(parts, options.device, options.runtime)
+    runtime, notes = choose_runtime(parts, options.device, options.runtime)
     predictors = [
         Predictor.load(folder, device=options.device, runtime=runtime) for folder in opened
     ]
     say(notes)
     if options.verbose:
         for predictor in predictors:
-            say(predictor.in_words())
+            say(predictor.describe())
     return predictors

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 
 if TYPE_CHECKING:
     from litotes.data.corpus import Corpus
@@ -31,7 +31,7 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
                 f"--where {part}: write it as key=word, for example --where variety=en-AU."
             )
         if key not in _KEYS:
-            raise UserError(f"--where {part}: {unknown(key, _KEYS, 'key')}")
+            raise UserError(f"--where {part}: {unknown_name(key, _KEYS, 'key')}")
         where.setdefault(key, []).extend(words.split(","))
     return where
 

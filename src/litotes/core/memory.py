@@ -6,7 +6,7 @@ import ctypes
 import sys
 
 
-def give_back() -> None:
+def trim_malloc() -> None:
     """Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts
     they are half of what a process holds.
 

@@ -93,7 +93,7 @@ class Processor:
     kind: str
     features: frozenset[str]
 
-    def in_words(self, precision: str) -> str:
+    def describe(self, precision: str) -> str:
         """What products of that precision are computed with, as one sentence."""
         choices = (_INT8 if precision == "int8" else _FLOAT32).get(self.kind)
         if choices is None:

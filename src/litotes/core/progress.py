@@ -8,11 +8,11 @@ Watch = Callable[[str, int, int, str], None]
 """watch(what, done, total, note): called often, by whoever works; drawn by the command line."""
 
 
-def unwatched(what: str, done: int, total: int, note: str = "") -> None:
+def ignore_progress(what: str, done: int, total: int, note: str = "") -> None:
     """Nobody looks."""
 
 
-def prefixed(watch: Watch, label: str) -> Watch:
+def prefix_watch(watch: Watch, label: str) -> Watch:
     """The same watch with a name before everything it is told."""
 
     def watch_part(what: str, done: int, total: int, note: str) -> None:

@@ -14,11 +14,11 @@ Entry = TypeVar("Entry")  # Python 3.11 has no `def pick[Entry]`
 def pick(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
     """The entry called `name`; a wrong name is answered with the nearest one and the whole list."""
     if name not in table:
-        raise UserError(unknown(name, table, kind))
+        raise UserError(unknown_name(name, table, kind))
     return table[name]
 
 
-def unknown(name: str, known: Iterable[str], kind: str) -> str:
+def unknown_name(name: str, known: Iterable[str], kind: str) -> str:
     """The sentence for a name that is not there."""
     names = sorted(known)
     nearest = get_close_matches(name, names, n=1, cutoff=0.5)
@@ -49,7 +49,7 @@ def check_options(
     for option, value in options.items():
         if option not in known:
             hint = (
-                unknown(option, known, f"option of the {kind} {name!r} called")
+                unknown_name(option, known, f"option of the {kind} {name!r} called")
                 if known
                 else f"The {kind} {name!r} has no options."
             )

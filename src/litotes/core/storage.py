@@ -106,7 +106,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     _flush(folder.parent)
 
 
-def is_whole(folder: Path) -> bool:
+def is_complete(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
         hashes = load_json(folder / MANIFEST)

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import harmless
-from litotes.core.registry import pick, unknown
+from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
 from litotes.data.keys import digest, example_key
@@ -142,7 +142,7 @@ class Corpus:
             for word in mapping:
                 if word not in task.labels:
                     raise UserError(
-                        f"{self.name}, labels of {name}: {unknown(word, task.labels, 'label')}"
+                        f"{self.name}, labels of {name}: {unknown_name(word, task.labels, 'label')}"
                     )
             labels = dict.fromkeys(mapping.get(label, label) for label in task.labels)
             labels.pop("", None)
@@ -202,7 +202,7 @@ class Corpus:
         wanted = {words} if isinstance(words, str) else set(words)
         for word in sorted(wanted - known):
             if known:
-                raise UserError(f"{self.name}: {unknown(word, known, kind)}")
+                raise UserError(f"{self.name}: {unknown_name(word, known, kind)}")
             raise UserError(
                 f"{self.name} names no {kind} for its examples, so {kind}={word!r} selects nothing:"
                 " leave it out."

@@ -14,7 +14,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
 from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.encoders.config import config_from_spec, spec_from_config
@@ -112,7 +112,7 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
             f" revision: {name}@REVISION."
         )
     raise UserError(
-        unknown(name, BUNDLED, "encoder")
+        unknown_name(name, BUNDLED, "encoder")
         + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well."
     )
 

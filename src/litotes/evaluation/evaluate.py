@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, reliability
@@ -43,7 +43,7 @@ class CellScores:
 
 
 @dataclass(frozen=True)
-class Judged:
+class TaskPredictions:
     """Texts of one task with the gold label and the model's answer."""
 
     task: Task
@@ -69,9 +69,9 @@ class Judged:
             [answer.probability or 0.0 for answer in self.answers], self.gold() == self.predicted()
         )
 
-    def only(self, keep: Sequence[bool]) -> Judged:
+    def only(self, keep: Sequence[bool]) -> TaskPredictions:
         kept = [place for place, wanted in enumerate(keep) if wanted]
-        return Judged(
+        return TaskPredictions(
             self.task,
             tuple(self.examples[p] for p in kept),
             tuple(self.answers[p] for p in kept),
@@ -87,8 +87,10 @@ class Judged:
         return np.array([self.task.labels.index(str(label)) for label in labels], dtype=np.int64)
 
 
-def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> dict[str, Judged]:
-    """Asks the model about every text that carries a label of one of its tasks. {task: Judged}"""
+def predict_corpus(
+    predictor: Predictor, corpus: Corpus, *, watch: Watch = ignore_progress
+) -> dict[str, TaskPredictions]:
+    """Asks the model about every text that carries a label of one of its tasks. {task: TaskPredictions}"""
     tasks = [task for name, task in predictor.tasks.items() if name in corpus.tasks]
     if not tasks:
         raise UserError(
@@ -107,44 +109,46 @@ def judge(predictor: Predictor, corpus: Corpus, *, watch: Watch = unwatched) -> 
             )
         )
         watch("testing", len(answers), len(examples), "")
-    judged = {task.name: _judged(task, examples, answers) for task in tasks}
+    predictions = {task.name: _task_predictions(task, examples, answers) for task in tasks}
     # an unlabelled task has no score
-    return {name: result for name, result in judged.items() if result.examples}
+    return {name: result for name, result in predictions.items() if result.examples}
 
 
 def evaluate(
-    predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = unwatched
+    predictor: Predictor, corpus: Corpus, *, seed: int = 0, watch: Watch = ignore_progress
 ) -> tuple[CellScores, ...]:
     """Scores per task: over the whole corpus first, then by cell when there are several."""
-    return cell_scores(judge(predictor, corpus, watch=watch), corpus, seed=seed)
+    return score_cells(predict_corpus(predictor, corpus, watch=watch), corpus, seed=seed)
 
 
-def cell_scores(
-    judged: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0
+def score_cells(
+    predictions: Mapping[str, TaskPredictions], corpus: Corpus, *, seed: int = 0
 ) -> tuple[CellScores, ...]:
     return tuple(
         part.row(cell, seed=seed)
-        for result in judged.values()
-        for cell, part in by_cell(result, corpus)
+        for result in predictions.values()
+        for cell, part in split_by_cell(result, corpus)
     )
 
 
-def by_cell(judged: Judged, corpus: Corpus) -> Iterator[tuple[str, Judged]]:
+def split_by_cell(
+    predictions: TaskPredictions, corpus: Corpus
+) -> Iterator[tuple[str, TaskPredictions]]:
     """All texts under the name "all", then those of each cell of the corpus when there are several."""
-    yield "all", judged
+    yield "all", predictions
     cells = corpus.cells()
     for cell in cells if len(cells) > 1 else ():
-        part = judged.only(
+        part = predictions.only(
             [
                 (example.variety, example.source) == (cell.variety, cell.source)
-                for example in judged.examples
+                for example in predictions.examples
             ]
         )
         if part.examples:
             yield str(cell), part
 
 
-def warnings_of(rows: Sequence[CellScores]) -> list[str]:
+def score_warnings(rows: Sequence[CellScores]) -> list[str]:
     """A loud word for every cell in which the model gives one answer to everything, and one for
     texts that were cut.
     """
@@ -163,9 +167,11 @@ def warnings_of(rows: Sequence[CellScores]) -> list[str]:
     ]
 
 
-def _judged(task: Task, examples: Sequence[Example], answers: Sequence[Prediction]) -> Judged:
+def _task_predictions(
+    task: Task, examples: Sequence[Example], answers: Sequence[Prediction]
+) -> TaskPredictions:
     places = [place for place, example in enumerate(examples) if task.name in example.labels]
-    return Judged(
+    return TaskPredictions(
         task,
         tuple(examples[p] for p in places),
         tuple(answers[p].answers[task.name] for p in places),

@@ -15,7 +15,7 @@ from pathlib import Path
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_bytes
 from litotes.core.values import Prediction
 from litotes.data.sources import has_prefix
@@ -62,7 +62,9 @@ class Submission:
         return target.getvalue()
 
 
-def answer(file: Path, predictors: Sequence[Predictor], *, watch: Watch = unwatched) -> Submission:
+def answer(
+    file: Path, predictors: Sequence[Predictor], *, watch: Watch = ignore_progress
+) -> Submission:
     """Both tasks answered for every text of a wide CSV file, labelled or not."""
     chosen = _by_task(predictors)
     rows = list(read_wide(file, needs=PLACES))

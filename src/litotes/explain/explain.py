@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.values import Answer, Task
 from litotes.explain.attribution import METHODS, Question, WordWeights
@@ -36,7 +36,7 @@ def explain(
     method: str = METHOD,
     methods: Sequence[str] | None = None,
     is_tested: bool = True,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Explanation:
     """Why the model gave its answer to `task`. answers: what it says of the text.
 

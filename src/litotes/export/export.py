@@ -15,14 +15,14 @@ from shutil import rmtree
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, prefixed, unwatched
+from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.storage import write_bytes
 from litotes.export.loss import ExportLoss, measure_losses
 from litotes.export.model_graph import build_onnx, write_export
 from litotes.export.sample import choose_sample, encode_examples
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
-from litotes.runtime.onnx.file_check import checked
+from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.session import OnnxSession
 
@@ -58,7 +58,7 @@ def export_models(
     source: str | None = None,
     allowed: float | None = None,
     n_texts: int = 500,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> list[ExportResult]:
     """Exports the model of a folder, or all of its parts.
 
@@ -70,7 +70,7 @@ def export_models(
         allowed = ALLOWED.get(precision, 0.0)
     exports = []
     for part in open_model(folder).models:
-        part_watch = prefixed(watch, part.path.name)
+        part_watch = prefix_watch(watch, part.path.name)
         exports.append(_export(part, precision, source, allowed, n_texts, part_watch))
     # Only now, when all of them are good enough, is anything written.
     for result, content in exports:
@@ -124,7 +124,7 @@ def _export(
     texts = encode_examples(model, training)
     content = build_onnx(model, precision=precision, texts=texts, made_from=folder.stated_hashes)
     file = folder.path / FILE
-    session = OnnxSession.of(checked(file, content))
+    session = OnnxSession.from_file(check_content(file, content))
     losses = measure_losses(model, session, sample.measured[:n_texts], watch)
     _check(losses, precision, allowed)
     return ExportResult(file, precision, len(content), sample.name, tuple(losses)), content

@@ -15,9 +15,9 @@ from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
 from litotes.export.sample import encode_examples
-from litotes.model.answering import logits_of
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
+from litotes.model.inference import compute_logits
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers
 
@@ -72,7 +72,9 @@ def _answer(
     after: list[Logits] = []
     for start in range(0, len(pieces), _CHUNK):
         chunk = pieces[start : start + _CHUNK]
-        before.append({task: values.numpy() for task, values in logits_of(model, chunk).items()})
+        before.append(
+            {task: values.numpy() for task, values in compute_logits(model, chunk).items()}
+        )
         after.append(workers.logits(chunk))
         watch("measuring", start + len(chunk), len(pieces), "")
     return _join(before), _join(after)

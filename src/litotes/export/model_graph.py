@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.core.storage import write_bytes, write_json
 from litotes.core.version import __version__
 from litotes.export.encoder_graph import write_encoder
@@ -77,7 +77,7 @@ def _choose_products(
     group: Texts, classifier: Classifier, precision: str, texts: Sequence[Pieces]
 ) -> Products:
     if precision not in PRECISIONS:
-        raise UserError(unknown(precision, PRECISIONS, "precision"))
+        raise UserError(unknown_name(precision, PRECISIONS, "precision"))
     if precision == "float32":
         return Float32(group)
     if not texts:

@@ -11,8 +11,8 @@ import torch
 
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
-from litotes.core.memory import give_back
-from litotes.core.progress import Watch, unwatched
+from litotes.core.memory import trim_malloc
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Example
 from litotes.core.version import __version__
 from litotes.data.corpus import Corpus
@@ -84,7 +84,7 @@ def analyze(
     n_texts: int | None = None,
     seed: int = 0,
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> CorpusAnalysis:
     """Measures the texts of a corpus, or `n_texts` of them drawn at random, in constant memory.
 
@@ -153,7 +153,7 @@ def _measure(
                     measure.add(observation)
                 n_done += 1
                 watch("looking", n_done, len(examples), "")
-            give_back()  # the maps of a batch take far more memory than what is kept of them
+            trim_malloc()  # the maps of a batch take far more memory than what is kept of them
     return n_truncated
 
 

@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from litotes.core.device import choose_device, is_cpu
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
-from litotes.core.registry import pick, unknown
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Answer, Prediction, Task
-from litotes.model.answering import answers_of
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, hash_files, open_model
+from litotes.model.inference import to_answers
 from litotes.predict.chunks import read_chunks
 from litotes.predict.frames import add_predictions
-from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, is_installed
+from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, has_onnxruntime
 from litotes.runtime.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Predictor:
         folders: list[ModelFolder] = []
         for model in models:
             folders += open_model(model).models
-        chosen, notes = chosen_runtime(folders, device, runtime)
+        chosen, notes = choose_runtime(folders, device, runtime)
         if chosen == "onnx":
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
         with ThreadPoolExecutor(1) as pool:
@@ -105,7 +105,7 @@ class Predictor:
                 truncated[place] |= cut.truncated
             for name, logits in runtime.logits(pieces).items():
                 calibration = runtime.calibration.get(name, Calibration())
-                answers[name] = answers_of(logits, self.tasks[name], calibration)
+                answers[name] = to_answers(logits, self.tasks[name], calibration)
         predictions = []
         for place, text in enumerate(texts):
             own = {name: answers[name][place] for name in self.tasks}
@@ -172,7 +172,7 @@ class Predictor:
         method: str | None = None,
         methods: Sequence[str] | None = None,
         faithfulness: bool = True,
-        watch: Watch = unwatched,
+        watch: Watch = ignore_progress,
     ) -> Explanation:
         """Why the model answers as it does, in torch and float32.
 
@@ -187,10 +187,10 @@ class Predictor:
         asked = pick(self.tasks, next(iter(self.tasks)) if task is None else task, "task")
         if pair is not None and not pair.strip():
             raise UserError("The pair is empty: leave it out, or give its text.")
-        in_torch = [runtime.in_torch() for runtime in self.runtimes]
+        to_torch = [runtime.to_torch() for runtime in self.runtimes]
         # the answers of the very model that is explained
-        answers = Predictor(*in_torch).predict([text], pairs=[pair])[0].answers
-        model = next(runtime.model() for runtime in in_torch if asked.name in runtime.tasks)
+        answers = Predictor(*to_torch).predict([text], pairs=[pair])[0].answers
+        model = next(runtime.model() for runtime in to_torch if asked.name in runtime.tasks)
         (read,) = model.tokenizer.read([text], [pair])
         return explain(
             model,
@@ -203,17 +203,17 @@ class Predictor:
             watch=watch,
         )
 
-    def in_words(self) -> list[str]:
+    def describe(self) -> list[str]:
         """What computes the answers, a sentence for each model."""
-        return [f"{', '.join(runtime.tasks)}: {runtime.in_words()}" for runtime in self.runtimes]
+        return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
 
 
-def chosen_runtime(
+def choose_runtime(
     folders: Sequence[ModelFolder], device: str | None, runtime: str | None
 ) -> tuple[str, list[str]]:
     """One runtime for all these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:
-        raise UserError(unknown(runtime, RUNTIMES, "runtime"))
+        raise UserError(unknown_name(runtime, RUNTIMES, "runtime"))
     if runtime == "onnx" and device not in (None, "cpu"):
         raise UserError(
             "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
@@ -229,7 +229,7 @@ def chosen_runtime(
             f"Run by torch: {missing} has no export. Make it with `litotes export --model"
             f" {missing}`."
         ]
-    if not is_installed():
+    if not has_onnxruntime():
         return "torch", [
             "Run by torch, although there is an export: `pip install litotes[onnx]` makes it"
             " faster."

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
@@ -48,7 +48,7 @@ def prune(
     *,
     settings: PruneSettings | None = None,
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> PruneResult:
     """Prunes the model of the folder `run` for the texts of `source` into `out`; a stopped one goes
     on where it was.

@@ -31,7 +31,7 @@ class OnnxRuntime(Runtime):
     """
 
     def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
-        session = OnnxSession.of_folder(folder)  # checks that the folder's files belong together
+        session = OnnxSession.from_folder(folder)  # checks that the folder's files belong together
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
         self._in_torch: Runtime | None = None
@@ -56,7 +56,7 @@ class OnnxRuntime(Runtime):
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
 
-    def in_torch(self) -> Runtime:
+    def to_torch(self) -> Runtime:
         import torch
 
         from litotes.model.checkpoint import load_model
@@ -67,12 +67,12 @@ class OnnxRuntime(Runtime):
         return self._in_torch
 
     def model(self) -> Model:
-        return self.in_torch().model()
+        return self.to_torch().model()
 
     def identity(self) -> str:
         return self._identity
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         import onnxruntime
 
         workers = (
@@ -80,7 +80,7 @@ class OnnxRuntime(Runtime):
         )
         return (
             f"ONNX Runtime {onnxruntime.__version__}, {workers};"
-            f" {this_processor().in_words(self._precision)}"
+            f" {this_processor().describe(self._precision)}"
         )
 
 
@@ -88,5 +88,5 @@ def has_export(folder: ModelFolder) -> bool:
     return (folder.path / FILE).exists()
 
 
-def is_installed() -> bool:
+def has_onnxruntime() -> bool:
     return find_spec("onnxruntime") is not None

@@ -32,7 +32,7 @@ class Runtime(ABC):
         """
 
     @abstractmethod
-    def in_torch(self) -> Runtime:
+    def to_torch(self) -> Runtime:
         """The same model computed by torch."""
 
     @abstractmethod
@@ -44,5 +44,5 @@ class Runtime(ABC):
         """A name for what decides the answers: equal for equal models that are computed alike."""
 
     @abstractmethod
-    def in_words(self) -> str:
+    def describe(self) -> str:
         """What computes here, in a sentence."""

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from litotes.model.answering import logits_of
 from litotes.model.checkpoint import Model
+from litotes.model.inference import compute_logits
 from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import Pieces
 
@@ -29,9 +29,11 @@ class TorchRuntime(Runtime):
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._one_at_a_time:
-            return {task: logits.numpy() for task, logits in logits_of(self._model, texts).items()}
+            return {
+                task: logits.numpy() for task, logits in compute_logits(self._model, texts).items()
+            }
 
-    def in_torch(self) -> Runtime:
+    def to_torch(self) -> Runtime:
         return self
 
     def model(self) -> Model:
@@ -53,6 +55,6 @@ class TorchRuntime(Runtime):
             digest.update(tensor.cpu().contiguous().numpy().tobytes())
         return f"torch {digest.hexdigest()}"
 
-    def in_words(self) -> str:
+    def describe(self) -> str:
         n_threads = f", {torch.get_num_threads()} threads" if self._device.type == "cpu" else ""
         return f"torch {torch.__version__}, float32 on {self._device}{n_threads}."

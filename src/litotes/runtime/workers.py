@@ -41,7 +41,7 @@ class Workers:
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
-        groups = list(groups_of([len(text.ids) for text in texts]))
+        groups = list(group_by_length([len(text.ids) for text in texts]))
         if len(groups) <= 1:  # nothing to share: no detour by another thread
             computed = [
                 self.session.logits([texts[place] for place in places]) for places in groups
@@ -64,7 +64,7 @@ class Workers:
         return logits
 
 
-def groups_of(lengths: Sequence[int]) -> Iterator[list[int]]:
+def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """Places of texts of equal length, the longest first, at most MOST_TEXTS and MOST_PIECES in a
     group of several.
     """

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.scale.outcomes import Job, JobProgress, Outcome, Work, attempt, error_sentence
 from litotes.scale.worker_pool import GRACE_SECONDS
 
@@ -171,7 +171,7 @@ def count_places(
 
 def _attempt(name: str, work: Work[Job], job: Job) -> Outcome:
     """What a Ray worker does; Ray itself gives it as many threads as it has CPUs."""
-    return attempt(name, partial(work, job, unwatched))
+    return attempt(name, partial(work, job, ignore_progress))
 
 
 def _outcome(ray: Any, name: str, reference: Any) -> Outcome:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Generic
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.scale.on_ray import N_RETRIES, SHARED_FOLDER, cluster, count_places, is_local
 from litotes.scale.outcomes import Job, JobProgress, Outcome, Work, attempt, error_sentence
 
@@ -131,6 +131,6 @@ class _Actor(Generic[Job]):
             )
         with trace.open("a") as stream:
             stream.write(f"{os.getpid()}\n")
-        outcome = attempt(name, partial(self.work, self.jobs[name], unwatched))
+        outcome = attempt(name, partial(self.work, self.jobs[name], ignore_progress))
         trace.unlink(missing_ok=True)
         return outcome

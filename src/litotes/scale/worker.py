@@ -22,7 +22,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from litotes.core.errors import Stopped
-from litotes.core.progress import unwatched
+from litotes.core.progress import ignore_progress
 from litotes.scale.outcomes import Job, Outcome, Work, attempt
 
 STOPPED = 143
@@ -95,7 +95,7 @@ def _do(pipe: Connection[Any, Any], n_threads: int) -> None:
         import torch
 
         torch.set_num_threads(n_threads)
-    work(job, unwatched)
+    work(job, ignore_progress)
 
 
 def _end_with_parent() -> None:

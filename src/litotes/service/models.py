@@ -75,7 +75,7 @@ class ServedModels:
             "is_default": name == self.default,
             "tasks": {task.name: list(task.labels) for task in predictor.tasks.values()},
             "runtime": "torch" if is_torch else "onnx",
-            "about": predictor.in_words(),
+            "about": predictor.describe(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
             "n_layers": max(layers),
         }

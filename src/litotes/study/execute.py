@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import load_json, locked, write_json
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
@@ -46,7 +46,7 @@ def execute(
     n_workers: int = 1,
     on: str = "here",
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> StudyRuns:
     """Does every run that is not done yet; what fails is collected, and tried again next time."""
     forget()

@@ -14,7 +14,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import format_signed
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.data.cells import Axis, cell_of
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
@@ -102,7 +102,7 @@ def cross(
     axis: Axis = "variety",
     seeds: Sequence[int] = (0,),
     device: str | None = None,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> MatrixResult:
     """Trains a model per name and seed, found again when it is there, and tests it on every name.
 

@@ -35,7 +35,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.data.cells import Axis
 from litotes.study.published import Published, read_published
 from litotes.training.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
@@ -252,7 +252,7 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
             if other not in names:
                 raise UserError(
                     f"{file}: {experiment.settings.name!r} is compared with another."
-                    f" {unknown(other, names, 'experiment')}"
+                    f" {unknown_name(other, names, 'experiment')}"
                 )
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.core.storage import clear_staged, is_whole, load_json, remove_folder, write_folder
+from litotes.core.storage import clear_staged, is_complete, load_json, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""
@@ -68,7 +68,7 @@ class Checkpoints:
         self.folder.mkdir(parents=True, exist_ok=True)
         target = self.folder / f"step-{state.step:09d}"
         if target.exists():
-            if is_whole(target):
+            if is_complete(target):
                 return
             remove_folder(target)
 
@@ -88,7 +88,7 @@ class Checkpoints:
         """
         clear_staged(self.folder)
         for folder in reversed(self._all()):
-            if is_whole(folder):
+            if is_complete(folder):
                 content = load_json(folder / "state.json")
                 _restore(load_file(folder / "state.safetensors"), tensors)
                 return RunState(**content["state"])
@@ -97,7 +97,7 @@ class Checkpoints:
     def stored_key(self) -> str | None:
         """The key of the run these checkpoints belong to; None when there are none."""
         for folder in reversed(self._all()):
-            if is_whole(folder):
+            if is_complete(folder):
                 return str(load_json(folder / "state.json")["key"])
         return None
 

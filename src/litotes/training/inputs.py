@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.model.classifier import Classifier
 from litotes.text.layout import Layout
 from litotes.text.packing import TextSet, batches_by_budget
@@ -47,7 +47,7 @@ class HiddenInputs:
         *,
         classifier: Classifier,
         layer: int,
-        watch: Watch = unwatched,
+        watch: Watch = ignore_progress,
     ) -> None:
         self.texts, self.device, self.layer = texts, device, layer
         self.hidden: list[Tensor] = []  # per text (piece, width)
@@ -72,9 +72,9 @@ def make_inputs(
     device: torch.device,
     *,
     freeze_below: int,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Inputs:
-    """The make_inputs that fits the number of frozen layers."""
+    """The inputs that fit the number of frozen layers."""
     if freeze_below:
         if (pruning := classifier.encoder.spec.pruning) != "none":
             raise UserError(
@@ -105,7 +105,7 @@ def freeze(classifier: Classifier, below: int) -> None:
 
 
 def all_logits(
-    inputs: Inputs, classifier: Classifier, *, watch: Watch = unwatched, what: str = "testing"
+    inputs: Inputs, classifier: Classifier, *, watch: Watch = ignore_progress, what: str = "testing"
 ) -> dict[str, Tensor]:
     """Logits of every text in order, on the CPU, in evaluation mode. {task: (text, class)}"""
     classifier.eval()

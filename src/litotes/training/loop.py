@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
@@ -45,7 +45,7 @@ class RunContext:
     folder: Path
     key: str  # of the recipe: checkpoints of another recipe are not resumed
     processes: Processes
-    watch: Watch = unwatched
+    watch: Watch = ignore_progress
     corpus: Corpus | None = None  # texts in memory, in place of the recipe's source
 
 

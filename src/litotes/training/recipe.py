@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
 
 Words = str | list[str] | None
@@ -165,7 +165,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
     if problem["type"] == "extra_forbidden":
         names = [part for part in path[:-1] if not part.isdigit()]
         kind = f"setting in [{'.'.join(names)}] called" if names else "table or setting called"
-        return unknown(path[-1], _fields(model, names), kind)
+        return unknown_name(path[-1], _fields(model, names), kind)
     if problem["type"] == "missing":
         return f"{'.'.join(path)} is missing."
     return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."

@@ -18,14 +18,14 @@ import torch
 
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.device import choose_device
-from litotes.core.progress import Watch, prefixed, unwatched
+from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.registry import check_options, pick
 from litotes.core.storage import locked, read_json, write_json
 from litotes.core.values import Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
+from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, save_model, save_parts
@@ -68,7 +68,7 @@ def train(
     corpus: Corpus | None = None,
     device: str | None = None,
     resume: bool = False,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was.
 
@@ -97,7 +97,9 @@ def _train_separately(recipe: Recipe, context: RunContext, *, resume: bool) -> R
     runs = []
     for task in tasks:
         alone = recipe.changed(data__tasks=[task], model__separate=False)
-        here = replace(context, folder=context.folder / task, watch=prefixed(context.watch, task))
+        here = replace(
+            context, folder=context.folder / task, watch=prefix_watch(context.watch, task)
+        )
         runs.append(_train_one(alone, here, resume=resume))
     whole = _join_runs(runs, context.folder)
     if context.processes.is_first:
@@ -209,7 +211,7 @@ def _test_and_save(
     if data.test is not None:
         predictor = Predictor(model, device=str(context.device))
         rows = evaluate(predictor, data.test, seed=recipe.seed, watch=context.watch)
-    notes = (*model.facts["notes"], *warnings_of(rows))
+    notes = (*model.facts["notes"], *score_warnings(rows))
     model = replace(model, facts={**model.facts, "notes": list(notes)})
     if context.processes.is_first:
         _write_scores(rows, context.folder)

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from litotes.core.errors import UserError
-from litotes.core.registry import pick, unknown
+from litotes.core.registry import pick, unknown_name
 from litotes.data.corpus import Corpus, join_corpora
 from litotes.data.sources import (
     besstie,
@@ -182,5 +182,5 @@ def _check_options(options: Mapping[str, str], name: str, known: Mapping[str, st
         if key in known or names_task:
             continue
         if known:
-            raise UserError(unknown(key, known, f"option of {name}"))
+            raise UserError(unknown_name(key, known, f"option of {name}"))
         raise UserError(f"{name} has no options, so leave {key!r} out.")

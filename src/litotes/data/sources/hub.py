@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.data.corpus import Corpus
 from litotes.data.sources.columns import COLUMN_OPTIONS, column_map, corpus_of
 from litotes.data.sources.options import require_path
@@ -57,7 +57,7 @@ def _rows(
     name: str, splits: Mapping[str, Any], split: str, needs: tuple[str, ...]
 ) -> Iterator[tuple[Row, str]]:
     if split not in splits:
-        raise UserError(f"hub:{name}: {unknown(split, splits, 'split')}")
+        raise UserError(f"hub:{name}: {unknown_name(split, splits, 'split')}")
     if split.casefold() not in SPLIT_WORDS:
         raise UserError(
             f"hub:{name}: the split {split!r} is none of train, valid and test. Leave it out with"

@@ -7,14 +7,14 @@ from math import inf, nan
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 
 
 def choice(options: Mapping[str, str], name: str, known: Sequence[str]) -> str:
     """The option's value, one of `known`, of which the first is the default."""
     value = options.get(name, known[0])
     if value not in known:
-        raise UserError(f"{name}={value}: {unknown(value, known, 'choice')}")
+        raise UserError(f"{name}={value}: {unknown_name(value, known, 'choice')}")
     return value
 
 

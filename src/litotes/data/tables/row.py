@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from litotes.core.errors import UserError
-from litotes.core.registry import unknown
+from litotes.core.registry import unknown_name
 from litotes.data.tables.files import MAX_CHARS, too_long
 
 
@@ -82,14 +82,14 @@ class Row:
             known.append(meaning if meaning.casefold() == spelling else spelling)
         known.sort()
         found = self.require_word(column, known)
-        raise UserError(f"{self.at(column)}: {unknown(found, known, kind)}")
+        raise UserError(f"{self.at(column)}: {unknown_name(found, known, kind)}")
 
 
 def require_columns(place: str, columns: Collection[str], needs: Collection[str]) -> None:
     """Refuses a table that lacks a column, naming those it has."""
     for column in needs:
         if column not in columns:
-            raise UserError(f"{place}: {unknown(column, filter(None, columns), 'column')}")
+            raise UserError(f"{place}: {unknown_name(column, filter(None, columns), 'column')}")
 
 
 def as_text(value: object, place: str) -> str:

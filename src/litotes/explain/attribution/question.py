@@ -9,15 +9,15 @@ from torch import Tensor
 
 from litotes.core.values import Task
 from litotes.explain.observation import Observation
-from litotes.model.answering import logits_of
 from litotes.model.checkpoint import Model
+from litotes.model.inference import compute_logits
 from litotes.text.tokenizer import Pieces, ReadText
 
 
 @dataclass(frozen=True)
 class Question:
     """One answer of a model. label: its number among the task's labels; 0 for a regression.
-    between: see `logits_of`.
+    between: see `compute_logits`.
 
     What is explained is the log odds of the label, with the calibration the model answers with:
 
@@ -58,7 +58,7 @@ class Question:
     def scores(self, texts: Sequence[Pieces]) -> Tensor:
         """F of other texts, the answer still being the one given to this. (text,)"""
         return self.score(
-            logits_of(self.model, texts, between=self.between)[self.task.name].double()
+            compute_logits(self.model, texts, between=self.between)[self.task.name].double()
         )
 
     def without(self, words: Collection[int]) -> Pieces:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.core.values import Prediction
@@ -40,7 +40,7 @@ def predict_to_file(
     out: Path,
     *,
     format: str = "csv",
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> int:
     """Writes a prediction for every row of the table to `out`; returns how many there are."""
     line_format = pick(LINE_FORMATS, format, "format")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch, unwatched
+from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import (
     LOCK,
     MANIFEST,
@@ -106,7 +106,7 @@ def predict_to_folder(
     out: Path,
     *,
     runner: Runner,
-    watch: Watch = unwatched,
+    watch: Watch = ignore_progress,
 ) -> FolderResult:
     """Predicts every row that has no prediction yet.
 

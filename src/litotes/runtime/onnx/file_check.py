@@ -144,14 +144,14 @@ class CheckedFile:
     sha256: str = ""
 
 
-def checked_file(path: Path) -> CheckedFile:
+def check_file(path: Path) -> CheckedFile:
     """Reads a file and checks it; whether it belongs to its folder is another question
     (folder_check.py).
     """
-    return checked(path, read_whole(path))
+    return check_content(path, read_model_bytes(path))
 
 
-def checked(path: Path, content: bytes) -> CheckedFile:
+def check_content(path: Path, content: bytes) -> CheckedFile:
     try:
         return CheckedFile(path, content, _FileCheck().facts_of(memoryview(content)))
     except (ValueError, RecursionError) as error:
@@ -162,7 +162,7 @@ def checked(path: Path, content: bytes) -> CheckedFile:
         ) from error
 
 
-def read_whole(path: Path) -> bytes:
+def read_model_bytes(path: Path) -> bytes:
     """A file's content; neither a folder nor a pipe, and nothing that could not be a model for its
     size alone.
     """

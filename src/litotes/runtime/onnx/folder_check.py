@@ -21,7 +21,7 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.storage import read_json_table, sha256_of
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder
-from litotes.runtime.onnx.file_check import CheckedFile, checked, read_whole
+from litotes.runtime.onnx.file_check import CheckedFile, check_content, read_model_bytes
 from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE
 
 _ADVICE = "Copy the model folder again, or export the model again."
@@ -30,7 +30,7 @@ _ADVICE = "Copy the model folder again, or export the model again."
 def check_folder(folder: ModelFolder) -> CheckedFile:
     """The export in a folder, if it is whole, ours, and made from the files next to it."""
     path, note = folder.path / FILE, folder.path / NOTE
-    content = read_whole(path)
+    content = read_model_bytes(path)
     if not note.is_file():
         raise UserError(
             f"{path} was not finished: there is no {NOTE} beside it. Export the model again."
@@ -45,7 +45,7 @@ def check_folder(folder: ModelFolder) -> CheckedFile:
                 f"{path} is not the file that was exported: {NOTE} has another sha256. Export the"
                 " model again."
             )
-        file = replace(checked(path, content), sha256=sha256)
+        file = replace(check_content(path, content), sha256=sha256)
         _check_description(file, folder.description)
         _check_origin(file, dict(zip(present, hashes, strict=True)))
     return file

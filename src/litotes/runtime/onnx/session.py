@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, checked_file, tasks_of
+from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file, tasks_of
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.text.tokenizer import Pieces
@@ -35,15 +35,15 @@ class OnnxSession:
         """Reads and checks the file. n_threads: the cores one text may use; 1 leaves the others to
         other sessions.
         """
-        return cls.of(checked_file(path), n_threads)
+        return cls.from_file(check_file(path), n_threads)
 
     @classmethod
-    def of_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
+    def from_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
         """The export of a model folder, if it was made from the files next to it."""
-        return cls.of(check_folder(folder), n_threads)
+        return cls.from_file(check_folder(folder), n_threads)
 
     @classmethod
-    def of(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
+    def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
         """The bytes that were checked are those that are run."""
         runtime = _onnxruntime()
         options = runtime.SessionOptions()

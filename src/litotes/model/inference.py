@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
     from litotes.model.checkpoint import Model
 
 
-def logits_of(
+def compute_logits(
     model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
 ) -> dict[str, Tensor]:
     """{task: (text, class)}, on the CPU, computed where the model is. between: called before every
@@ -42,7 +42,7 @@ def logits_of(
     }
 
 
-def answers_of(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
+def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
     """Label and probability of every text, or the number. logits: (text, class)"""
     if task.is_regression:
         return [Answer(value, None) for value in logits[:, 0].tolist()]
