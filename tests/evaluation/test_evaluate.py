@@ -9,18 +9,14 @@ from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.evaluation.evaluate import CellScores, evaluate, warnings_of
+from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.evaluation.scores import Scores
 from litotes.predict.predictor import Predictor
-from litotes.training.recipe import Recipe
-from litotes.training.run import train
 
 
 @pytest.fixture
-def predictor(tiny_recipe: Recipe, tmp_path: Path) -> Predictor:
-    return Predictor(
-        train(tiny_recipe.changed(training__epochs=1), tmp_path / "run").model, device="cpu"
-    )
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
 
 
 def test_scores_by_cell_and_over_all(predictor: Predictor) -> None:
@@ -44,7 +40,7 @@ def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
     head.weight.data.zero_()
     head.bias.data.copy_(head.bias.data.new_tensor([1.0, 0.0]))
     rows = evaluate(predictor, load("sampler").where(split="test", task="sarcasm"))
-    cut, *warnings = warnings_of(rows)
+    cut, *warnings = score_warnings(rows)
     # the tiny encoder reads 96 pieces
     assert cut.startswith(f"{rows[0].n_truncated} of {rows[0].scores.n} sarcasm texts")
     assert rows[0].n_truncated > 100

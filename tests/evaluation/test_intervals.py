@@ -12,13 +12,13 @@ from scipy.special import ndtri
 from sklearn.metrics import f1_score
 
 from litotes.core.counts import confusion, macro_f1
-from litotes.evaluation.answer_patterns import in_parts, patterns
+from litotes.evaluation.answer_patterns import find_patterns, split_draws
 from litotes.evaluation.intervals import (
     mean_interval,
     scores_of,
     seed_margin,
     text_bootstrap,
-    widened,
+    widen_interval,
 )
 from litotes.evaluation.scores import bootstrap, interval
 
@@ -100,7 +100,7 @@ def test_bootstrap_of_patterns_equals_the_bootstrap_of_texts() -> None:
     generator = np.random.default_rng(5)
     gold = generator.integers(0, 3, 120)
     predicted = np.where(generator.random((2, 120)) < 0.7, gold, generator.integers(0, 3, (2, 120)))
-    found = patterns(gold, predicted, 3)
+    found = find_patterns(gold, predicted, 3)
     assert scores_of(found) == pytest.approx(
         [f1_score(gold, row, average="macro") for row in predicted]
     )
@@ -128,15 +128,15 @@ def test_margin_of_seeds_by_hand() -> None:
 
 
 def test_each_side_keeps_its_length() -> None:
-    assert widened(0.5, (0.46, 0.53), 0.0, within=(0.0, 1.0)) == pytest.approx((0.46, 0.53))
-    assert widened(0.5, (0.46, 0.53), 0.04, within=(0.0, 1.0)) == pytest.approx(
+    assert widen_interval(0.5, (0.46, 0.53), 0.0, within=(0.0, 1.0)) == pytest.approx((0.46, 0.53))
+    assert widen_interval(0.5, (0.46, 0.53), 0.04, within=(0.0, 1.0)) == pytest.approx(
         (0.5 - np.hypot(0.04, 0.04), 0.55)
     )
     # the value itself is never outside
-    assert widened(0.9, (0.91, 0.95), 0.0, within=(0.0, 1.0)) == pytest.approx((0.9, 0.95))
+    assert widen_interval(0.9, (0.91, 0.95), 0.0, within=(0.0, 1.0)) == pytest.approx((0.9, 0.95))
 
 
 def test_many_patterns_are_drawn_in_parts() -> None:
-    assert list(in_parts(10, 1_500_000)) == [2, 2, 2, 2, 2]
-    assert sum(in_parts(2000, 7777)) == 2000
-    assert list(in_parts(3, 10**9)) == [1, 1, 1]
+    assert list(split_draws(10, 1_500_000)) == [2, 2, 2, 2, 2]
+    assert sum(split_draws(2000, 7777)) == 2000
+    assert list(split_draws(3, 10**9)) == [1, 1, 1]

@@ -28,7 +28,7 @@ def simulated(n: int, *, too_sure: float, seed: int) -> tuple[Array, Array]:
     return too_sure * logits, np.minimum(gold, 2)
 
 
-def judged(calibration: Calibration, logits: Array, gold: Array) -> Reliability:
+def check_reliability(calibration: Calibration, logits: Array, gold: Array) -> Reliability:
     labels, probabilities = calibration.apply(logits)
     return reliability(probabilities[np.arange(len(gold)), labels], labels == gold)
 
@@ -73,7 +73,7 @@ def test_equal_mass_bins_hold_equally_many() -> None:
 
 
 def test_a_calibrated_model_has_hardly_any_error() -> None:
-    result = judged(Calibration(), *simulated(20_000, too_sure=1.0, seed=1))
+    result = check_reliability(Calibration(), *simulated(20_000, too_sure=1.0, seed=1))
     assert result.ece < 0.012
     assert result.ece_equal_mass < 0.012
     assert result.confidence == pytest.approx(result.accuracy, abs=0.012)
@@ -82,7 +82,7 @@ def test_a_calibrated_model_has_hardly_any_error() -> None:
 def test_the_temperature_mends_an_over_confident_model() -> None:
     calibration = fit(*simulated(500, too_sure=3.0, seed=2))
     fresh = simulated(3000, too_sure=3.0, seed=3)
-    before, after = judged(Calibration(), *fresh), judged(calibration, *fresh)
+    before, after = check_reliability(Calibration(), *fresh), check_reliability(calibration, *fresh)
     assert before.ece > 0.12
     assert after.ece < 0.04
     assert after.ece_equal_mass < before.ece_equal_mass / 3
@@ -102,8 +102,8 @@ def test_what_is_no_confidence_is_refused() -> None:
 def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
     logits, gold = simulated(300, too_sure=3.0, seed=4)
     results = {
-        "before": judged(Calibration(), logits, gold),
-        "after $_{$": judged(fit(logits, gold), logits, gold),
+        "before": check_reliability(Calibration(), logits, gold),
+        "after $_{$": check_reliability(fit(logits, gold), logits, gold),
     }
     svg = render_figure(figure(results), "svg")
     written = [

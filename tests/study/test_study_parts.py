@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from made_study import PUBLISHED, answers, results_of, score_table, square, study_of
 
+from litotes.core.errors import UserError
 from litotes.data.coverage import Coverage
 from litotes.model.calibration import Calibration
 from litotes.study.confidence import check_confidence, confidence_sentences, uncalibrate
@@ -91,8 +92,8 @@ def test_coverage_of_a_study_file(tmp_path: Path) -> None:
     (tmp_path / "published.json").write_text(json.dumps(PUBLISHED))
     file = tmp_path / "coverage.toml"
     file.write_text(
-        'name = "x"\npublished = "published.json"\n[sources]\nown = "sampler"\n[[coverage]]\nname = "Shared"\ndata ='
-        ' ["own"]\nfigure = "1"\n'
+        'name = "x"\npublished = "published.json"\n[sources]\nown = "sampler"\n'
+        '[[coverage]]\nname = "Shared"\ndata = ["own"]\nfigure = "1"\n'
     )
     (found,) = count_vocabularies(read_study(file))
     assert found.coverage.names[0] == "en-AU forum sentiment"
@@ -193,3 +194,35 @@ def test_a_recipe_is_told_without_paths(tmp_path: Path, tiny_folder: Path) -> No
         == "table:place.csv"
     )
     assert set(describe_corpora(study)) == {"sampler"}
+
+
+def test_a_figure_without_published_numbers_is_a_mistake(tmp_path: Path) -> None:
+    file = tmp_path / "figure.toml"
+    file.write_text(f'name = "x"\n{MADE}figure = "3"\n')
+    with pytest.raises(UserError, match=r"names figure 3.*Add published"):
+        read_study(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "not readable as published numbers"),
+        ("{", "not readable as published numbers"),
+        ('{"tabels": []}', "Did you mean 'tables'"),
+        (
+            '{"tables": [{"figure": "1", "task": "x", "rows": ["a"], "columns": ["b"],'
+            ' "macro_f1": [[0.5, 0.6]]}]}',
+            "a number for every cell",
+        ),
+        ('{"seconds_per_batch": {"hardware": "T4", "rows": {"mean": [1]}}}', "1 times for 0"),
+    ],
+)
+def test_mistakes_in_published_numbers_are_told(
+    content: str | None, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "published.toml"
+    file.write_text(f'name = "x"\npublished = "numbers.json"\n{MADE}')
+    if content is not None:
+        (tmp_path / "numbers.json").write_text(content)
+    with pytest.raises(UserError, match=message):
+        read_study(file)

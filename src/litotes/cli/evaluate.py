@@ -13,8 +13,8 @@ from litotes.cli.selection import add_where, parse_where, select_texts
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from litotes.evaluation.evaluate import CellScores, Judged
-    from litotes.evaluation.paired import Paired
+    from litotes.evaluation.evaluate import CellScores, TaskPredictions
+    from litotes.evaluation.model_comparison import ModelDifference
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -33,8 +33,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.data.sources import load
-    from litotes.evaluation.evaluate import cell_scores, judge, warnings_of
-    from litotes.evaluation.paired import paired
+    from litotes.evaluation.evaluate import predict_corpus, score_cells, score_warnings
+    from litotes.evaluation.model_comparison import compare_models
 
     where = parse_where(options.where)
     folders = [options.model]
@@ -44,13 +44,13 @@ def run(options: argparse.Namespace) -> None:
     corpus = select_texts(load(options.data), where)
     seed = options.seed or 0
     with progress() as watch:
-        judged, *others = [judge(model, corpus, watch=watch) for model in models]
-    rows = cell_scores(judged, corpus, seed=seed)
-    against = paired(judged, others[0], corpus, seed=seed) if others else None
+        predictions, *others = [predict_corpus(model, corpus, watch=watch) for model in models]
+    rows = score_cells(predictions, corpus, seed=seed)
+    against = compare_models(predictions, others[0], corpus, seed=seed) if others else None
     content = _as_json(rows, against)
     if options.out:
-        _write(content, judged, Path(options.out))
-    say(warnings_of(rows))
+        _write(content, predictions, Path(options.out))
+    say(score_warnings(rows))
     if options.json:
         print_json(content)
         return
@@ -59,14 +59,14 @@ def run(options: argparse.Namespace) -> None:
         _print_comparison(against, options.model, options.against)
 
 
-def _as_json(rows: Sequence[CellScores], against: Sequence[Paired] | None) -> Any:
+def _as_json(rows: Sequence[CellScores], against: Sequence[ModelDifference] | None) -> Any:
     scores = [row.as_json() for row in rows]
     if against is None:
         return scores
     return {"scores": scores, "against": [row.as_json() for row in against]}
 
 
-def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
+def _write(content: Any, predictions: Mapping[str, TaskPredictions], out: Path) -> None:
     """The scores, and how reliable the probabilities of each classification are."""
     from litotes.core.storage import write_json
     from litotes.evaluation.reliability_figure import figure
@@ -74,7 +74,7 @@ def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
 
     write_json(out / "scores.json", content)
     curves = {}
-    for task, result in judged.items():
+    for task, result in predictions.items():
         if not result.task.is_regression:
             curves[task] = result.reliability()
     if curves:
@@ -82,7 +82,7 @@ def _write(content: Any, judged: Mapping[str, Judged], out: Path) -> None:
         write_figure(out / "reliability", figure(curves), numbers, with_png=False)
 
 
-def _print_comparison(rows: Sequence[Paired], model: str, other: str) -> None:
+def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -> None:
     from litotes.cli.display import print_table
     from litotes.core.numbers import format_signed
 

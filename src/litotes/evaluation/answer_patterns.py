@@ -19,7 +19,7 @@ _LARGEST = 4_000_000
 
 
 @dataclass(frozen=True)
-class Patterns:
+class AnswerPatterns:
     """n (pattern,): how many texts have it; gold (pattern,); predicted (model, pattern)."""
 
     n: Counts
@@ -42,13 +42,13 @@ class Patterns:
         )
 
 
-def patterns(gold: Counts, predicted: Counts, n_classes: int) -> Patterns:
+def find_patterns(gold: Counts, predicted: Counts, n_classes: int) -> AnswerPatterns:
     """The patterns of some texts. gold (text,), predicted (model, text)"""
     columns, n = np.unique(np.vstack([gold, predicted]), axis=1, return_counts=True)
-    return Patterns(n, columns[0], columns[1:], n_classes)
+    return AnswerPatterns(n, columns[0], columns[1:], n_classes)
 
 
-def in_parts(n_draws: int, n_patterns: int) -> Iterator[int]:
+def split_draws(n_draws: int, n_patterns: int) -> Iterator[int]:
     """Cuts draws × patterns into parts that fit in memory: the number of draws of each."""
     size = max(1, _LARGEST // max(n_patterns, 1))
     for start in range(0, n_draws, size):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
+from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
@@ -44,7 +46,7 @@ class CellScores:
 
 @dataclass(frozen=True)
 class TaskPredictions:
-    """Texts of one task with the gold label and the model's answer."""
+    """The texts that carry a gold label of one task, with the model's answers."""
 
     task: Task
     examples: tuple[Example, ...]
@@ -64,18 +66,17 @@ class TaskPredictions:
         return replace(scores, calibration_error=self.reliability().ece)
 
     def reliability(self) -> Reliability:
-        """How far the probabilities of the labels given can be believed."""
-        return reliability(
-            [answer.probability or 0.0 for answer in self.answers], self.gold() == self.predicted()
-        )
+        """How reliable the probabilities of the given labels are."""
+        confidence = [answer.probability or 0.0 for answer in self.answers]
+        return reliability(confidence, self.gold() == self.predicted())
 
     def only(self, keep: Sequence[bool]) -> TaskPredictions:
-        kept = [place for place, wanted in enumerate(keep) if wanted]
+        """A part of the texts: those whose `keep` is true."""
         return TaskPredictions(
             self.task,
-            tuple(self.examples[p] for p in kept),
-            tuple(self.answers[p] for p in kept),
-            tuple(self.truncated[p] for p in kept),
+            tuple(compress(self.examples, keep)),
+            tuple(compress(self.answers, keep)),
+            tuple(compress(self.truncated, keep)),
         )
 
     def row(self, cell: str, *, seed: int) -> CellScores:
@@ -90,7 +91,7 @@ class TaskPredictions:
 def predict_corpus(
     predictor: Predictor, corpus: Corpus, *, watch: Watch = ignore_progress
 ) -> dict[str, TaskPredictions]:
-    """Asks the model about every text that carries a label of one of its tasks. {task: TaskPredictions}"""
+    """Predicts every text that carries a label of one of the model's tasks; by task."""
     tasks = [task for name, task in predictor.tasks.items() if name in corpus.tasks]
     if not tasks:
         raise UserError(
@@ -99,19 +100,25 @@ def predict_corpus(
         )
     for task in tasks:
         check_labels(task, corpus)
-    examples = [example for example in corpus if any(task.name in example.labels for task in tasks)]
+    names = {task.name for task in tasks}
+    examples = [example for example in corpus if names & example.labels.keys()]
+    answers = _predict(predictor, examples, watch)
+    found = {}
+    for task in tasks:
+        predictions = _task_predictions(task, examples, answers)
+        if predictions.examples:  # without labels there is no score
+            found[task.name] = predictions
+    return found
+
+
+def _predict(predictor: Predictor, examples: Sequence[Example], watch: Watch) -> list[Prediction]:
     answers: list[Prediction] = []
     for start in range(0, len(examples), _CHUNK):
         chunk = examples[start : start + _CHUNK]
-        answers.extend(
-            predictor.predict(
-                [example.text for example in chunk], pairs=[example.pair for example in chunk]
-            )
-        )
+        pairs = [example.pair for example in chunk]
+        answers += predictor.predict([example.text for example in chunk], pairs=pairs)
         watch("testing", len(answers), len(examples), "")
-    predictions = {task.name: _task_predictions(task, examples, answers) for task in tasks}
-    # an unlabelled task has no score
-    return {name: result for name, result in predictions.items() if result.examples}
+    return answers
 
 
 def evaluate(
@@ -124,58 +131,57 @@ def evaluate(
 def score_cells(
     predictions: Mapping[str, TaskPredictions], corpus: Corpus, *, seed: int = 0
 ) -> tuple[CellScores, ...]:
-    return tuple(
-        part.row(cell, seed=seed)
-        for result in predictions.values()
-        for cell, part in split_by_cell(result, corpus)
-    )
+    """The scores of each task, over the whole corpus and by cell."""
+    rows = []
+    for result in predictions.values():
+        for cell, part in split_by_cell(result, corpus):
+            rows.append(part.row(cell, seed=seed))
+    return tuple(rows)
 
 
 def split_by_cell(
     predictions: TaskPredictions, corpus: Corpus
 ) -> Iterator[tuple[str, TaskPredictions]]:
-    """All texts under the name "all", then those of each cell of the corpus when there are several."""
+    """All texts under the name "all", then those of each cell when there are several."""
     yield "all", predictions
     cells = corpus.cells()
-    for cell in cells if len(cells) > 1 else ():
-        part = predictions.only(
-            [
-                (example.variety, example.source) == (cell.variety, cell.source)
-                for example in predictions.examples
-            ]
-        )
+    if len(cells) < 2:
+        return
+    for cell in cells:
+        part = predictions.only([cell_of(example) == cell for example in predictions.examples])
         if part.examples:
             yield str(cell), part
 
 
 def score_warnings(rows: Sequence[CellScores]) -> list[str]:
-    """A loud word for every cell in which the model gives one answer to everything, and one for
-    texts that were cut.
-    """
-    cut = [
-        f"{row.n_truncated} of {row.scores.n} {row.scores.task} texts tested on are longer than the"
-        " model reads; their ends were not seen."
-        for row in rows
-        if row.cell == "all" and row.n_truncated
-    ]
-    return cut + [
-        f"COLLAPSED: on {row.cell} the {row.scores.task} model answers {row.scores.collapsed_to!r}"
-        f" to every one of {row.scores.n} texts. Its score is that of a constant; train longer,"
-        " with another seed or learning rate, or with class weights."
-        for row in rows
-        if isinstance(row.scores, Scores) and row.scores.collapsed_to is not None
-    ]
+    """Warnings about texts that were cut, and about cells where the model has collapsed."""
+    cut, collapsed = [], []
+    for row in rows:
+        scores = row.scores
+        if row.cell == "all" and row.n_truncated:
+            cut.append(
+                f"{row.n_truncated} of {scores.n} {scores.task} texts tested on are longer than the"
+                " model reads; their ends were not seen."
+            )
+        if isinstance(scores, Scores) and scores.collapsed_to is not None:
+            collapsed.append(
+                f"COLLAPSED: on {row.cell} the {scores.task} model answers {scores.collapsed_to!r}"
+                f" to every one of {scores.n} texts. Its score is that of a constant; train longer,"
+                " with another seed or learning rate, or with class weights."
+            )
+    return cut + collapsed
 
 
 def _task_predictions(
     task: Task, examples: Sequence[Example], answers: Sequence[Prediction]
 ) -> TaskPredictions:
-    places = [place for place, example in enumerate(examples) if task.name in example.labels]
+    has_label = [task.name in example.labels for example in examples]
+    labelled = list(compress(answers, has_label))
     return TaskPredictions(
         task,
-        tuple(examples[p] for p in places),
-        tuple(answers[p].answers[task.name] for p in places),
-        tuple(answers[p].truncated for p in places),
+        tuple(compress(examples, has_label)),
+        tuple(answer.answers[task.name] for answer in labelled),
+        tuple(answer.truncated for answer in labelled),
     )
 
 

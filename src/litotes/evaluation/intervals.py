@@ -1,9 +1,13 @@
 """Intervals of a mean over a few seeds: other texts and other seeds would have given another
 number.
 
-    low  = mean − √(d² + m²)        d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds as given
-    high = mean + √(u² + m²)        m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same texts,
-                                    t the 97.5 % quantile with S − 1 degrees of freedom
+    low  = mean − √(d² + m²)
+    high = mean + √(u² + m²)
+
+    d, u: from the mean down and up to the ends of the 95 % bootstrap interval over texts, seeds
+          as given
+    m = t · s / √S: Student's margin of a mean of S seeds, s their standard deviation on the same
+          texts, t the 97.5 % quantile with S − 1 degrees of freedom
 
 Drawing seeds with replacement, as texts are drawn, would fail here: a resample of two or three
 seeds varies too little by a factor √((S − 1) / S), and it has no idea how badly s itself is known.
@@ -17,45 +21,48 @@ import numpy as np
 from scipy.special import stdtrit
 
 from litotes.core.counts import Counts, Floats, classes_of, macro_f1
-from litotes.evaluation.answer_patterns import Patterns, in_parts, patterns
+from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
 from litotes.evaluation.scores import N_RESAMPLES, interval
 
 
 def mean_interval(
     gold: Counts, predicted: Counts, n_classes: int, *, seed: int
 ) -> tuple[float, float]:
-    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone. gold
-    (text,), predicted (seed, text)
+    """The 95 % interval of macro-F1, mean over seeds; with one seed, over texts alone.
+
+    gold (text,), predicted (seed, text)
     """
-    found = patterns(gold, predicted, n_classes)
+    found = find_patterns(gold, predicted, n_classes)
     by_seed = scores_of(found)
     low, high = interval(text_bootstrap(found, seed=seed).mean(1))
-    return widened(float(by_seed.mean()), (low, high), seed_margin(by_seed), within=(0.0, 1.0))
+    return widen_interval(
+        float(by_seed.mean()), (low, high), seed_margin(by_seed), within=(0.0, 1.0)
+    )
 
 
-def scores_of(found: Patterns) -> Floats:
+def scores_of(found: AnswerPatterns) -> Floats:
     """Macro-F1 of every model. (model,)"""
     return macro_f1(found.confusions(found.n))
 
 
-def text_bootstrap(found: Patterns, *, seed: int) -> Floats:
+def text_bootstrap(found: AnswerPatterns, *, seed: int) -> Floats:
     """Macro-F1 of every model on the same resampled texts. (resample, model)"""
     generator = np.random.default_rng(seed)
     among = np.array([classes_of(counts) for counts in found.confusions(found.n)])  # (model, class)
     n = int(found.n.sum())
-    draws = (
-        generator.multinomial(n, found.n / n, size=size)
-        for size in in_parts(N_RESAMPLES, len(found.n))
-    )
-    return np.concatenate([macro_f1(found.confusions(draw), among) for draw in draws])
+    scores = []
+    for size in split_draws(N_RESAMPLES, len(found.n)):
+        draws = generator.multinomial(n, found.n / n, size=size)  # (resample, pattern)
+        scores.append(macro_f1(found.confusions(draws), among))
+    return np.concatenate(scores)
 
 
 def seed_margin(*systems: Floats) -> float:
-    """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means, each
-    system with its own (seed,) scores.
+    """Student's 95 % margin of a mean over seeds, or of a sum or difference of such means.
 
-    Degrees of freedom after Welch (1947): (Σ v)² / Σ (v² / (S − 1)) with v = s² / S; for one system
-    this is S − 1. One seed alone does not show how much seeds differ and adds nothing.
+    Degrees of freedom after Welch (1947): (Σ v)² / Σ (v² / (S − 1)) with v = s² / S; for one
+    system this is S − 1. One seed alone does not show how much seeds differ and adds nothing.
+    systems: the scores of each, (seed,)
     """
     several = [scores for scores in systems if len(scores) > 1]
     variances = np.array([scores.var(ddof=1) / len(scores) for scores in several])
@@ -66,10 +73,10 @@ def seed_margin(*systems: Floats) -> float:
     return float(stdtrit(freedom, 0.975) * np.sqrt(variances.sum()))
 
 
-def widened(
+def widen_interval(
     value: float, over_texts: tuple[float, float], margin: float, *, within: tuple[float, float]
 ) -> tuple[float, float]:
-    """The interval over texts, its sides lengthened by the seeds' margin, cut to what is possible."""
+    """The interval over texts, widened by the seeds' margin, cut to what is possible."""
     low = value - np.hypot(max(value - over_texts[0], 0.0), margin)
     high = value + np.hypot(max(over_texts[1] - value, 0.0), margin)
     return float(max(low, within[0])), float(min(high, within[1]))

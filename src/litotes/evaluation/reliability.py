@@ -1,6 +1,8 @@
 """Does 80 % sure mean right 80 times in 100?
 
-    ECE = Σ over bins of n_bin / n · |share right in the bin − mean confidence in the bin|        (Guo et al. 2017, arXiv 1706.04599, §2)
+    ECE = Σ over bins of n_bin / n · |share right in the bin − mean confidence in the bin|
+
+(Guo et al. 2017, arXiv 1706.04599, §2).
 
 Confidence is the probability of the label that was given. ECE depends on the bins, so it is given
 for 10 equally wide ones and for 10 that hold equally many texts each; and chance alone makes it
@@ -10,7 +12,7 @@ larger than 0 when a bin holds few texts, hence every bin's interval. The Brier 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,8 +28,9 @@ _Z = 1.959964  # 97.5 % of the normal distribution lie below
 
 @dataclass(frozen=True)
 class Bin:
-    """Texts of about the same confidence: how sure on average, which share right, and its 95 %
-    interval (Wilson 1927).
+    """Texts of about the same confidence: the mean confidence, the share right and its interval.
+
+    The interval is Wilson's of 95 % (1927).
     """
 
     low: float
@@ -40,7 +43,7 @@ class Bin:
 
 @dataclass(frozen=True)
 class Reliability:
-    """How far confidence can be believed. `bins` are the equally wide ones that hold any text."""
+    """How reliable confidence is. `bins` are the equally wide ones that hold any text."""
 
     n: int
     accuracy: float
@@ -57,8 +60,9 @@ class Reliability:
 def reliability(
     confidence: Sequence[float] | Floats, right: Sequence[bool] | NDArray[np.bool_]
 ) -> Reliability:
-    """From the probability of the label given to each text, and whether it was right. confidence
-    (text,), right (text,)
+    """From the probability of the label given to each text, and whether it was right.
+
+    confidence (text,), right (text,)
     """
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
     if not len(sure):
@@ -78,10 +82,7 @@ def reliability(
         ece=_error(sure, hit, by_width),
         ece_equal_mass=_error(sure, hit, by_mass),
         brier=float(((sure - hit) ** 2).mean()),
-        bins=tuple(
-            _bin(sure[by_width == number], hit[by_width == number], number)
-            for number in np.unique(by_width).tolist()
-        ),
+        bins=tuple(_bins(sure, hit, by_width)),
     )
 
 
@@ -90,15 +91,19 @@ def _error(sure: Floats, hit: Floats, place: Counts) -> float:
     return float(np.abs(np.bincount(place, weights=hit - sure)).sum() / len(sure))
 
 
-def _bin(sure: Floats, hit: Floats, number: int) -> Bin:
-    return Bin(
-        low=number / N_BINS,
-        high=(number + 1) / N_BINS,
-        n=len(sure),
-        confidence=float(sure.mean()),
-        right=float(hit.mean()),
-        interval=_wilson(float(hit.mean()), len(hit)),
-    )
+def _bins(sure: Floats, hit: Floats, place: Counts) -> Iterator[Bin]:
+    """The bins that hold any text. (text,) each"""
+    for number in np.unique(place).tolist():
+        inside = place == number
+        right = float(hit[inside].mean())
+        yield Bin(
+            low=number / N_BINS,
+            high=(number + 1) / N_BINS,
+            n=int(inside.sum()),
+            confidence=float(sure[inside].mean()),
+            right=right,
+            interval=_wilson(right, int(inside.sum())),
+        )
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:

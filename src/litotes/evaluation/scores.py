@@ -1,5 +1,4 @@
-"""Scores that can be trusted: each with its interval, its majority line and a word when the model
-has collapsed.
+"""Scores, each with its interval, its majority line and a warning when the model has collapsed.
 
 Everything follows from the confusion counts. The bootstrap draws texts with replacement, which for
 counts is a multinomial draw: 2,000 resamples cost milliseconds.
@@ -35,10 +34,9 @@ class Scores:
     """A classification task on one set of texts.
 
     interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the
-    commonest label here;
-    collapsed_to: the label, when the model gave the same one to every text although several occur;
-    calibration_error: ECE (`reliability.py`) of the probabilities of the labels given, None where
-    only labels are known.
+    commonest label here; collapsed_to: the label, when the model gave the same one to every text
+    although several occur; calibration_error: ECE (`reliability.py`) of the probabilities of the
+    labels given, None where only labels are known.
     """
 
     task: str
@@ -116,7 +114,7 @@ def constant(per_gold: Counts) -> Counts:
 
 
 def matthews(counts: Counts) -> float:
-    """Matthews correlation for any number of classes (Gorodkin 2004); 0 when one side is constant."""
+    """Matthews correlation for any number of classes (Gorodkin 2004); 0 if one side is constant."""
     n, hits = float(counts.sum()), float(np.trace(counts))
     gold, predicted = counts.sum(1).astype(float), counts.sum(0).astype(float)
     spread = np.sqrt(n**2 - predicted @ predicted) * np.sqrt(n**2 - gold @ gold)
@@ -140,11 +138,8 @@ def score_regression(
 
 
 def _class_scores(counts: Counts, number: int, label: str) -> ClassScores:
-    hits, n_gold, n_predicted = (
-        counts[number, number],
-        counts[number].sum(),
-        counts[:, number].sum(),
-    )
+    hits = counts[number, number]
+    n_gold, n_predicted = counts[number].sum(), counts[:, number].sum()
     return ClassScores(
         label=label,
         n=int(n_gold),

@@ -1,7 +1,8 @@
-"""The ALTA 2026 shared task on BESSTIE: its score to the last digit, and a refusal of files it
-would score wrongly in silence.
+"""The ALTA 2026 shared task on BESSTIE: its score to the last digit, and a refusal of files that
+it would silently mis-score.
 
-    score = ½ · Σ over tasks of min over varieties of macro-F1,   tasks: sentiment, sarcasm;   varieties: en-AU, en-UK
+    score = ½ · Σ over tasks of min over varieties of macro-F1
+    tasks: sentiment, sarcasm;   varieties: en-AU, en-UK
 
 All sources of a variety count together; rows of other varieties are not scored. The organisers'
 script takes the rows of a variety out of

@@ -16,8 +16,8 @@ import numpy as np
 
 from litotes.core.counts import Counts, Floats, macro_f1
 from litotes.core.errors import UserError
-from litotes.evaluation.answer_patterns import Patterns, in_parts, patterns
-from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widened
+from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
+from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.scores import interval
 
 N_PERMUTATIONS = 10_000
@@ -66,7 +66,7 @@ def difference(
     with seed 0 of b than with seed 1.
     """
     _check(gold, a, b)
-    both = patterns(gold, np.vstack([a, b]), n_classes)
+    both = find_patterns(gold, np.vstack([a, b]), n_classes)
     of_a, of_b = np.split(scores_of(both), [len(a)])
     # (resample, seed) each
     resampled_a, resampled_b = np.split(text_bootstrap(both, seed=seed), [len(a)], axis=1)
@@ -74,7 +74,7 @@ def difference(
     over_texts = interval(resampled_a.mean(1) - resampled_b.mean(1))
     return Difference(
         difference=value,
-        interval=widened(value, over_texts, seed_margin(of_a, of_b), within=(-1.0, 1.0)),
+        interval=widen_interval(value, over_texts, seed_margin(of_a, of_b), within=(-1.0, 1.0)),
         p=permutation_test(gold, a, b, n_classes, n_permutations=n_permutations, seed=seed),
         n=len(gold),
         n_seeds=(len(a), len(b)),
@@ -111,12 +111,12 @@ def permutation_test(
         a, b = b, a
     n_rows = lcm(len(a), len(b))
     rows = np.vstack([np.tile(a, (n_rows // len(a), 1)), np.tile(b, (n_rows // len(b), 1))])
-    found = patterns(gold, rows, n_classes)
+    found = find_patterns(gold, rows, n_classes)
     observed = abs(_gap(found.confusions(found.n), n_rows)) - _ROUNDING
     swapped = _swapped_rows(found)
     generator = np.random.default_rng(seed)
     n_as_large = 0
-    for size in in_parts(n_permutations, len(found.n)):
+    for size in split_draws(n_permutations, len(found.n)):
         # (permutation, pattern)
         n_swapped = generator.binomial(found.n, 0.5, size=(size, len(found.n)))
         counts = found.confusions(found.n - n_swapped) + swapped.confusions(n_swapped)
@@ -146,9 +146,9 @@ def _gap(counts: Floats, n_rows: int) -> Any:
     return scores[..., :n_rows].mean(-1) - scores[..., n_rows:].mean(-1)
 
 
-def _swapped_rows(found: Patterns) -> Patterns:
+def _swapped_rows(found: AnswerPatterns) -> AnswerPatterns:
     """The same patterns with the answers of a and b exchanged."""
-    return Patterns(
+    return AnswerPatterns(
         found.n,
         found.gold,
         np.roll(found.predicted, len(found.predicted) // 2, axis=0),

@@ -33,7 +33,7 @@ _UNIX, _READABLE = 3, 0o644 << 16
 
 @dataclass(frozen=True)
 class Submission:
-    """What is handed in: the lines of answer.csv without their header, and what to know about them."""
+    """What is handed in: the lines of answer.csv without their header, and notes about them."""
 
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]

@@ -16,7 +16,7 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
 from litotes.core.timing import TimedAction, time_in_turns
-from litotes.evaluation.answer_patterns import patterns
+from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
 from litotes.model.classifier import Classifier
@@ -45,7 +45,7 @@ class Point:
     Ratios are against our own dense packed encoder on the same texts: never against padding.
 
     loss: on the held-out texts, by which a setting is chosen. test_loss: on the test split, which
-    nobody chooses by; None without one.
+    takes no part in the choice; None without one.
     """
 
     target: float
@@ -79,7 +79,7 @@ def measure_loss(
         answers = torch.stack(
             [dense[name].argmax(-1)[there], pruned[name].argmax(-1)[there]]
         ).numpy()
-        found = patterns(texts.targets[name][there].numpy(), answers, len(task.labels))
+        found = find_patterns(texts.targets[name][there].numpy(), answers, len(task.labels))
         first, second = scores_of(found)
         resampled = text_bootstrap(found, seed=number)  # (resample, 2)
         values.append(100 * (first - second))

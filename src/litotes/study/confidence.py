@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.counts import Counts, Floats
-from litotes.evaluation.intervals import seed_margin, widened
+from litotes.evaluation.intervals import seed_margin, widen_interval
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.study.overall import Estimate
@@ -139,4 +139,4 @@ def _mean_excess(sums: Sequence[Floats], n: int) -> Estimate:
         drawn += generator.multinomial(n_texts, shares, size=N_RESAMPLES) @ one.sum(0) / n
     value = float(np.mean(by_seed))
     margin = seed_margin(np.asarray(by_seed))
-    return Estimate(value, widened(value, interval(drawn), margin, within=(-1.0, 1.0)))
+    return Estimate(value, widen_interval(value, interval(drawn), margin, within=(-1.0, 1.0)))

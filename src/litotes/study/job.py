@@ -25,7 +25,7 @@ from litotes.core.progress import Watch
 from litotes.core.storage import write_json
 from litotes.data.cells import Axis, name_along
 from litotes.data.keys import example_key
-from litotes.evaluation.evaluate import Judged, judge
+from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
 from litotes.predict.predictor import Predictor
 from litotes.study.corpora import select_test_texts
 from litotes.study.plan import TestedOn
@@ -99,17 +99,17 @@ def _machine(device: str | None) -> dict[str, Any]:
 
 def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
     chosen = select_test_texts(test, recipe, list(predictor.tasks))
-    judged = judge(predictor, chosen, watch=watch)
+    predictions = predict_corpus(predictor, chosen, watch=watch)
     columns = sorted({name_along(example, test.by) for example in chosen})
     return {
         "test": test.model_dump(mode="json"),
-        "columns": {name: _by_task(judged, name, test.by) for name in columns},
+        "columns": {name: _by_task(predictions, name, test.by) for name in columns},
     }
 
 
-def _by_task(judged: Mapping[str, Judged], column: str, axis: Axis) -> dict[str, Any]:
+def _by_task(predictions: Mapping[str, TaskPredictions], column: str, axis: Axis) -> dict[str, Any]:
     content = {}
-    for task, result in judged.items():
+    for task, result in predictions.items():
         part = result.only([name_along(example, axis) == column for example in result.examples])
         if part.examples and not part.task.is_regression:
             content[task] = {
@@ -122,7 +122,7 @@ def _by_task(judged: Mapping[str, Judged], column: str, axis: Axis) -> dict[str,
     return content
 
 
-def _hash_of_texts(part: Judged) -> str:
+def _hash_of_texts(part: TaskPredictions) -> str:
     """Two systems may be compared text by text when this is the same for both."""
     keys = "\n".join(example_key(example) for example in part.examples)
     return sha256(keys.encode()).hexdigest()[:16]

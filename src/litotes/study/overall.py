@@ -19,8 +19,8 @@ import numpy as np
 
 from litotes.core.counts import Floats
 from litotes.core.numbers import format_signed
-from litotes.evaluation.answer_patterns import patterns
-from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widened
+from litotes.evaluation.answer_patterns import find_patterns
+from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.scores import interval
 from litotes.study.comparisons import CellPair, Tables, find_pairs
 from litotes.study.plan import Experiment
@@ -149,7 +149,7 @@ def weighted_sum(parts: Sequence[Weighted]) -> Estimate:
         by_seed, resampled = by_seed + scores, resampled + draws  # (seed,), (resample,)
     value = float(by_seed.mean())
     margin = seed_margin(by_seed)
-    return Estimate(value, widened(value, interval(resampled), margin, within=_range(parts)))
+    return Estimate(value, widen_interval(value, interval(resampled), margin, within=_range(parts)))
 
 
 def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats]:
@@ -160,7 +160,7 @@ def _same_texts(parts: Sequence[Weighted], *, seed: int) -> tuple[Floats, Floats
     first = parts[0][1]
     weights = np.array([weight for weight, _ in parts])
     answers = np.vstack([one.answers for _, one in parts])
-    found = patterns(first.gold, answers, first.n_classes)
+    found = find_patterns(first.gold, answers, first.n_classes)
     scores = scores_of(found).reshape(len(parts), -1)  # (part, seed)
     draws = text_bootstrap(found, seed=seed).reshape(-1, *scores.shape)  # (resample, part, seed)
     return weights @ scores, draws.mean(2) @ weights

@@ -11,12 +11,12 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.data.corpus import Corpus
-from litotes.evaluation.evaluate import Judged, by_cell
+from litotes.evaluation.evaluate import TaskPredictions, split_by_cell
 from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
 
 
 @dataclass(frozen=True)
-class Paired:
+class ModelDifference:
     """The first model less the second in one cell; `adjusted_p` is Holm's over all rows that were
     asked for together.
     """
@@ -35,10 +35,14 @@ class Paired:
         return {"task": self.task, "cell": self.cell} | self.difference.as_json() | rest
 
 
-def paired(
-    own: Mapping[str, Judged], other: Mapping[str, Judged], corpus: Corpus, *, seed: int = 0
-) -> tuple[Paired, ...]:
-    """Rows as those of `cell_scores`, for the classification tasks that both models answer."""
+def compare_models(
+    own: Mapping[str, TaskPredictions],
+    other: Mapping[str, TaskPredictions],
+    corpus: Corpus,
+    *,
+    seed: int = 0,
+) -> tuple[ModelDifference, ...]:
+    """Rows as those of `score_cells`, for the classification tasks that both models answer."""
     tasks = [
         task for task, result in own.items() if task in other and not result.task.is_regression
     ]
@@ -51,7 +55,7 @@ def paired(
     for task in tasks:
         first, second = _in_one_order(own[task], other[task])
         for (cell, part), (_, theirs) in zip(
-            by_cell(first, corpus), by_cell(second, corpus), strict=True
+            split_by_cell(first, corpus), split_by_cell(second, corpus), strict=True
         ):
             places.append((task, cell))
             # (seed, text) each
@@ -59,17 +63,19 @@ def paired(
             found.append(difference(part.gold(), *answers, len(first.task.labels), seed=seed))
     adjusted = holm([one.p for one in found])
     return tuple(
-        Paired(task, cell, one, p)
+        ModelDifference(task, cell, one, p)
         for (task, cell), one, p in zip(places, found, adjusted, strict=True)
     )
 
 
-def _in_one_order(own: Judged, other: Judged) -> tuple[Judged, Judged]:
+def _in_one_order(
+    own: TaskPredictions, other: TaskPredictions
+) -> tuple[TaskPredictions, TaskPredictions]:
     """Both with the labels of both, in the same order, so that a number means the same word."""
     labels = tuple(dict.fromkeys([*own.task.labels, *other.task.labels]))
     task = Task(own.task.name, labels)
     return _with_task(own, task), _with_task(other, task)
 
 
-def _with_task(judged: Judged, task: Task) -> Judged:
-    return Judged(task, judged.examples, judged.answers, judged.truncated)
+def _with_task(predictions: TaskPredictions, task: Task) -> TaskPredictions:
+    return TaskPredictions(task, predictions.examples, predictions.answers, predictions.truncated)

@@ -11,8 +11,8 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.data.corpus import Corpus
-from litotes.evaluation.evaluate import Judged
-from litotes.evaluation.paired import paired
+from litotes.evaluation.evaluate import TaskPredictions
+from litotes.evaluation.model_comparison import compare_models
 from litotes.evaluation.significance import holm
 
 WORDS = ("negative", "positive")
@@ -29,7 +29,7 @@ EXAMPLES = tuple(
 CORPUS = Corpus("made", EXAMPLES, {"sentiment": Task("sentiment", WORDS)})
 
 
-def judged(n_right: int, *, labels: tuple[str, ...] = WORDS) -> dict[str, Judged]:
+def predictions(n_right: int, *, labels: tuple[str, ...] = WORDS) -> dict[str, TaskPredictions]:
     """The first n_right of each variety are right."""
     wrong = {"negative": "positive", "positive": "negative"}
     gold = [str(example.labels["sentiment"]) for example in EXAMPLES]
@@ -38,12 +38,14 @@ def judged(n_right: int, *, labels: tuple[str, ...] = WORDS) -> dict[str, Judged
         for place, word in enumerate(gold)
     )
     return {
-        "sentiment": Judged(Task("sentiment", labels), EXAMPLES, answers, (False,) * len(EXAMPLES))
+        "sentiment": TaskPredictions(
+            Task("sentiment", labels), EXAMPLES, answers, (False,) * len(EXAMPLES)
+        )
     }
 
 
 def test_all_and_every_cell_with_one_correction() -> None:
-    rows = paired(judged(54), judged(30), CORPUS)
+    rows = compare_models(predictions(54), predictions(30), CORPUS)
     assert [row.cell for row in rows] == ["all", "en-AU Forum", "en-UK Forum"]
     assert [row.difference.difference for row in rows] == pytest.approx([0.4] * 3)
     assert all(row.is_significant for row in rows)
@@ -54,27 +56,31 @@ def test_all_and_every_cell_with_one_correction() -> None:
 
 
 def test_the_other_way_round_is_the_opposite() -> None:
-    assert paired(judged(30), judged(54), CORPUS)[0].difference.difference == pytest.approx(-0.4)
+    assert compare_models(predictions(30), predictions(54), CORPUS)[
+        0
+    ].difference.difference == pytest.approx(-0.4)
 
 
 def test_a_model_against_itself() -> None:
-    for row in paired(judged(40), judged(40), CORPUS):
+    for row in compare_models(predictions(40), predictions(40), CORPUS):
         assert (row.difference.difference, row.difference.p, row.is_significant) == (0, 1, False)
 
 
 def test_labels_in_another_order_are_the_same_labels() -> None:
-    for row in paired(judged(40), judged(40, labels=("positive", "neutral", "negative")), CORPUS):
+    for row in compare_models(
+        predictions(40), predictions(40, labels=("positive", "neutral", "negative")), CORPUS
+    ):
         assert row.difference.difference == 0
 
 
 def test_nothing_in_common_is_a_mistake() -> None:
-    other = {"sarcasm": judged(40)["sentiment"]}
+    other = {"sarcasm": predictions(40)["sentiment"]}
     with pytest.raises(UserError, match="one answers sentiment, the other sarcasm"):
-        paired(judged(40), other, CORPUS)
+        compare_models(predictions(40), other, CORPUS)
 
 
 def test_the_calibration_error_stands_with_the_scores() -> None:
-    scores = judged(54)["sentiment"].scores()
+    scores = predictions(54)["sentiment"].scores()
     # 0.9 sure, 0.9 right
     assert scores.as_json()["calibration_error"] == pytest.approx(0.0, abs=1e-9)
-    assert judged(30)["sentiment"].reliability().ece == pytest.approx(0.4)
+    assert predictions(30)["sentiment"].reliability().ece == pytest.approx(0.4)
