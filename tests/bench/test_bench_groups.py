@@ -107,7 +107,7 @@ def test_parts_add_up_to_the_call_and_the_tokenizer() -> None:
 
 def test_kernels_are_told_apart_by_text(benchmark: Benchmark) -> None:
     short, long = benchmark.subject.dense.tokenizer.encode([TEXTS[1], TEXTS[2]])
-    first, second = calls(benchmark.own_file("litotes-dense"), [short, long])
+    first, second = profile_calls(benchmark.own_file("litotes-dense"), [short, long])
     assert first.parts.keys() == second.parts.keys()
     assert min(first.ms, second.ms) > 0
     assert not list(benchmark.folder.glob("*.json")), "the profile's file is gone"

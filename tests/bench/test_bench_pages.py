@@ -17,7 +17,7 @@ from litotes.bench.benchmark import OWN
 from litotes.bench.figure import PART_COLOURS, growth_figure, length_figure, parts_figure
 from litotes.bench.lines import Line
 from litotes.core.errors import UserError
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 
 @pytest.fixture
@@ -67,6 +67,7 @@ def test_the_page_and_the_json_agree(page: ModuleType, readme: ModuleType) -> No
     assert page.page_of(shown, readme.read()) == shown, "run bench/performance_doc.py"
 
 
+@pytest.mark.slow
 def test_the_figures_and_the_json_agree(page: ModuleType, readme: ModuleType) -> None:
     for name in page.figures(readme.read()):
         assert (page.FIGURES / name).is_file(), "run bench/performance_doc.py"
@@ -78,7 +79,7 @@ def test_the_json_holds_every_group_the_pages_show_and_no_paths(readme: ModuleTy
     assert "/" not in json.dumps([content["data"], content["subject"]])
 
 
-def test_a_row_names_padding_and_the_nearest_opponent(readme: ModuleType) -> None:
+def test_a_row_names_padding_and_the_nearest_baseline(readme: ModuleType) -> None:
     lines = {
         "hf-padded-32": {"per_second": 10.0, "ratios": {}},
         "ort-int8-1": {"per_second": 40.0, "ratios": {"hf-padded-32": {"middle": 4.0}}},
@@ -125,7 +126,7 @@ def test_bars_are_as_long_as_their_parts() -> None:
         assert max(ends) == pytest.approx(sum(PARTS.values()))
         assert len(ax.patches) == len(OWN) * len(PARTS)
         assert ax.get_xlim()[1] > 1.1 * max(ends), "the number stands beside the bar"
-    assert "feed-forward" in rendered(picture, "svg").decode()
+    assert "feed-forward" in render_figure(picture, "svg").decode()
 
 
 def test_every_part_has_a_colour_of_its_own() -> None:
@@ -158,5 +159,8 @@ def test_nothing_to_draw_is_told(draw: Any) -> None:
         draw([])
 
 
+@pytest.mark.slow
 def test_pictures_are_drawn_the_same_twice() -> None:
-    assert rendered(parts_figure(PROFILED), "svg") == rendered(parts_figure(PROFILED), "svg")
+    assert render_figure(parts_figure(PROFILED), "svg") == render_figure(
+        parts_figure(PROFILED), "svg"
+    )

@@ -51,7 +51,7 @@ def bench(benchmark: Benchmark) -> BenchResult:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("head", ["linear", "mean"])
-def test_everybody_gives_the_same_logits(head: str, tiny_folder: Path) -> None:
+def test_all_models_give_the_same_logits(head: str, tiny_folder: Path) -> None:
     model = model_of(tiny_folder, head=head)
     with open_benchmark(Subject(model, model), TEXTS[:5]) as found:
         ours = found.packed()(found.texts)
@@ -205,7 +205,7 @@ def test_folders_are_dense_and_pruned_from_it(tiny_folder: Path, tmp_path: Path)
         load_subject(tmp_path / "dense", tmp_path / "smaller")
 
 
-def test_heads_without_an_opponent_are_told(tiny_folder: Path) -> None:
+def test_heads_without_a_baseline_are_refused(tiny_folder: Path) -> None:
     model = model_of(tiny_folder, head="bilstm")
     with (
         open_benchmark(Subject(model, model), TEXTS[:2]) as found,

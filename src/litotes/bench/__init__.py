@@ -1,6 +1,6 @@
 """What can be measured side by side.
 
-A new bench is one file and one line in `PART_BENCHES`, or in `MODEL_BENCHES`.
+A new bench is one file and one line in `MODEL_BENCHES` or in `PART_BENCHES`.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MODEL_BENCHES: dict[str, Callable[..., BenchResult]] = {
     "profile": profile,
     "growth": growth,
 }
-"""From texts to answers, by all who take part (benchmark.py)."""
+"""From texts to answers, by all models that are compared (benchmark.py)."""
 
 PART_BENCHES: dict[str, Callable[..., BenchResult]] = {
     "pcgrad": pcgrad,
@@ -31,4 +31,4 @@ PART_BENCHES: dict[str, Callable[..., BenchResult]] = {
     "attention": attention,
     "train": train,
 }
-"""Parts of the work, each with opponents of its own, from texts."""
+"""Parts of the work, each with baselines of its own, from texts."""

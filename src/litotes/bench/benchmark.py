@@ -1,12 +1,12 @@
-"""All who take part, made once for every group that lets them run: the same weights with the same
+"""The models that are compared, made once for all groups: the same weights with the same
 tokenizer, texts to logits.
 
     hf-…         the `transformers` model in torch, padded
     ort-…        the `transformers` model in ONNX Runtime, float32 and int8
     litotes-…    our packed encoder in torch, and our own files, dense and pruned, float32 and int8
 
-Whose library is absent is left out with a word. Files lie in a temporary folder and are gone
-afterwards.
+A model whose library is not installed is left out and reported. Files lie in a temporary folder
+and are deleted afterwards.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from litotes.bench import hugging_face
-from litotes.bench import onnx_baseline as onnx_baseline
+from litotes.bench import hugging_face, onnx_baseline
 from litotes.bench.batching import LogitFunction, Logits
 from litotes.bench.lines import Candidate
 from litotes.bench.onnx_baseline import BaselineSession
@@ -39,7 +38,7 @@ from litotes.text.tokenizer import Pieces
 
 PACKED = "litotes-packed"
 SHORT = {"float32": "fp32", "int8": "int8"}
-"""Precisions, and what they are called in the opponent's lines."""
+"""Precisions, and what they are called in the lines of ONNX Runtime."""
 OWN = {
     "litotes-dense": ("dense", "float32"),
     "litotes-dense-int8": ("dense", "int8"),
@@ -47,13 +46,17 @@ OWN = {
     "litotes-pruned-int8": ("pruned", "int8"),
 }
 """Our files: the names of their lines, and what is in them."""
-N_LOOKED_AT = 64
-"""Texts int8 looks at when a file is written."""
+N_CALIBRATION = 64
+"""Texts that int8 takes its ranges from when a file is written."""
+LIBRARIES = ("transformers", "onnx", "onnxruntime")
+
+Makers = dict[str, Callable[[], Candidate]]
+"""What makes the candidates, by the names of their lines."""
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Everybody, made when first asked for. absent: libraries that are not installed."""
+    """Makes the models when they are first needed. absent: libraries that are not installed."""
 
     subject: Subject
     texts: tuple[str, ...]
@@ -61,15 +64,19 @@ class Benchmark:
     n_cores: int
     absent: tuple[str, ...]
 
-    def present(
-        self, makers: Mapping[str, Callable[[], Candidate]]
-    ) -> tuple[dict[str, Candidate], dict[str, str]]:
-        """The candidates that can be made, and for each of the others the library that is missing."""
-        missing = {name: library for name in makers if (library := self.missing_for(name))}
-        return {name: make() for name, make in makers.items() if name not in missing}, missing
+    def make_candidates(self, makers: Makers) -> tuple[dict[str, Candidate], dict[str, str]]:
+        """The candidates that can be made, and for each of the others the missing library."""
+        candidates, missing = {}, {}
+        for name, make in makers.items():
+            library = self.missing_for(name)
+            if library is None:
+                candidates[name] = make()
+            else:
+                missing[name] = library
+        return candidates, missing
 
     def missing_for(self, name: str) -> str | None:
-        """The library a line needs and has not got; a line's name begins with whom it stands for."""
+        """The library a line needs and does not have; a line's name begins with its model's."""
         needed: tuple[str, ...] = ("onnx", "onnxruntime")
         if name.startswith("hf-"):
             needed = ("transformers",)
@@ -86,62 +93,66 @@ class Benchmark:
 
     def as_json(self) -> dict[str, Any]:
         """What a reader has to know about the models and the texts."""
-        return self.subject.as_json() | {
-            "mean_pieces": round(statistics.mean(self.lengths), 1),
-            "most_pieces": max(self.lengths),
-        }
+        mean = round(statistics.mean(self.lengths), 1)
+        return self.subject.as_json() | {"mean_pieces": mean, "most_pieces": max(self.lengths)}
 
     def transformers(self) -> LogitFunction:
         """In as many threads as torch was given; the texts of one call are padded."""
-        tokenizer, opponent, padding = (
-            self.subject.dense.tokenizer,
-            self._baseline,
-            self._padding_piece,
-        )
+        tokenizer, baseline = self.subject.dense.tokenizer, self._baseline
+        padding = self._padding_piece
 
-        def ask(texts: Sequence[str]) -> Logits:
+        def logits_of(texts: Sequence[str]) -> Logits:
             with torch.inference_mode():
-                return opponent(**hugging_face.padded(tokenizer.encode(texts), padding)).numpy()
+                return baseline(**hugging_face.padded(tokenizer.encode(texts), padding)).numpy()
 
-        return ask
+        return logits_of
 
     def onnx_runtime(self, precision: str, *, n_threads: int) -> LogitFunction:
         """The texts of one call are padded."""
-        return self._asking(self._baseline_session(precision, n_threads).logits)
+        return self._from_texts(self._baseline_session(precision, n_threads).logits)
 
     def onnx_runtime_workers(self, precision: str, n_workers: int) -> LogitFunction:
-        """The opponent's file with our scheduling: texts of equal length together, without padding,
-        one thread a worker.
+        """The same file with our scheduling: texts of equal length together, without padding, one
+        thread a worker.
         """
-        # is asked for nothing else than one of ours
+        # Workers use what both kinds of session have
         session = cast("OnnxSession", self._baseline_session(precision, 1))
-        return self._asking(Workers(session, n_workers).logits)
+        return self._from_texts(Workers(session, n_workers).logits)
 
     def packed(self) -> LogitFunction:
         """Our dense encoder in torch, as `Predictor` runs it."""
-        return self._asking(TorchRuntime(self.subject.dense, torch.device("cpu")).logits)
+        runtime = TorchRuntime(self.subject.dense, torch.device("cpu"))
+        return self._from_texts(runtime.logits)
 
     def own(self, name: str, *, n_threads: int) -> LogitFunction:
         """One of our files, by its name in OWN, for texts of one length."""
-        return self._asking(OnnxSession.load(self.own_file(name), n_threads).logits)
+        return self._from_texts(OnnxSession.load(self.own_file(name), n_threads).logits)
 
     def own_workers(self, name: str, n_workers: int) -> LogitFunction:
         """The same for texts of any length, as `Predictor` runs it."""
-        return self._asking(Workers(OnnxSession.load(self.own_file(name)), n_workers).logits)
+        session = OnnxSession.load(self.own_file(name))
+        return self._from_texts(Workers(session, n_workers).logits)
 
     def own_file(self, name: str) -> Path:
         kind, precision = OWN[name]
         file = self.folder / f"{name}.onnx"
         if not file.exists():
             model = self.subject.of(kind)
-            looked_at = model.tokenizer.encode(self.texts[:N_LOOKED_AT])
-            file.write_bytes(build_onnx(model, precision=precision, texts=looked_at, made_from={}))
+            texts = model.tokenizer.encode(self.texts[:N_CALIBRATION])
+            file.write_bytes(build_onnx(model, precision=precision, texts=texts, made_from={}))
         return file
 
-    def _asking(self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]) -> LogitFunction:
-        """From pieces to texts: the tokenizer before, the tasks side by side after."""
+    def _from_texts(
+        self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]
+    ) -> LogitFunction:
+        """A model of pieces as one of texts: the tokenizer before, tasks side by side after."""
         tokenizer = self.subject.dense.tokenizer
-        return lambda texts: np.concatenate(list(logits(tokenizer.encode(texts)).values()), axis=1)
+
+        def logits_of(texts: Sequence[str]) -> Logits:
+            by_task = logits(tokenizer.encode(texts))
+            return np.concatenate(list(by_task.values()), axis=1)
+
+        return logits_of
 
     def _baseline_session(self, precision: str, n_threads: int) -> BaselineSession:
         return BaselineSession(
@@ -150,11 +161,11 @@ class Benchmark:
 
     @cached_property
     def _baseline(self) -> hugging_face.Baseline:
-        return hugging_face.same_weights(self.subject.dense)
+        return hugging_face.with_same_weights(self.subject.dense)
 
     @cached_property
     def _baseline_files(self) -> dict[str, Path]:
-        return onnx_baseline.write(self._baseline, self.folder)
+        return onnx_baseline.write_onnx_files(self._baseline, self.folder)
 
     @property
     def _padding_piece(self) -> int:
@@ -163,8 +174,6 @@ class Benchmark:
 
 @contextmanager
 def open_benchmark(subject: Subject, texts: Sequence[str]) -> Iterator[Benchmark]:
-    absent = tuple(
-        library for library in ("transformers", "onnx", "onnxruntime") if find_spec(library) is None
-    )
+    absent = tuple(library for library in LIBRARIES if find_spec(library) is None)
     with TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
         yield Benchmark(subject, tuple(texts), Path(folder), n_cores(), absent)

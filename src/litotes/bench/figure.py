@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from litotes.bench.benchmark import OWN
@@ -64,39 +65,28 @@ def parts_figure(lines: Sequence[Line]) -> Figure:
     on a scale of its own.
     """
     by_length = _by_number([line for line in lines if line.parts], "n")
-    lengths = sorted({length for found in by_length.values() for length in found})
+    lengths = _all_numbers(by_length)
     if not lengths:
         raise UserError(
             "These lines have no parts to draw: measure them with `litotes bench profile`."
         )
-    shown = sorted(
-        {
-            lengths[round(place * (len(lengths) - 1) / N_LENGTHS)]
-            for place in range(1, N_LENGTHS + 1)
-        }
-    )
+    shown = _spread_out(lengths)
     picture = _picture(4.0 * len(shown), 3.1)
     axes = picture.subplots(1, len(shown), squeeze=False, sharey=True)[0]
+    names = [name for name in OWN if name in by_length]
     for length, ax in zip(shown, axes, strict=True):
-        _stack(
-            ax,
-            {name: by_length[name][length].parts or {} for name in OWN if name in by_length},
-        )
+        _stack(ax, {name: by_length[name][length].parts or {} for name in names})
         ax.set_title(f"{length} pieces", fontsize=11)
         ax.set_xlabel("milliseconds, one thread")
-    handles, labels = axes[0].get_legend_handles_labels()
-    drawn = dict(zip(labels, handles, strict=True))
-    ordered = {part.replace("_", "-"): None for part in PARTS}
-    known = {name: drawn[name] for name in ordered if name in drawn}
-    picture.legend(
-        known.values(),
-        known.keys(),
-        loc="outside lower center",
-        ncols=len(known),
-        frameon=False,
-        fontsize=8,
-    )
+    order = [part.replace("_", "-") for part in PARTS]
+    _legend(picture, axes[:1], order, most_columns=len(order))
     return picture
+
+
+def _spread_out(lengths: Sequence[int]) -> list[int]:
+    """A few of the sorted lengths, the longest among them."""
+    last = len(lengths) - 1
+    return sorted({lengths[round(n * last / N_LENGTHS)] for n in range(1, N_LENGTHS + 1)})
 
 
 def length_figure(lines: Sequence[Line]) -> Figure:
@@ -109,49 +99,50 @@ def length_figure(lines: Sequence[Line]) -> Figure:
             "These lines have no lengths to draw: measure them with `litotes bench profile`."
         )
     picture = _picture(9.0, 4.2)
-    whole, by_piece = picture.subplots(1, 2)
+    by_text, by_piece = picture.subplots(1, 2)
     for name, points in found.items():
         lengths = sorted(points)
-        _curve(whole, name, lengths, [points[length].ms for length in lengths])
+        _curve(by_text, name, lengths, [points[length].ms for length in lengths])
         _curve(by_piece, name, lengths, [1000 * points[length].ms / length for length in lengths])
-    for ax, unit in (
-        (whole, "milliseconds a text, one thread"),
-        (by_piece, "microseconds a piece, one thread"),
-    ):
-        _powers_of_two(ax, sorted({length for points in found.values() for length in points}))
+    for ax in (by_text, by_piece):
+        _powers_of_two(ax, _all_numbers(found))
         ax.set_xlabel("pieces of the text")
-        ax.set_ylabel(unit)
-    whole.set_yscale("log")
-    whole.yaxis.set_major_formatter("{x:g}")
+    by_text.set_ylabel("milliseconds a text, one thread")
+    by_piece.set_ylabel("microseconds a piece, one thread")
+    by_text.set_yscale("log")
+    by_text.yaxis.set_major_formatter("{x:g}")
     by_piece.set_ylim(bottom=0)
-    _legend(picture, whole)
+    _legend(picture, [by_text], list(PENS))
     return picture
 
 
 def growth_figure(lines: Sequence[Line]) -> Figure:
-    """Texts a second against the size of a batch, and against the number of workers, on one scale."""
+    """Texts a second against the size of a batch, and against the number of workers."""
     batches, cores = _by_number(lines, "b"), _by_number(lines, "c")
     if not batches or not cores:
         raise UserError(
             "These lines have no batches to draw: measure them with `litotes bench growth`."
         )
     picture = _picture(9.0, 4.2)
-    axes = picture.subplots(1, 2, sharey=True)
-    for ax, found, what in zip(
-        axes,
-        (batches, cores),
-        ("texts in a batch, all cores", "workers of one thread"),
-        strict=True,
-    ):
-        for name, points in found.items():
-            sizes = sorted(points)
-            _curve(ax, name, sizes, [points[size].per_second for size in sizes])
-        _powers_of_two(ax, sorted({size for points in found.values() for size in points}))
-        ax.set_xlabel(what)
-    axes[0].set_ylim(bottom=0)
-    axes[0].set_ylabel("texts a second")
-    _legend(picture, *axes)
+    left, right = picture.subplots(1, 2, sharey=True)
+    _draw_growth(left, batches, "texts in a batch, all cores")
+    _draw_growth(right, cores, "workers of one thread")
+    left.set_ylim(bottom=0)
+    left.set_ylabel("texts a second")
+    _legend(picture, [left, right], list(PENS))
     return picture
+
+
+def _draw_growth(ax: Axes, found: Mapping[str, Mapping[int, Line]], what: str) -> None:
+    for name, points in found.items():
+        sizes = sorted(points)
+        _curve(ax, name, sizes, [points[size].per_second for size in sizes])
+    _powers_of_two(ax, _all_numbers(found))
+    ax.set_xlabel(what)
+
+
+def _all_numbers(found: Mapping[str, Mapping[int, Line]]) -> list[int]:
+    return sorted(set(chain.from_iterable(found.values())))
 
 
 def _by_number(lines: Sequence[Line], letter: str) -> dict[str, dict[int, Line]]:
@@ -167,17 +158,11 @@ def _by_number(lines: Sequence[Line], letter: str) -> dict[str, dict[int, Line]]
 def _stack(ax: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     for place, parts in enumerate(bars.values()):
         left = 0.0
-        for part in (part for part in PARTS if part in parts):
-            ax.barh(
-                place,
-                parts[part],
-                left=left,
-                color=PART_COLOURS[part],
-                edgecolor=INK,
-                linewidth=0.2,
-                label=part.replace("_", "-"),
-            )
-            left += parts[part]
+        for part in PARTS:
+            if part in parts:
+                look = {"color": PART_COLOURS[part], "edgecolor": INK, "linewidth": 0.2}
+                ax.barh(place, parts[part], left=left, label=part.replace("_", "-"), **look)
+                left += parts[part]
         ax.text(left, place, f" {left:.3g}", va="center", fontsize=8)
     ax.set_yticks(range(len(bars)), [name.removeprefix("litotes-") for name in bars])
     ax.invert_yaxis()
@@ -208,18 +193,20 @@ def _powers_of_two(ax: Axes, ticks: Sequence[int]) -> None:
     _plain(ax)
 
 
-def _legend(picture: Figure, *axes: Axes) -> None:
-    drawn = {
-        label: handle
-        for ax in axes
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)
-    }
-    known = {name: drawn[name] for name in PENS if name in drawn}
+def _legend(
+    picture: Figure, axes: Sequence[Axes], order: Sequence[str], *, most_columns: int = 4
+) -> None:
+    """Below the picture, what the axes show, in the given order."""
+    drawn = {}
+    for ax in axes:
+        handles, labels = ax.get_legend_handles_labels()
+        drawn |= dict(zip(labels, handles, strict=True))
+    known = {name: drawn[name] for name in order if name in drawn}
     picture.legend(
         known.values(),
         known.keys(),
         loc="outside lower center",
-        ncols=min(4, len(known)),
+        ncols=min(most_columns, len(known)),
         frameon=False,
         fontsize=8,
     )

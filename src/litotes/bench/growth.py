@@ -36,9 +36,9 @@ def growth(
 
 def _by_batch(benchmark: Benchmark, texts: tuple[str, ...], sizes: Sequence[int]) -> Makers:
     models: dict[str, Callable[[], LogitFunction]] = {"hf": benchmark.transformers}
+    with_all_cores = partial(benchmark.onnx_runtime, n_threads=benchmark.n_cores)
     for precision, short in SHORT.items():
-        n_threads = benchmark.n_cores
-        models[f"ort-{short}"] = partial(benchmark.onnx_runtime, precision, n_threads=n_threads)
+        models[f"ort-{short}"] = partial(with_all_cores, precision)
     models[PACKED] = benchmark.packed
     makers: Makers = {}
     for name, make in models.items():

@@ -1,4 +1,4 @@
-"""The opponent in several benches: a `transformers` model over padded batches, its attention by
+"""The baseline of several benches: a `transformers` model over padded batches, its attention by
 torch's fused kernel (sdpa).
 """
 
@@ -43,7 +43,7 @@ def _mean(hidden: Tensor, live: Tensor) -> Tensor:
 
 
 READERS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"linear": _first, "mean": _mean}
-"""The heads that have an opponent, and how they read hidden states (text, piece, width) of which
+"""The heads that have a baseline, and how they read hidden states (text, piece, width) of which
 some are live, (text, piece).
 """
 
@@ -65,7 +65,7 @@ class Baseline(nn.Module):
         return self.output(self.read(hidden, attention_mask))
 
 
-def same_weights(model: Model) -> Baseline:
+def with_same_weights(model: Model) -> Baseline:
     """Our model as people would write it with `transformers`, in evaluation mode."""
     classifier = model.classifier
     if classifier.head_name not in READERS:
@@ -74,14 +74,12 @@ def same_weights(model: Model) -> Baseline:
             f"The head {name} has no baseline in `transformers`; the heads {heads} have one. Bench"
             " a model with one of these."
         )
+    ours = pretrained.Pretrained(classifier.encoder, model.tokenizer, model.base, None)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        pretrained.save(
-            pretrained.Pretrained(classifier.encoder, model.tokenizer, model.base, None),
-            Path(folder),
-        )
+        pretrained.save(ours, Path(folder))
         encoder = encoder_of(folder)
     if hasattr(encoder, "pooler"):
-        encoder.pooler = None  # nobody reads it; it would only cost the opponent time
+        encoder.pooler = None  # its output is not read; it would only cost the baseline time
     return Baseline(encoder, READERS[classifier.head_name], _side_by_side(classifier.heads)).eval()
 
 
@@ -99,9 +97,12 @@ def _side_by_side(heads: nn.Module) -> nn.Linear:
 def padded(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Tensor]:
     """Pieces filled up to the longest text, and which of them are real; both (text, longest)."""
     longest = max(len(text.ids) for text in texts)
-    ids = torch.tensor([text.ids + [padding_piece] * (longest - len(text.ids)) for text in texts])
-    live = torch.tensor([[1] * len(text.ids) + [0] * (longest - len(text.ids)) for text in texts])
-    return {"input_ids": ids, "attention_mask": live}
+    ids, live = [], []
+    for text in texts:
+        n_pieces = len(text.ids)
+        ids.append(text.ids + [padding_piece] * (longest - n_pieces))
+        live.append([1] * n_pieces + [0] * (longest - n_pieces))
+    return {"input_ids": torch.tensor(ids), "attention_mask": torch.tensor(live)}
 
 
 def padded_lengths(texts: Sequence[Pieces]) -> list[int]:
@@ -113,7 +114,7 @@ def _load(kind: Any, name: str, **choices: Any) -> Any:
 
     logging.disable_progress_bar()
     before = logging.get_verbosity()
-    logging.set_verbosity_error()  # a fresh head is what we want, and no news
+    logging.set_verbosity_error()  # the fresh head is wanted: no warning about it
     try:
         return kind.from_pretrained(
             pretrained.find_encoder(name)[0],

@@ -120,9 +120,12 @@ def _by_part(runs: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, float]:
     overhead = min(map(min, times.values()))  # of the profile itself
     parts: dict[str, float] = defaultdict(float)
     for name, microseconds in times.items():
-        found = _NODE.match(name)
         # a node in the body of a loop runs several times a run
         n_times = len(microseconds) / len(runs)
-        part = (found and found[1]) or "other"
-        parts[part] += (min(microseconds) - overhead) * n_times / 1000
+        parts[_part_of(name)] += (min(microseconds) - overhead) * n_times / 1000
     return dict(parts)
+
+
+def _part_of(node: str) -> str:
+    found = _NODE.match(node)
+    return (found and found[1]) or "other"

@@ -1,7 +1,7 @@
 """How fast this machine multiplies at all: one large product in ONNX Runtime, in float32 and in
 int8.
 
-What an encoder reaches is told as a share of it. No encoder gets all of it: its products are
+What an encoder reaches is given as a share of it. No encoder gets all of it: its products are
 smaller, and softmax, norms and activations count no operations but take time.
 """
 
@@ -22,7 +22,7 @@ SIZE = 1024
 N_ROUNDS = 15
 """The best of them is the limit: a busy machine must not make it smaller than it is."""
 FLOAT32, INT8 = "limit-float32", "limit-int8"
-OF = {"float32": FLOAT32, "int8": INT8}
+LIMIT_OF = {"float32": FLOAT32, "int8": INT8}
 
 
 def limits(group: str, *, n_threads: int, watch: Watch) -> tuple[Line, ...]:

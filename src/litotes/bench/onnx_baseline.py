@@ -1,4 +1,4 @@
-"""The opponent on our own ground: the `transformers` model in ONNX Runtime, as people export it,
+"""The baseline in our own runtime: the `transformers` model in ONNX Runtime, as people export it,
 float32 and int8.
 
 Traced by `torch.onnx.export` (its older path: the file is a tenth faster here than that of the
@@ -26,39 +26,47 @@ ALL_TASKS = "all tasks"
 OPSET = 17
 
 
-def write(opponent: Baseline, folder: Path) -> dict[str, Path]:
+def write_onnx_files(baseline: Baseline, folder: Path) -> dict[str, Path]:
     """The two files by precision."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+    files = {precision: folder / f"baseline-{precision}.onnx" for precision in ("float32", "int8")}
+    _export(baseline, files["float32"])
+    _quantize(files["float32"], files["int8"])
+    return files
 
-    files = {precision: folder / f"opponent-{precision}.onnx" for precision in ("float32", "int8")}
+
+def _export(baseline: Baseline, file: Path) -> None:
     example = torch.ones(2, 7, dtype=torch.long)  # (text, piece), both of any size in the file
     axes = {name: {0: "text", 1: "piece"} for name in INPUTS} | {"logits": {0: "text"}}
     with warnings.catch_warnings(), torch.no_grad():
         # that the older path is old, and of what a trace cannot see
         warnings.simplefilter("ignore")
         torch.onnx.export(
-            opponent,
+            baseline,
             (example, example),
-            str(files["float32"]),
+            str(file),
             input_names=list(INPUTS),
             output_names=["logits"],
             dynamic_axes=axes,
             opset_version=OPSET,
             dynamo=False,
         )
+
+
+def _quantize(float32: Path, int8: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
     before = logging.root.manager.disable
     # advice about a preparation that does not go through with this graph
     logging.disable(logging.WARNING)
     try:
-        quantize_dynamic(files["float32"], files["int8"], weight_type=QuantType.QInt8)
+        quantize_dynamic(float32, int8, weight_type=QuantType.QInt8)
     finally:
         logging.disable(before)
-    return files
 
 
 class BaselineSession:
-    """A session over one of the files: what `runtime.workers` asks of a session, so that our
-    scheduling can be given to it.
+    """A session over one of the files, with what `runtime.workers` needs of a session: it can be
+    run with our scheduling.
     """
 
     def __init__(self, file: Path, *, n_threads: int, padding_piece: int) -> None:
@@ -84,6 +92,7 @@ def _feeds(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Any]:
     lengths = [len(text.ids) for text in texts]
     pieces = np.full((len(texts), max(lengths)), padding_piece, dtype=np.int64)
     live = np.zeros_like(pieces)
-    for place, (text, length) in enumerate(zip(texts, lengths, strict=True)):
-        pieces[place, :length], live[place, :length] = text.ids, 1
+    for row, (text, length) in enumerate(zip(texts, lengths, strict=True)):
+        pieces[row, :length] = text.ids
+        live[row, :length] = 1
     return dict(zip(INPUTS, (pieces, live), strict=True))

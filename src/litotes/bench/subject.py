@@ -35,7 +35,7 @@ ONLY_DENSE = (
 
 @dataclass(frozen=True)
 class Subject:
-    """Two models of the same texts and tasks. notes: what may not be read out of their speed."""
+    """Two models of the same texts and tasks. notes: what their speed does not show."""
 
     dense: Model
     pruned: Model
@@ -46,7 +46,7 @@ class Subject:
         return {"dense": self.dense, "pruned": self.pruned}[kind]
 
     def as_json(self) -> dict[str, Any]:
-        """The encoder they began with, their head and tasks, the pruning, and how much was trained."""
+        """Their encoder, head, tasks and pruning, and whether they were trained."""
         classifier, spec = self.dense.classifier, self.pruned.classifier.encoder.spec
         return {
             "encoder": Path(self.dense.base).name,
@@ -81,7 +81,9 @@ def load_subject(
         )
     if pruned is None:
         return Subject(dense, _with_pruning(dense), (ONLY_DENSE,))
-    return Subject(dense, _belonging(load_model(pruned), dense, pruned))
+    pruned_model = load_model(pruned)
+    _check_belongs(pruned_model, dense, pruned)
+    return Subject(dense, pruned_model)
 
 
 def _fresh(name: str) -> Model:
@@ -92,14 +94,12 @@ def _fresh(name: str) -> Model:
 
 
 def _with_pruning(dense: Model) -> Model:
-    whole = dense.classifier
-    encoder = rebuild_encoder(
-        whole.encoder, pruning=PRUNING, pruning_options=_options(whole.encoder.spec.n_layers)
-    )
-    classifier = Classifier(
-        encoder, list(whole.tasks.values()), head=whole.head_name, dropout=0.0
-    ).eval()
-    classifier.heads.load_state_dict(whole.heads.state_dict())
+    ours = dense.classifier
+    options = _options(ours.encoder.spec.n_layers)
+    encoder = rebuild_encoder(ours.encoder, pruning=PRUNING, pruning_options=options)
+    tasks = list(ours.tasks.values())
+    classifier = Classifier(encoder, tasks, head=ours.head_name, dropout=0.0).eval()
+    classifier.heads.load_state_dict(ours.heads.state_dict())
     return replace(dense, classifier=classifier)
 
 
@@ -109,7 +109,8 @@ def _options(n_layers: int) -> Mapping[str, Any]:
     return {"shares": [round(float(share), 4) for share in np.interp(depths, known, SHARES)]}
 
 
-def _belonging(pruned: Model, dense: Model, folder: Path) -> Model:
+def _check_belongs(pruned: Model, dense: Model, folder: Path) -> None:
+    """A pruned model must have been made from the dense one."""
     ours, theirs = pruned.classifier, dense.classifier
     if (ours.tasks, ours.head_name) != (theirs.tasks, theirs.head_name):
         raise UserError(
@@ -117,10 +118,9 @@ def _belonging(pruned: Model, dense: Model, folder: Path) -> Model:
             " was pruned from it."
         )
     sizes = ("family", "width", "n_layers", "n_vocabulary")
-    if any(
-        getattr(ours.encoder.spec, size) != getattr(theirs.encoder.spec, size) for size in sizes
-    ):
-        raise UserError(
-            f"{folder} has another encoder than --model: give the folder that was pruned from it."
-        )
-    return pruned
+    for size in sizes:
+        if getattr(ours.encoder.spec, size) != getattr(theirs.encoder.spec, size):
+            raise UserError(
+                f"{folder} has another encoder than --model: give the folder that was pruned from"
+                " it."
+            )

@@ -8,6 +8,7 @@ pruning. Dropout is on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 
 from litotes.bench import hugging_face
+from litotes.bench.batching import split
 from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
@@ -62,29 +64,29 @@ def train(
         pick(HEADS, head, "head")
     loaded = pretrained.load(encoder)
     pieces = loaded.tokenizer.encode(texts[: N_BATCHES * batch_texts])
-    parts = [pieces[start : start + batch_texts] for start in range(0, len(pieces), batch_texts)]
+    parts = split(pieces, batch_texts)
+    time = partial(
+        time_lines,
+        "train",
+        n_texts=len(pieces),
+        n_batches=len(parts),
+        n_rounds=n_rounds,
+        watch=watch,
+    )
     lines: list[Line] = []
     left_out: dict[str, str] = {}
     # head after head: a dozen models with their optimizers would not fit small machines
     for head in heads:
         torch.manual_seed(0)
-        candidates = {
-            name_of(kind, head): _packed(loaded.encoder, parts, head=head, kind=kind)
-            for kind in COMPARED
-        }
+        candidates = {}
+        for kind in COMPARED:
+            candidates[name_of(kind, head)] = _packed(loaded.encoder, parts, head=head, kind=kind)
         if head == "linear":
             try:
                 candidates = {PADDED: _padded(encoder, loaded.encoder, parts), **candidates}
             except ImportError:
                 left_out[PADDED] = "transformers"
-        lines += time_lines(
-            "train",
-            candidates,
-            n_texts=len(pieces),
-            n_batches=len(parts),
-            n_rounds=n_rounds,
-            watch=watch,
-        )
+        lines += time(candidates)
     return BenchResult(PADDED, tuple(lines), left_out, ms_of=f"a batch of {batch_texts}")
 
 
@@ -93,14 +95,16 @@ def name_of(kind: str, head: str) -> str:
 
 
 def table_of_heads(bench: BenchResult) -> list[tuple[str, float, float]]:
-    """Rows in the manner of the paper's tables: head, seconds per batch dense, seconds per batch
-    with cascade pruning.
+    """Rows like those of the paper's tables: head, seconds per batch dense, seconds per batch with
+    cascade pruning.
     """
     seconds = {line.name: line.ms / 1000 for line in bench.lines}
-    there = [head for head in HEADS if name_of("dense", head) in seconds]
-    return [
-        (head, seconds[name_of("dense", head)], seconds[name_of("cascade", head)]) for head in there
-    ]
+    rows = []
+    for head in HEADS:
+        dense, cascade = name_of("dense", head), name_of("cascade", head)
+        if dense in seconds:
+            rows.append((head, seconds[dense], seconds[cascade]))
+    return rows
 
 
 def _packed(
@@ -109,32 +113,31 @@ def _packed(
     tasks = (SENTIMENT, SARCASM) if head in OF_TWO_TASKS else (SENTIMENT,)
     own = rebuild_encoder(encoder, pruning=COMPARED[kind])
     classifier = Classifier(own, tasks, head=head, dropout=0.1).train()
-    parameters = trainable_parameters(classifier)
-    optimizer = make_optimizer(parameters, TrainingSettings())
-    act = _training(
-        lambda batch: classifier(batch).values(), [pack(part) for part in parts], optimizer
-    )
-    lengths = [len(text.ids) for part in parts for text in part]
-    n_operations = (
-        PASSES * flops(own, lengths, firsts_only=classifier.firsts_only).total // len(parts)
-    )
-    padded, dense = (PADDED,) * (head == "linear"), (name_of("dense", head),) * (kind != "dense")
-    return Candidate(act, against=padded + dense, flops=n_operations)
+    optimizer = make_optimizer(trainable_parameters(classifier), TrainingSettings())
+    batches = [pack(part) for part in parts]
+    act = _make_steps(lambda batch: classifier(batch).values(), batches, optimizer)
+    lengths = [length for batch in batches for length in batch.layout.lengths]
+    cost = flops(own, lengths, firsts_only=classifier.firsts_only)
+    against = []
+    if head == "linear":
+        against.append(PADDED)
+    if kind != "dense":
+        against.append(name_of("dense", head))
+    return Candidate(act, against=tuple(against), flops=PASSES * cost.total // len(parts))
 
 
 def _padded(name: str, encoder: Encoder, parts: Sequence[Sequence[Pieces]]) -> Candidate:
     model = hugging_face.classifier_of(name, n_labels=SENTIMENT.n_outputs)
     settings = TrainingSettings()
-    optimizer = AdamW(
-        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay
-    )
+    rate, decay = settings.learning_rate, settings.weight_decay
+    optimizer = AdamW(model.parameters(), lr=rate, weight_decay=decay)
     batches = [hugging_face.padded(part, encoder.spec.padding_piece) for part in parts]
-    act = _training(lambda batch: [model(**batch).logits], batches, optimizer)
+    act = _make_steps(lambda batch: [model(**batch).logits], batches, optimizer)
     lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
     return Candidate(act, against=(), flops=PASSES * flops(encoder, lengths).total // len(parts))
 
 
-def _training(
+def _make_steps(
     logits_of: Callable[[Any], Iterable[Tensor]], batches: Sequence[Any], optimizer: Optimizer
 ) -> Callable[[object], None]:
     """A step for each batch: logits (text, class) of every task, losses, gradients no longer than
@@ -146,17 +149,12 @@ def _training(
     def act(_: object) -> None:
         for batch in batches:
             optimizer.zero_grad(set_to_none=True)
-            losses = [
-                functional.cross_entropy(logits, _labels(len(logits)))
-                for logits in logits_of(batch)
-            ]
+            losses = []
+            for logits in logits_of(batch):
+                labels = torch.arange(len(logits)) % 2  # any: the time does not depend on them
+                losses.append(functional.cross_entropy(logits, labels))
             torch.stack(losses).sum().backward()
             clip_grad_norm_(parameters, limit)
             optimizer.step()
 
     return act
-
-
-def _labels(n_texts: int) -> Tensor:
-    """Any will do: the time of a step does not depend on them. (text,)"""
-    return torch.arange(n_texts) % 2

@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> None:
         f"{name}: left out, `{library}` is not installed."
         for name, library in result.left_out.items()
     )
-    # where the files lie is nobody's business
+    # the name of the source alone: paths are private
     content = {"data": options.data.partition(":")[0], **result.as_json()}
     if options.out:
         write_json(Path(options.out) / "bench.json", content)

@@ -11,7 +11,7 @@ from torch.nn import functional
 
 @dataclass(frozen=True)
 class Teacher:
-    """What another model answers to every training text, and how much it counts beside the labels.
+    """What another model answers to every training text, and how much it counts against the labels.
 
         l_i = (1 − share) · l_label + share · w_i · T² KL(softmax(t_i / T) ‖ softmax(s_i / T))
 

@@ -14,7 +14,7 @@ Track = Callable[[int, Mapping[str, float]], None]
 
 def _none(folder: Path) -> Track:
     def track(step: int, values: Mapping[str, float]) -> None:
-        """Nobody asked."""
+        """No tracker was chosen."""
 
     return track
 

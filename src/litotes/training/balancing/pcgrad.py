@@ -64,7 +64,7 @@ def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> list[float
     for i in range(n_tasks):
         for j in range(i):
             product[i, j] = product[j, i] = inner_product(shared, i, j)
-    if (product >= 0).all():  # nobody works against anybody: the sum, and no need for the norms
+    if (product >= 0).all():  # no conflict: the sum, and no need for the norms
         return [1.0] * n_tasks
     for i in range(n_tasks):
         product[i, i] = inner_product(shared, i, i)
