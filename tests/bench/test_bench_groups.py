@@ -14,7 +14,7 @@ import pytest
 from litotes.bench import MODEL_BENCHES, PART_BENCHES, measure
 from litotes.bench.benchmark import OWN, Benchmark, open_benchmark
 from litotes.bench.growth import growth
-from litotes.bench.kernels import Call, _by_part, _runs, calls
+from litotes.bench.kernels import Call, _by_part, _runs, profile_calls
 from litotes.bench.latency import latency
 from litotes.bench.lines import BenchResult, Line
 from litotes.bench.profile import PARTS, all_parts, profile
@@ -119,11 +119,15 @@ def test_nodes_belong_to_the_run_around_them_and_parts_to_their_names() -> None:
 
     events = [
         {"cat": "Session", "name": "model_loading", "ts": 1, "dur": 5},
-        node("layer.0.attention/A_1", 11, 4000), node("layer.1.attention/A_2", 12, 2000), node("/Shape_0", 13, 1000),
+        node("layer.0.attention/A_1", 11, 4000),
+        node("layer.1.attention/A_2", 12, 2000),
+        node("/Shape_0", 13, 1000),
         {"cat": "Session", "name": "model_run", "ts": 10, "dur": 9},
-        node("layer.0.attention/A_1", 21, 3000), node("layer.1.attention/A_2", 22, 7000), node("/Shape_0", 23, 500),
+        node("layer.0.attention/A_1", 21, 3000),
+        node("layer.1.attention/A_2", 22, 7000),
+        node("/Shape_0", 23, 500),
         {"cat": "Session", "name": "model_run", "ts": 20, "dur": 9},
-    ]  # fmt: skip
+    ]
     runs = _runs(events)
     assert [len(run) for run in runs] == [3, 3]
     assert _by_part(runs) == {

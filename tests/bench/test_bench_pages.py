@@ -1,5 +1,5 @@
-"""The README's table and docs/results/performance.md say what docs/results/bench.json says, and their
-figures show what they should.
+"""The README's table and docs/results/performance.md say what docs/results/bench.json says, and
+their figures show what they should.
 """
 
 from __future__ import annotations
