@@ -1,13 +1,16 @@
-"""Asks a running service as fast as it can answer, or faster, and says what came back.
+"""Sends requests to a running service as fast as it can answer, or faster, and reports what came
+back.
 
-    python bench/load.py closed --concurrency 64 --seconds 20       a new request as soon as one is answered: finds the capacity
-    python bench/load.py open --rate 800 --seconds 60               so many a second, whatever comes back (Poisson arrivals)
-    python bench/load.py contest --seconds 30                       closed, then open at that capacity, then open at four times as much
+    python bench/load.py closed --concurrency 64 --seconds 20
+        a new request as soon as one is answered: finds the capacity
+    python bench/load.py open --rate 800 --seconds 60
+        so many a second, whatever comes back (Poisson arrivals)
+    python bench/load.py contest --seconds 30
+        closed, then open at that capacity, then open at four times as much
 
-`--pid` names the server's process, whose memory is then written down every second. Times are in
-milliseconds, of an open loop from the
-moment the request was due: a generator that is late does not flatter the server. Prints one JSON
-document.
+`--pid` names the server's process, whose memory is then recorded every second. Times are in
+milliseconds, in an open loop from the moment the request was due: a generator that is late does not
+flatter the server. Prints one JSON document.
 """
 
 from __future__ import annotations

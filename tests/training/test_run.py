@@ -1,4 +1,4 @@
-"""Whole runs with the tiny encoder: same bytes twice, resumed as if never stopped, honest folders."""
+"""Whole runs with the tiny encoder: the same bytes twice, and resumed as if never stopped."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -42,8 +43,15 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
     run = train(tiny_recipe, tmp_path / "run")
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
-        "litotes.json", "model.safetensors", "tokenizer.json", "config.json", "README.md", "recipe.json", "history.jsonl", "scores.json"
-    }  # fmt: skip
+        "litotes.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "config.json",
+        "README.md",
+        "recipe.json",
+        "history.jsonl",
+        "scores.json",
+    }
     history = [
         json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
     ]
@@ -192,8 +200,6 @@ def saved(folder: Path) -> set[str]:
 def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The real thing: processes shot while they train and save, and started again."""
     processes = multiprocessing.get_context("forkserver")
-    # once, not by all who are shot; optimizers need the second
-    processes.set_forkserver_preload(["litotes.training.run", "torch._dynamo"])
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__epochs=8)
     pace = train(recipe, tmp_path / "whole", device="cpu").model.facts["seconds_per_step"]
     chance, n_kills = random.Random(0), 0
@@ -216,54 +222,74 @@ def test_sigkill_at_random_moments(tiny_recipe: Recipe, tmp_path: Path) -> None:
     assert weights(tmp_path / "shot") == weights(tmp_path / "whole")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "how",
-    [
-        (),
-        (
-            "model.head=crosstalk",
-            "training.balancing=pcgrad",
-            "training.groups=group_dro",
-            "training.group_rate=0.5",
-        ),
-    ],
-    ids=["sum", "pcgrad"],
-)
-def test_two_processes_take_the_steps_of_one(
-    root: Path, tiny_folder: Path, tmp_path: Path, how: tuple[str, ...]
-) -> None:
+@pytest.fixture
+def still_changes(tiny_folder: Path, tmp_path: Path) -> list[str]:
+    """Settings without dropout, which differs between processes by design."""
     config = json.loads((tiny_folder / "config.json").read_text())
     (tmp_path / "encoder").mkdir()
     for file in ("model.safetensors", "tokenizer.json"):
         (tmp_path / "encoder" / file).write_bytes((tiny_folder / file).read_bytes())
-    # dropout differs between processes by design
     still = config | {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     (tmp_path / "encoder" / "config.json").write_text(json.dumps(still))
-    changes = [
-        f"model.encoder={tmp_path / 'encoder'}", "model.max_pieces=32", "model.dropout=0.0", "training.freeze_below=0",
-        "training.epochs=1", "training.batch_texts=74", "training.max_gradient_norm=0.0", *how,
-    ]  # fmt: skip
-    file = root / "recipes" / "quick.toml"
-    train(read_recipe(file, changes=changes), tmp_path / "one", device="cpu")
-    launcher = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--standalone",
-        "--nproc-per-node",
-        "2",
-        "-m",
-        "litotes",
-        "train",
-        str(file),
+    return [
+        f"model.encoder={tmp_path / 'encoder'}",
+        "model.max_pieces=32",
+        "model.dropout=0.0",
+        "training.freeze_below=0",
+        "training.epochs=1",
+        "training.batch_texts=74",
+        "training.max_gradient_norm=0.0",
     ]
-    options = [word for change in changes for word in ("--set", change)]
-    command = [*launcher, *options, "--device", "cpu", "--out", str(tmp_path / "two")]
-    subprocess.run(command, check=True, capture_output=True)
-    one, two = (load_model(tmp_path / name).classifier.state_dict() for name in ("one", "two"))
-    for name, tensor in one.items():
-        torch.testing.assert_close(two[name], tensor, atol=2e-5, rtol=1e-4)
+
+
+def same_weights(one: Path, two: Path) -> None:
+    ours, theirs = (load_model(folder).classifier.state_dict() for folder in (one, two))
+    for name, tensor in ours.items():
+        torch.testing.assert_close(theirs[name], tensor, atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_torchrun_takes_the_steps_of_one_process(
+    root: Path, still_changes: list[str], tmp_path: Path
+) -> None:
+    file = root / "recipes" / "quick.toml"
+    train(read_recipe(file, changes=still_changes), tmp_path / "one", device="cpu")
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "litotes"]
+    options = [word for change in still_changes for word in ("--set", change)]
+    command = [sys.executable, "-m", *launcher, "train", str(file), *options, "--device", "cpu"]
+    subprocess.run([*command, "--out", str(tmp_path / "two")], check=True, capture_output=True)
+    same_weights(tmp_path / "one", tmp_path / "two")
+
+
+def train_as(rank: int, port: int, recipe: Recipe, out: Path) -> None:
+    """One of two processes, with what torchrun tells each of them."""
+    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    train(recipe, out, device="cpu")
+
+
+@pytest.mark.slow
+def test_two_processes_balance_and_weigh_groups_as_one(
+    root: Path, still_changes: list[str], tmp_path: Path
+) -> None:
+    how = ["model.head=crosstalk", "training.balancing=pcgrad"]
+    how += ["training.groups=group_dro", "training.group_rate=0.5"]
+    recipe = read_recipe(root / "recipes" / "quick.toml", changes=still_changes + how)
+    train(recipe, tmp_path / "one", device="cpu")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    forks = multiprocessing.get_context("forkserver")
+    processes = [
+        forks.Process(target=train_as, args=(rank, port, recipe, tmp_path / "two"))
+        for rank in range(2)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    same_weights(tmp_path / "one", tmp_path / "two")
 
 
 def test_ctrl_c_saves_and_says_how_to_go_on(
@@ -322,7 +348,8 @@ def leaking_table(tmp_path: Path) -> Path:
 
 
 def test_leaking_texts_are_dropped_and_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    source = f"table:{leaking_table(tmp_path)}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    columns = "split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
+    source = f"table:{leaking_table(tmp_path)}?{columns}"
     recipe = tiny_recipe.changed(
         data__source=source, data__where__variety=None, training__held_out=0.0
     )

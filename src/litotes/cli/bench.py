@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MODEL_BENCHES = ("classify", "latency", "profile", "growth")
 WHAT = (*MODEL_BENCHES, "pcgrad", "entmax", "effective", "attention", "train")
-"""The names in `evaluation.bench`, written out: importing those tables takes seconds."""
+"""The names in `litotes.bench`, written out: importing those tables takes seconds."""
 N_TEXTS, N_ROUNDS = 256, 5
 N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
@@ -61,32 +61,18 @@ def run(options: argparse.Namespace) -> None:
     from litotes.bench.measure import QUICK, measure
     from litotes.cli.display import print_json, progress, say
     from litotes.core.storage import write_json
-    from litotes.data.sources import load
 
     what = WHAT if options.what is None else (options.what,)
-    more, subject = (
-        (QUICK if options.quick else {}) | {"train": _of_train(options)},
-        _subject(options),
-    )
-    n_texts, n_rounds = (N_QUICK_TEXTS, N_QUICK_ROUNDS) if options.quick else (N_TEXTS, N_ROUNDS)
-    corpus = load(options.data)
-    chosen = [example.text for example in corpus.where(split=corpus.test_split())]
-    texts = random.Random(options.seed or 0).sample(
-        chosen, min(options.texts or n_texts, len(chosen))
-    )
+    group_options = (QUICK if options.quick else {}) | {"train": _train_options(options)}
+    subject = _load_subject(options)
+    texts = _draw_texts(options)
+    n_rounds = options.rounds or (N_QUICK_ROUNDS if options.quick else N_ROUNDS)
     with progress() as watch:
         result = measure(
-            what,
-            texts,
-            subject=subject,
-            options=more,
-            n_rounds=options.rounds or n_rounds,
-            watch=watch,
+            what, texts, subject=subject, options=group_options, n_rounds=n_rounds, watch=watch
         )
-    say(
-        f"{name}: left out, `{library}` is not installed."
-        for name, library in result.left_out.items()
-    )
+    for name, library in result.left_out.items():
+        say([f"{name}: left out, `{library}` is not installed."])
     # the name of the source alone: paths are private
     content = {"data": options.data.partition(":")[0], **result.as_json()}
     if options.out:
@@ -99,41 +85,43 @@ def run(options: argparse.Namespace) -> None:
         _show(name, bench, options.data)
 
 
-def _subject(options: argparse.Namespace) -> Subject | None:
-    """Whom contests are about."""
+def _draw_texts(options: argparse.Namespace) -> list[str]:
+    from litotes.data.sources import load
+
+    corpus = load(options.data)
+    texts = [example.text for example in corpus.where(split=corpus.test_split())]
+    n_wanted = options.texts or (N_QUICK_TEXTS if options.quick else N_TEXTS)
+    return random.Random(options.seed or 0).sample(texts, min(n_wanted, len(texts)))
+
+
+def _load_subject(options: argparse.Namespace) -> Subject | None:
+    """The models to measure; None for a bench of parts, which has its own."""
     from litotes.core.errors import UserError
 
     if options.what is not None and options.what not in MODEL_BENCHES:
         if options.model or options.pruned:
             raise UserError(
-                f"--model and --pruned belong to {', '.join(MODEL_BENCHES)}; bench {options.what} has no"
-                " such choice."
+                f"--model and --pruned belong to {', '.join(MODEL_BENCHES)}; bench {options.what}"
+                " has no such choice."
             )
         return None
     from litotes.bench.subject import load_subject
 
-    return load_subject(
-        *(Path(folder) if folder else None for folder in (options.model, options.pruned))
-    )
+    model = Path(options.model) if options.model else None
+    pruned = Path(options.pruned) if options.pruned else None
+    return load_subject(model, pruned)
 
 
-def _of_train(options: argparse.Namespace) -> dict[str, Any]:
+def _train_options(options: argparse.Namespace) -> dict[str, Any]:
     """The options that the bench of training alone has."""
     from litotes.core.errors import UserError
     from litotes.heads import HEADS
 
-    heads = (
-        None
-        if options.heads is None
-        else list(HEADS)
-        if options.heads == "all"
-        else options.heads.split(",")
-    )
-    given = {
-        name: value
-        for name, value in (("heads", heads), ("batch_texts", options.batch))
-        if value is not None
-    }
+    given: dict[str, Any] = {}
+    if options.heads is not None:
+        given["heads"] = list(HEADS) if options.heads == "all" else options.heads.split(",")
+    if options.batch is not None:
+        given["batch_texts"] = options.batch
     if given and options.what not in (None, "train"):
         raise UserError(
             f"--heads and --batch belong to `litotes bench train`; bench {options.what} has no such"
@@ -145,23 +133,18 @@ def _of_train(options: argparse.Namespace) -> dict[str, Any]:
 def _show(name: str, bench: BenchResult, data: str) -> None:
     from litotes.cli.display import print_table
 
-    print_table(
-        *table(bench), title=f"{name}: texts of {data}; quartiles of the rounds in brackets"
-    )
+    title = f"{name}: texts of {data}; quartiles of the rounds in brackets"
+    print_table(*table(bench), title=title)
     for note in bench.notes:
         print(note)
     if name == "train":
         from litotes.bench.train import table_of_heads
 
-        rows = [
-            (head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}")
-            for head, dense, cascade in table_of_heads(bench)
-        ]
-        print_table(
-            ("head", "dense", "cascade", "cascade / dense"),
-            rows,
-            title=f"seconds for {bench.ms_of}",
-        )
+        rows = []
+        for head, dense, cascade in table_of_heads(bench):
+            rows.append((head, f"{dense:.4f}", f"{cascade:.4f}", f"{cascade / dense:.3f}"))
+        columns = ("head", "dense", "cascade", "cascade / dense")
+        print_table(columns, rows, title=f"seconds for {bench.ms_of}")
 
 
 def table(bench: BenchResult) -> tuple[list[str], list[list[str]]]:
@@ -180,14 +163,10 @@ def table(bench: BenchResult) -> tuple[list[str], list[list[str]]]:
     cells = {head: [show(bench, line) for line in bench.lines] for head, show in columns.items()}
     shown = {head: column for head, column in cells.items() if any(column)}
     n_comparisons = max(len(bench.against(line)) for line in bench.lines)
-    rows = [
-        [
-            line.name,
-            *(column[place] for column in shown.values()),
-            *_comparisons(bench, line, n_comparisons),
-        ]
-        for place, line in enumerate(bench.lines)
-    ]
+    rows = []
+    for place, line in enumerate(bench.lines):
+        numbers = [column[place] for column in shown.values()]
+        rows.append([line.name, *numbers, *_comparisons(bench, line, n_comparisons)])
     return [bench.lines[0].group, *shown, *["as fast as"] * n_comparisons], rows
 
 

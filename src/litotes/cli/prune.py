@@ -11,6 +11,7 @@ from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.prune import PruneResult
+    from litotes.prune.frontier import Point
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -104,45 +105,38 @@ def run(options: argparse.Namespace) -> None:
         raise UserError(pruned.refusal())
 
 
+COLUMNS = (
+    "times fewer operations",
+    "times as fast",
+    "loss",
+    "95 % interval",
+    "chance within",
+    "loss on test",
+    "pieces that go on",
+    "",
+)
+
+
 def _print(pruned: PruneResult) -> None:
     from litotes.cli.display import print_table
+
+    title = (
+        "Against our own dense model: times fewer operations, times as fast, macro-F1 points lost"
+    )
+    print_table(COLUMNS, [_row(point) for point in pruned.points], title=title)
+
+
+def _row(point: Point) -> tuple[str, ...]:
     from litotes.core.numbers import format_signed
 
-    rows = []
-    for point in pruned.points:
-        low, high = point.loss.interval
-        test = "" if point.test_loss is None else format_signed(point.test_loss.points, 2)
-        numbers = (
-            f"{point.flops_ratio:.2f}",
-            f"{point.speed_ratio:.2f}",
-            format_signed(point.loss.points, 2),
-            f"{format_signed(low, 2)} to {format_signed(high, 2)}",
-        )
-        shares = " ".join(f"{share:.2f}" for share in point.shares)
-        rows.append(
-            (
-                *numbers,
-                f"{point.loss.chance_within:.2f}",
-                test,
-                shares,
-                "chosen" if point.chosen else "",
-            )
-        )
-    head = (
-        "times fewer operations",
-        "times as fast",
-        "loss",
-        "95 % interval",
-        "chance within",
-        "loss on test",
-        "pieces that go on",
-        "",
-    )
-    print_table(
-        head,
-        rows,
-        title=(
-            "Against our own dense model: times fewer operations, times as fast, macro-F1 points"
-            " lost"
-        ),
+    low, high = point.loss.interval
+    return (
+        f"{point.flops_ratio:.2f}",
+        f"{point.speed_ratio:.2f}",
+        format_signed(point.loss.points, 2),
+        f"{format_signed(low, 2)} to {format_signed(high, 2)}",
+        f"{point.loss.chance_within:.2f}",
+        "" if point.test_loss is None else format_signed(point.test_loss.points, 2),
+        " ".join(f"{share:.2f}" for share in point.shares),
+        "chosen" if point.chosen else "",
     )
