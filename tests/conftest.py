@@ -5,6 +5,7 @@ network.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import signal
 from collections import Counter
@@ -28,6 +29,16 @@ from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
 torch.set_num_threads(1)  # and for this one
+# what tests fork from has these; optimizers need the last
+multiprocessing.set_forkserver_preload(
+    [
+        "litotes.cli.serve",
+        "litotes.export",
+        "litotes.service",
+        "litotes.training.run",
+        "torch._dynamo",
+    ]
+)
 # started in the background: the tests of Ctrl-C need to hear it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -17,10 +17,8 @@ from running_service import Running, wait_until_ready
 
 from litotes.cli.main import main
 
-_CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(
-    ["litotes.cli.serve", "litotes.predict.predictor", "litotes.service", "running_service"]
-)
+_FORKS = multiprocessing.get_context("forkserver")
+"""conftest.py says what they have imported."""
 
 
 class Fork:
@@ -53,7 +51,7 @@ def start(folder: Path, out: Path, *options: str) -> Running:
     pipe = out / "stderr"
     os.mkfifo(pipe)
     arguments = ["serve", "--model", f"tiny={folder}", "--device", "cpu", "--port", "0", *options]
-    process = _CONTEXT.Process(target=_serve, args=(pipe, arguments))
+    process = _FORKS.Process(target=_serve, args=(pipe, arguments))
     process.start()
     fork = Fork(process, pipe.open())
     return Running(fork, wait_until_ready(fork.stderr), out / "events.json", time.time())
