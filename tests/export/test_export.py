@@ -16,6 +16,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
+from litotes.core.values import Prediction
 from litotes.export import export as exporting
 from litotes.export.export import export_models
 from litotes.export.loss import ExportLoss, compare, measure_losses
@@ -54,17 +55,24 @@ def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
         assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)
 
 
+def assert_same(expected: list[Prediction], found: list[Prediction], *, tolerance: float) -> None:
+    for ours, theirs in zip(expected, found, strict=True):
+        assert (ours.text, ours.truncated) == (theirs.text, theirs.truncated)
+        assert ours.answers.keys() == theirs.answers.keys()
+        for task, answer in ours.answers.items():
+            probability = pytest.approx(answer.probability, abs=tolerance)
+            assert theirs.answers[task].label == answer.label
+            assert theirs.answers[task].probability == probability
+
+
 def test_both_runtimes_agree(folder: Path) -> None:
     export_models(folder, n_texts=20)
     torch, onnx = (Predictor.load(folder, device="cpu", runtime=name) for name in ("torch", "onnx"))
     assert isinstance(torch.runtimes[0], TorchRuntime)
     assert isinstance(onnx.runtimes[0], OnnxRuntime)
-    for ours, theirs in zip(torch.predict(TEXTS), onnx.predict(TEXTS), strict=True):
-        assert (ours.text, ours.truncated) == (theirs.text, theirs.truncated)
-        for task, answer in ours.answers.items():
-            assert theirs.answers[task].label == answer.label
-            assert theirs.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
-    assert list(onnx.stream(TEXTS * 30)) == onnx.predict(TEXTS) * 30
+    assert_same(torch.predict(TEXTS), onnx.predict(TEXTS), tolerance=1e-4)
+    # products of a group of texts may differ in the last bits from those of one
+    assert_same(onnx.predict(TEXTS) * 30, list(onnx.stream(TEXTS * 30)), tolerance=1e-5)
     explained = onnx.explain(TEXTS[0], task="sarcasm", methods=["random"], faithfulness=False)
     assert explained.answer == torch.predict(TEXTS[:1])[0].answers["sarcasm"]
     assert onnx.runtimes[0].identity() != torch.runtimes[0].identity()
