@@ -14,7 +14,7 @@ from sklearn.metrics import brier_score_loss
 from litotes.core.errors import UserError
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.reliability_figure import figure
-from litotes.model.calibration import Calibration, fit
+from litotes.model.calibration import Calibration, fit_calibration
 from litotes.report.figure import render_figure
 
 Array = np.ndarray[Any, Any]
@@ -80,7 +80,7 @@ def test_a_calibrated_model_has_hardly_any_error() -> None:
 
 
 def test_the_temperature_mends_an_over_confident_model() -> None:
-    calibration = fit(*simulated(500, too_sure=3.0, seed=2))
+    calibration = fit_calibration(*simulated(500, too_sure=3.0, seed=2))
     fresh = simulated(3000, too_sure=3.0, seed=3)
     before, after = check_reliability(Calibration(), *fresh), check_reliability(calibration, *fresh)
     assert before.ece > 0.12
@@ -103,7 +103,7 @@ def test_diagram_shows_errors_and_counts_and_is_the_same_twice() -> None:
     logits, gold = simulated(300, too_sure=3.0, seed=4)
     results = {
         "before": check_reliability(Calibration(), logits, gold),
-        "after $_{$": check_reliability(fit(logits, gold), logits, gold),
+        "after $_{$": check_reliability(fit_calibration(logits, gold), logits, gold),
     }
     svg = render_figure(figure(results), "svg")
     written = [

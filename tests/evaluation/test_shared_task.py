@@ -101,7 +101,7 @@ def test_a_thousand_random_files_score_as_officially(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # of intervals, which the official lines do not have
-    for drawing in ("shared_task._resampled", "scores.bootstrap"):
+    for drawing in ("shared_task._resample", "scores.bootstrap"):
         monkeypatch.setattr(f"litotes.evaluation.{drawing}", lambda _, *, seed: np.zeros(1))
     draw = random.Random(0)
     for _ in range(1000):

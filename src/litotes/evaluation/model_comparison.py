@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +17,7 @@ from litotes.evaluation.significance import SIGNIFICANT, Difference, difference,
 
 @dataclass(frozen=True)
 class ModelDifference:
-    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows that were
-    asked for together.
-    """
+    """The first model less the second in one cell; `adjusted_p` is Holm's over all rows."""
 
     task: str
     cell: str
@@ -43,32 +41,34 @@ def compare_models(
     seed: int = 0,
 ) -> tuple[ModelDifference, ...]:
     """Rows as those of `score_cells`, for the classification tasks that both models answer."""
-    tasks = [
-        task for task, result in own.items() if task in other and not result.task.is_regression
-    ]
+    common = [task for task in own if task in other]
+    tasks = [task for task in common if not own[task].task.is_regression]
     if not tasks:
         raise UserError(
             f"The models have no classification task in common here: one answers {', '.join(own)},"
             f" the other {', '.join(other)}."
         )
-    places, found = [], []
+    found = []
     for task in tasks:
-        first, second = _in_one_order(own[task], other[task])
-        for (cell, part), (_, theirs) in zip(
-            split_by_cell(first, corpus), split_by_cell(second, corpus), strict=True
-        ):
-            places.append((task, cell))
-            # (seed, text) each
-            answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])
-            found.append(difference(part.gold(), *answers, len(first.task.labels), seed=seed))
-    adjusted = holm([one.p for one in found])
-    return tuple(
-        ModelDifference(task, cell, one, p)
-        for (task, cell), one, p in zip(places, found, adjusted, strict=True)
-    )
+        for cell, one in _compare_task(own[task], other[task], corpus, seed=seed):
+            found.append((task, cell, one))
+    adjusted = holm([one.p for _, _, one in found])
+    return tuple(ModelDifference(*row, p) for row, p in zip(found, adjusted, strict=True))
 
 
-def _in_one_order(
+def _compare_task(
+    own: TaskPredictions, other: TaskPredictions, corpus: Corpus, *, seed: int
+) -> Iterator[tuple[str, Difference]]:
+    """The difference over all texts, then by cell."""
+    first, second = _with_same_labels(own, other)
+    cells = zip(split_by_cell(first, corpus), split_by_cell(second, corpus), strict=True)
+    for (cell, part), (_, theirs) in cells:
+        # (seed, text) each
+        answers = (part.predicted()[np.newaxis], theirs.predicted()[np.newaxis])
+        yield cell, difference(part.gold(), *answers, len(first.task.labels), seed=seed)
+
+
+def _with_same_labels(
     own: TaskPredictions, other: TaskPredictions
 ) -> tuple[TaskPredictions, TaskPredictions]:
     """Both with the labels of both, in the same order, so that a number means the same word."""

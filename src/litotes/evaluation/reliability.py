@@ -65,12 +65,7 @@ def reliability(
     confidence (text,), right (text,)
     """
     sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    if not len(sure):
-        raise UserError(
-            "There are no texts to compare confidence with. Choose a split or a cell that has some."
-        )
-    if sure.shape != hit.shape or not ((sure >= 0) & (sure <= 1)).all():
-        raise ValueError(f"confidence must be probabilities, one for each of {len(hit)} answers")
+    _check(sure, hit)
     by_width = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)  # (text,): its bin
     # What many texts share (a probability of 1, say) is not torn apart, so the order of the texts
     # does not matter.
@@ -84,6 +79,15 @@ def reliability(
         brier=float(((sure - hit) ** 2).mean()),
         bins=tuple(_bins(sure, hit, by_width)),
     )
+
+
+def _check(sure: Floats, hit: Floats) -> None:
+    if not len(sure):
+        raise UserError(
+            "There are no texts to compare confidence with. Choose a split or a cell that has some."
+        )
+    if sure.shape != hit.shape or not ((sure >= 0) & (sure <= 1)).all():
+        raise ValueError(f"confidence must be probabilities, one for each of {len(hit)} answers")
 
 
 def _error(sure: Floats, hit: Floats, place: Counts) -> float:

@@ -1,13 +1,11 @@
-"""Reliability diagrams: how often a model is right against how sure it says it is, with the number
-of texts below.
-"""
+"""Reliability diagrams: the share right against the confidence, with the number of texts below."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from litotes.evaluation.reliability import Reliability
+from litotes.evaluation.reliability import Bin, Reliability
 from litotes.report.figure import BAR, GAP, INK
 
 if TYPE_CHECKING:
@@ -16,34 +14,27 @@ if TYPE_CHECKING:
 
 
 def draw(result: Reliability, ax: Axes, *, title: str) -> None:
-    """Draws the diagram into given axes: bars for the share right, hatched up (too sure) or down
-    (too unsure) to the mean confidence.
+    """Draws the diagram into given axes.
+
+    Bars for the share right, hatched up (too sure) or down (too unsure) to the mean confidence.
     """
     for one in result.bins:
-        x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
-        ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
-        ax.bar(
-            x,
-            gap,
-            width,
-            one.right,
-            fill=False,
-            edgecolor=GAP,
-            hatch="////",
-            linewidth=0.6,
-            label="gap to confidence",
-        )
-        ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
+        _draw_bin(one, ax)
     ax.plot([0, 1], [0, 1], color=INK, linestyle="--", linewidth=1, label="as sure as right")
     ax.set_xlim(0, 1)
     ax.set_ylim(0, 1)
     ax.set_ylabel("share right")
-    ax.set_title(
-        f"{title}: ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})",
-        fontsize=11,
-        parse_math=False,
-    )
-    _plain(ax)
+    errors = f"ECE {result.ece:.3f} (equal mass {result.ece_equal_mass:.3f})"
+    ax.set_title(f"{title}: {errors}", fontsize=11, parse_math=False)
+    _hide_frame(ax)
+
+
+def _draw_bin(one: Bin, ax: Axes) -> None:
+    x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
+    ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
+    hatched = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
+    ax.bar(x, gap, width, one.right, **hatched, label="gap to confidence")
+    ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
 
 
 def draw_counts(result: Reliability, ax: Axes) -> None:
@@ -57,7 +48,7 @@ def draw_counts(result: Reliability, ax: Axes) -> None:
     ax.set_yticks([])
     ax.set_xlabel("confidence")
     ax.set_ylabel("texts")
-    _plain(ax)
+    _hide_frame(ax)
 
 
 def figure(results: Mapping[str, Reliability]) -> Figure:
@@ -69,19 +60,17 @@ def figure(results: Mapping[str, Reliability]) -> Figure:
     for (name, result), ax, counts_ax in zip(results.items(), *axes, strict=True):
         draw(result, ax, title=name)
         draw_counts(result, counts_ax)
-    handles, labels = axes[0][0].get_legend_handles_labels()
-    entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
-    picture.legend(
-        entries.values(),
-        entries.keys(),
-        loc="outside lower center",
-        ncols=len(entries),
-        frameon=False,
-        fontsize=8,
-    )
+    _add_legend(picture, axes[0][0])
     return picture
 
 
-def _plain(ax: Axes) -> None:
+def _add_legend(picture: Figure, ax: Axes) -> None:
+    handles, labels = ax.get_legend_handles_labels()
+    entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
+    style = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
+    picture.legend(entries.values(), entries.keys(), ncols=len(entries), **style)
+
+
+def _hide_frame(ax: Axes) -> None:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

@@ -75,22 +75,25 @@ def score(
     """Scores of class numbers against the gold ones."""
     counts = confusion(gold, predicted, len(task.labels))
     n = int(counts.sum())
-    per_gold, per_predicted = counts.sum(1), counts.sum(0)
-    only = np.flatnonzero(per_predicted)
-    collapsed = len(only) == 1 and (per_gold > 0).sum() > 1
+    labels = enumerate(task.labels)
     return Scores(
         task=task.name,
         n=n,
         macro_f1=float(macro_f1(counts)),
         interval=interval(bootstrap(counts, seed=seed)),
-        majority=float(macro_f1(constant(per_gold))),
+        majority=float(macro_f1(constant(counts.sum(1)))),
         accuracy=float(np.trace(counts) / n),
         matthews=matthews(counts),
-        classes=tuple(
-            _class_scores(counts, number, label) for number, label in enumerate(task.labels)
-        ),
-        collapsed_to=task.labels[int(only[0])] if collapsed else None,
+        classes=tuple(_class_scores(counts, number, label) for number, label in labels),
+        collapsed_to=_collapsed_to(counts, task),
     )
+
+
+def _collapsed_to(counts: Counts, task: Task) -> str | None:
+    """The only label given, although several occur."""
+    given = np.flatnonzero(counts.sum(0))
+    several = (counts.sum(1) > 0).sum() > 1
+    return task.labels[int(given[0])] if len(given) == 1 and several else None
 
 
 def bootstrap(counts: Counts, *, seed: int, n_resamples: int = N_RESAMPLES) -> Floats:

@@ -96,13 +96,34 @@ class SharedTaskScore:
 def shared_task_score(
     gold: Answers, predicted: Answers, varieties: Sequence[str], *, seed: int = 0
 ) -> SharedTaskScore:
-    """The score of answers to texts of these varieties, all in one order. gold, predicted: {task:
-    (text,)}
+    """The score of answers to texts of these varieties, all in one order.
+
+    gold, predicted: {task: (text,)}
     """
-    answers = np.stack(
-        [_checked(side, task.name, len(varieties)) for side in (gold, predicted) for task in TASKS]
+    parts = _split_by_variety(gold, predicted, varieties)
+    cells = {}
+    for place, task in enumerate(TASKS):
+        for variety, part in parts.items():
+            name = f"{task.name}-{variety}"
+            cells[name] = score(part[0, place], part[1, place], task, seed=seed)
+    return SharedTaskScore(
+        cells=cells,
+        score=float(_combine(_by_place(cells, "macro_f1"))),
+        interval=interval(_resample(list(parts.values()), seed=seed)),
+        majority=float(_combine(_by_place(cells, "majority"))),
+        n_elsewhere=sum(variety not in VARIETIES for variety in varieties),
     )
-    chosen = {}
+
+
+def _split_by_variety(
+    gold: Answers, predicted: Answers, varieties: Sequence[str]
+) -> dict[str, NDArray[np.int64]]:
+    """Both sides' answers by variety, (side, task, text) each."""
+    numbers = []
+    for side in (gold, predicted):
+        numbers += [_check_answers(side, task.name, len(varieties)) for task in TASKS]
+    answers = np.stack(numbers)  # (side · task, text)
+    parts = {}
     for variety in VARIETIES:
         places = [place for place, found in enumerate(varieties) if found == variety]
         if not places:
@@ -110,20 +131,8 @@ def shared_task_score(
                 f"None of the {len(varieties)} texts to score is of {variety}, and the score needs"
                 " both varieties. Add some."
             )
-        # (side, task, text)
-        chosen[variety] = answers[:, places].reshape(2, len(TASKS), len(places))
-    cells = {
-        f"{task.name}-{variety}": score(part[0, place], part[1, place], task, seed=seed)
-        for place, task in enumerate(TASKS)
-        for variety, part in chosen.items()
-    }
-    return SharedTaskScore(
-        cells=cells,
-        score=float(_combined(_by_place(cells, "macro_f1"))),
-        interval=interval(_resampled(list(chosen.values()), seed=seed)),
-        majority=float(_combined(_by_place(cells, "majority"))),
-        n_elsewhere=sum(variety not in VARIETIES for variety in varieties),
-    )
+        parts[variety] = answers[:, places].reshape(2, len(TASKS), len(places))
+    return parts
 
 
 def score_files(predictions: Path, gold: Path, *, seed: int = 0) -> SharedTaskScore:
@@ -224,7 +233,7 @@ def _label(row: Row, column: str) -> int:
     return _LABELS[word]
 
 
-def _checked(answers: Answers, task: str, n_texts: int) -> NDArray[np.int64]:
+def _check_answers(answers: Answers, task: str, n_texts: int) -> NDArray[np.int64]:
     if task not in answers:
         raise UserError(
             f"There are no answers to {task}: the score needs"
@@ -247,18 +256,18 @@ def _by_place(cells: Mapping[str, Scores], what: str) -> Floats:
     )
 
 
-def _combined(cells: Floats) -> Floats:
+def _combine(cells: Floats) -> Floats:
     """The worst variety of each task, averaged over tasks. (…, task, variety) → (…)"""
     return np.asarray(cells.min(-1).mean(-1))
 
 
-def _resampled(parts: Sequence[NDArray[np.int64]], *, seed: int) -> Floats:
+def _resample(parts: Sequence[NDArray[np.int64]], *, seed: int) -> Floats:
     """The score of resampled texts. parts: (side, task, text) per variety → (resample,)"""
     generator = np.random.default_rng(seed)
-    return _combined(np.stack([_resampled_cells(part, generator) for part in parts], axis=-1))
+    return _combine(np.stack([_resample_cells(part, generator) for part in parts], axis=-1))
 
 
-def _resampled_cells(part: NDArray[np.int64], generator: np.random.Generator) -> Floats:
+def _resample_cells(part: NDArray[np.int64], generator: np.random.Generator) -> Floats:
     """Macro-F1 of both tasks over the same drawn texts of one variety.
 
     (side, task, text) → (resample, task)

@@ -57,13 +57,11 @@ def difference(
     n_permutations: int = N_PERMUTATIONS,
     seed: int = 0,
 ) -> Difference:
-    """A less b.
+    """A less b. gold (text,), a and b (seed, text)
 
-    Texts are resampled jointly, so what is hard for both cancels. gold (text,), a and b (seed,
-    text)
-
-    The seeds' margin is Welch's for two independent groups of seeds: seed 0 of a has no more to do
-    with seed 0 of b than with seed 1.
+    Texts are resampled jointly, so what is hard for both cancels. The seeds' margin is Welch's for
+    two independent groups of seeds: seed 0 of a has no more to do with seed 0 of b than with seed
+    1.
     """
     _check(gold, a, b)
     both = find_patterns(gold, np.vstack([a, b]), n_classes)
@@ -96,14 +94,15 @@ def permutation_test(
 
     Null: for every text it is a coin's toss which system gave which answers. T* tosses the coin for
     every text: heads swaps the answers of a and b, those of all seeds together, since the answers
-    of a system's seeds to one text go together. The seeds are taken
-    as given: p is about these trained models on other texts, not about models of other seeds.
+    of a system's seeds to one text go together. The seeds are taken as given: p is about these
+    trained models on other texts, not about models of other seeds.
 
     Seed s of a is swapped with seed s of b. Unequal numbers of seeds are repeated up to their least
     common multiple, which changes no mean. Blocks of unequal variety are not exchangeable to the
     letter; the toss then turns the sign of the text's mean difference, and p is right for many
-    texts (in a simulation with 3 seeds against 1 and 200 texts it is). gold (text,), a and b (seed,
-    text)
+    texts (in a simulation with 3 seeds against 1 and 200 texts it is).
+
+    gold (text,), a and b (seed, text)
     """
     _check(gold, a, b)
     # the same draws whichever is called a, so p(a, b) = p(b, a) to the last bit
@@ -112,8 +111,14 @@ def permutation_test(
     n_rows = lcm(len(a), len(b))
     rows = np.vstack([np.tile(a, (n_rows // len(a), 1)), np.tile(b, (n_rows // len(b), 1))])
     found = find_patterns(gold, rows, n_classes)
+    n_as_large = _count_as_large(found, n_rows, n_permutations, seed=seed)
+    return (1 + n_as_large) / (1 + n_permutations)
+
+
+def _count_as_large(found: AnswerPatterns, n_rows: int, n_permutations: int, *, seed: int) -> int:
+    """How many permutations give a difference at least as large as the observed one."""
     observed = abs(_gap(found.confusions(found.n), n_rows)) - _ROUNDING
-    swapped = _swapped_rows(found)
+    swapped = _swap_rows(found)
     generator = np.random.default_rng(seed)
     n_as_large = 0
     for size in split_draws(n_permutations, len(found.n)):
@@ -121,7 +126,7 @@ def permutation_test(
         n_swapped = generator.binomial(found.n, 0.5, size=(size, len(found.n)))
         counts = found.confusions(found.n - n_swapped) + swapped.confusions(n_swapped)
         n_as_large += int((np.abs(_gap(counts, n_rows)) >= observed).sum())
-    return (1 + n_as_large) / (1 + n_permutations)
+    return n_as_large
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -146,7 +151,7 @@ def _gap(counts: Floats, n_rows: int) -> Any:
     return scores[..., :n_rows].mean(-1) - scores[..., n_rows:].mean(-1)
 
 
-def _swapped_rows(found: AnswerPatterns) -> AnswerPatterns:
+def _swap_rows(found: AnswerPatterns) -> AnswerPatterns:
     """The same patterns with the answers of a and b exchanged."""
     return AnswerPatterns(
         found.n,

@@ -17,7 +17,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_bytes
-from litotes.core.values import Prediction
+from litotes.core.values import Prediction, Task
 from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix
 from litotes.data.tables.row import Row
@@ -71,30 +71,48 @@ def answer(
     labels: dict[str, list[str]] = {}
     cut: set[int] = set()
     for number, predictor in enumerate(predictors, start=1):
-        predictions = _predicted(predictor, _texts(rows, predictor), f"model {number}", watch)
+        predictions = _predict(predictor, _texts(rows, predictor), f"model {number}", watch)
         cut |= {place for place, prediction in enumerate(predictions) if prediction.truncated}
         for task in TASKS:
             if chosen[task.name] is predictor:
-                labels[task.name] = [
-                    str(task.labels.index(str(one.answers[task.name].label))) for one in predictions
-                ]
-    lines = (
-        (*(row.values[column] for column in PLACES), *(labels[task.name][place] for task in TASKS))
-        for place, row in enumerate(rows)
-    )
+                labels[task.name] = [_label_number(task, one) for one in predictions]
+    by_text = zip(*(labels[task.name] for task in TASKS), strict=True)
+    lines = [(*_place(row), *answers) for row, answers in zip(rows, by_text, strict=True)]
     return Submission(tuple(lines), tuple(_notes(rows, len(cut))))
 
 
+def _place(row: Row) -> list[str]:
+    return [row.values[column] for column in PLACES]
+
+
+def _label_number(task: Task, prediction: Prediction) -> str:
+    return str(task.labels.index(str(prediction.answers[task.name].label)))
+
+
 def write_submission(submission: Submission, file: Path) -> None:
-    """Writes the archive, and answer.csv beside it; then reads the archive back and compares every
-    field.
-    """
+    """Writes the archive and a separate answer.csv, then reads the archive back to compare it."""
     write_bytes(file.with_name(ANSWER), submission.as_csv())
     write_bytes(file, submission.as_zip())
     _check(file, submission)
 
 
 def _check(file: Path, submission: Submission) -> None:
+    found = list(csv.reader(StringIO(_read_answer(file), newline=""), strict=True))
+    wanted = [COLUMNS, *submission.rows]
+    if len(found) != len(wanted):
+        raise UserError(
+            f"{file} holds {len(found) - 1} rows where {len(wanted) - 1} were written: write it"
+            " again."
+        )
+    for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
+        if tuple(here) != there:
+            raise UserError(
+                f"{file}: row {number} does not come back as it was written: write it again."
+            )
+
+
+def _read_answer(file: Path) -> str:
+    """The text of answer.csv, which must be alone in the archive."""
     try:
         with ZipFile(file) as archive:
             content = {name: archive.read(name).decode() for name in archive.namelist()}
@@ -107,18 +125,7 @@ def _check(file: Path, submission: Submission) -> None:
             f"{file} holds {', '.join(content) or 'nothing'} where only {ANSWER} should be: write"
             " it again."
         )
-    found = list(csv.reader(StringIO(content[ANSWER], newline=""), strict=True))
-    wanted = [COLUMNS, *submission.rows]
-    if len(found) != len(wanted):
-        raise UserError(
-            f"{file} holds {len(found) - 1} rows where {len(wanted) - 1} were written: write it"
-            " again."
-        )
-    for number, (here, there) in enumerate(zip(found, wanted, strict=True)):
-        if tuple(here) != there:
-            raise UserError(
-                f"{file}: row {number} does not come back as it was written: write it again."
-            )
+    return content[ANSWER]
 
 
 def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
@@ -135,7 +142,7 @@ def _texts(rows: Sequence[Row], predictor: Predictor) -> list[str]:
     ]
 
 
-def _predicted(
+def _predict(
     predictor: Predictor, texts: Sequence[str], what: str, watch: Watch
 ) -> list[Prediction]:
     predictions: list[Prediction] = []

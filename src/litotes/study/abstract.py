@@ -80,21 +80,18 @@ def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
 
 
 def _published_summary(results: Sequence[ExperimentResults]) -> Iterator[str]:
-    compared = {}
+    tables: list[ScoreTable] = []
+    apart = {}
     for one in results:
-        tables = [table for table in one.tables if table.published]
-        if tables:
-            compared[one.name] = tables
-    together = [table for tables in compared.values() for table in tables]
-    overall = less_published(*together)
+        own = [table for table in one.tables if table.published]
+        tables += own
+        difference = less_published(*own)
+        if difference is not None and difference.is_clear:
+            apart[one.name] = difference
+    overall = less_published(*tables)
     if overall is None:
         return
-    inside = _inside_sentence(together)
-    apart = {}
-    for name, tables in compared.items():
-        difference = less_published(*tables)
-        if difference is not None and difference.is_clear:
-            apart[name] = difference
+    inside = _inside_sentence(tables)
     if apart:
         furthest = sorted(apart, key=lambda name: -abs(apart[name].value))
         listed = ", ".join(f"{name} {apart[name].signed()}" for name in furthest)

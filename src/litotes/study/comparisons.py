@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.evaluation.significance import SIGNIFICANT, Difference, difference, holm
@@ -97,14 +98,21 @@ def _within(experiment: Experiment, tables: Sequence[ScoreTable]) -> Iterator[Ce
         if path == experiment.settings.rows:
             yield from _rows_with_first(table, format_value(first))
         elif table.values[path] != first:
-            wanted = {**table.values, path: first}, table.tested_on, table.matrix.task
-            others = {key: value for key, value in table.values.items() if key != path}
-            rest = f" ({label_values(others)})" if others else ""
-            system = label_value(path, table.values[path]) + rest
-            baseline = label_value(path, first) + rest
-            for other in tables:
-                if (dict(other.values), other.tested_on, other.matrix.task) == wanted:
-                    yield from _cell_by_cell(system, baseline, table, other)
+            yield from _tables_with_first(table, tables, path, first)
+
+
+def _tables_with_first(
+    table: ScoreTable, tables: Sequence[ScoreTable], path: str, first: Any
+) -> Iterator[CellPair]:
+    """A table with the one that has the first value of the path, and is otherwise the same."""
+    wanted = {**table.values, path: first}, table.tested_on, table.matrix.task
+    others = {key: value for key, value in table.values.items() if key != path}
+    rest = f" ({label_values(others)})" if others else ""
+    system = label_value(path, table.values[path]) + rest
+    baseline = label_value(path, first) + rest
+    for other in tables:
+        if (dict(other.values), other.tested_on, other.matrix.task) == wanted:
+            yield from _cell_by_cell(system, baseline, table, other)
 
 
 def _rows_with_first(table: ScoreTable, first: str) -> Iterator[CellPair]:

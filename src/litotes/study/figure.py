@@ -6,12 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.report.heatmap import INCHES, Heatmap, draw
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 N_ABREAST = 3
@@ -33,20 +34,32 @@ def figure(tables: Sequence[ScoreTable], *, row_label: str) -> Figure:
     for together in _by_test(tables):
         bands += _bands(together, names, row_label)
     n_abreast = max(map(len, bands))
-    heights = [INCHES * max(len(heatmap.rows) for heatmap in band) + _AROUND for band in bands]
+    heights = [_height(band) for band in bands]
     size = (_width(bands, n_abreast), sum(heights))
     picture = Figure(figsize=size, layout="constrained")
     axes = picture.subplots(len(bands), n_abreast, squeeze=False, height_ratios=heights)
-    images = []
     for band, row in zip(bands, axes, strict=True):
-        images += [draw(heatmap, ax) for heatmap, ax in zip(band, row, strict=False)]
-        for ax in row[len(band) :]:
-            ax.set_axis_off()
+        image = _draw_band(band, row)
+    # one colour scale for all: the last image stands for the others
     shrink = min(0.9, 3.0 / sum(heights))
-    bar = picture.colorbar(images[-1], ax=axes, shrink=shrink, aspect=18, pad=0.02)
+    bar = picture.colorbar(image, ax=axes, shrink=shrink, aspect=18, pad=0.02)
     bar.set_label("macro-F1")
     bar.outline.set_visible(False)
     return picture
+
+
+def _draw_band(band: Sequence[Heatmap], row: Sequence[Axes]) -> Any:
+    """Draws heatmaps side by side, and returns the last image; axes left over stay empty."""
+    for heatmap, ax in zip(band, row, strict=False):
+        image = draw(heatmap, ax)
+    for ax in row[len(band) :]:
+        ax.set_axis_off()
+    return image
+
+
+def _height(band: Sequence[Heatmap]) -> float:
+    """In inches."""
+    return INCHES * max(len(heatmap.rows) for heatmap in band) + _AROUND
 
 
 def _width(bands: Sequence[Sequence[Heatmap]], n_abreast: int) -> float:

@@ -67,10 +67,7 @@ def run_job(job: RunJob, watch: Watch) -> None:
         return
     with _threads(job.n_threads):
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
-        predictor = Predictor(*run.models, device=job.device)
-        for key, test in job.tests.items():
-            if not job.answers_file(key).is_file():
-                write_json(job.answers_file(key), _answers(predictor, test, job.recipe, watch))
+        _test(run, job, watch)
     seconds = [model.facts["seconds_per_step"] for model in run.models]
     times = {"seconds_per_step": seconds, "machine": _machine(job.device)}
     write_json(job.folder / "timing.json", times)
@@ -78,6 +75,14 @@ def run_job(job: RunJob, watch: Watch) -> None:
     write_json(job.folder / "facts.json", _facts(run, job.recipe))
     if not job.keep_model:
         shutil.rmtree(job.model_folder, ignore_errors=True)
+
+
+def _test(run: Run, job: RunJob, watch: Watch) -> None:
+    """Writes the answers to all tests that are missing."""
+    predictor = Predictor(*run.models, device=job.device)
+    for key, test in job.tests.items():
+        if not job.answers_file(key).is_file():
+            write_json(job.answers_file(key), _answers(predictor, test, job.recipe, watch))
 
 
 @contextmanager

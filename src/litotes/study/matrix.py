@@ -29,7 +29,7 @@ from litotes.study.plan import (
     TestedOn,
 )
 from litotes.study.report import Report, make_report
-from litotes.study.results import read_results
+from litotes.study.results import ExperimentResults, read_results
 from litotes.study.timing import Timing, time_steps
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import learnable_tasks
@@ -117,15 +117,14 @@ def cross(
             " failed. Start the command again to try them again.)"
         )
     results = read_results(planned.study, runs)
-    tables = {table.matrix.task: table.matrix for table in results[0].tables}
-    matrices = [_known_parts(tables[task], planned) for task in planned.tasks if task in tables]
+    matrices = _matrices(planned, results[0])
     notes = dict.fromkeys([*planned.notes, *results[0].notes])  # each note once
     if not matrices:
         raise UserError(f"{planned.corpus} has nothing to learn from: {' '.join(notes)}")
     return MatrixResult(
         recipe=recipe,
         seeds=planned.seeds,
-        matrices=tuple(matrices),
+        matrices=matrices,
         notes=(*notes, *collapses(matrices)),
         report=make_report(planned.study, results, (), n_runs=len(runs.jobs), failures={}),
         timing=time_steps(planned.study, results),
@@ -250,6 +249,13 @@ def _study(
     test = TestedOn(where=recipe.data.where, by=axis)
     experiments = (Experiment(experiment, tuple(rows), (test,), tasks),)
     return Study(settings, experiments, bootstrap_seed=recipe.seed)
+
+
+def _matrices(planned: MatrixStudy, results: ExperimentResults) -> tuple[CrossMatrix, ...]:
+    """A matrix per task, in the order of the tasks."""
+    tables = {table.matrix.task: table.matrix for table in results.tables}
+    found = [tables[task] for task in planned.tasks if task in tables]
+    return tuple(_known_parts(matrix, planned) for matrix in found)
 
 
 def _known_parts(matrix: CrossMatrix, planned: MatrixStudy) -> CrossMatrix:

@@ -6,14 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.core.progress import Watch
-from litotes.core.storage import write_bytes, write_json, write_text
+from litotes.core.storage import write_json, write_text
 from litotes.data import coverage_figure
 from litotes.evaluation import reliability_figure
-from litotes.report.figure import render_figure
 from litotes.report.html import inline, slugs
+from litotes.report.writing import write_figure
 from litotes.study import figure as study_figure
+from litotes.study.confidence import Confidence
 from litotes.study.page import Pictures, html
-from litotes.study.report import Report, table_json
+from litotes.study.report import Report, Section, table_json
 from litotes.study.timing import Timing
 
 if TYPE_CHECKING:
@@ -29,25 +30,33 @@ def write_report(report: Report, timing: Timing, pictures: Pictures, out: Path) 
 def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     """Draws all figures, writes each as SVG and PNG with its numbers as JSON, and returns them."""
     drawn = [section for section in report.sections if section.results.tables]
-    confidences = [one for section in drawn for one in section.confidences]
-    n_figures = len(drawn) + len(report.vocabularies) + len(confidences)
-    save = _FigureWriter(folder, n_figures, watch)
-    tables, vocabularies, diagrams = {}, {}, {}
-    for section in drawn:
-        own = section.results.tables
-        row_label = _row_label(section.results.experiment.settings.rows)
-        picture = study_figure.figure(own, row_label=row_label)
-        content = [table_json(table) for table in own]
-        tables[section.name] = save(section.name, picture, content)
+    n_diagrams = sum(len(section.confidences) for section in drawn)
+    save = _FigureWriter(folder, len(drawn) + len(report.vocabularies) + n_diagrams, watch)
+    tables = {section.name: _draw_tables(section, save) for section in drawn}
+    vocabularies = {}
     for one in report.vocabularies:
         name, picture = one.settings.name, coverage_figure.figure(one.coverage)
         vocabularies[name] = save(f"coverage {name}", picture, one.as_json())
-    for confidence in confidences:
-        before, after = confidence.before.reliability, confidence.after.reliability
-        picture = reliability_figure.figure({"before": before, "after": after})
-        key = confidence.experiment, confidence.task
-        diagrams[key] = save(" ".join(("calibration", *key)), picture, confidence.as_json())
+    diagrams = {}
+    for section in drawn:
+        for confidence in section.confidences:
+            key = confidence.experiment, confidence.task
+            diagrams[key] = _draw_diagram(confidence, save)
     return Pictures(tables, vocabularies, diagrams)
+
+
+def _draw_tables(section: Section, save: _FigureWriter) -> str:
+    tables = section.results.tables
+    row_label = _row_label(section.results.experiment.settings.rows)
+    picture = study_figure.figure(tables, row_label=row_label)
+    return save(section.name, picture, [table_json(table) for table in tables])
+
+
+def _draw_diagram(confidence: Confidence, save: _FigureWriter) -> str:
+    before, after = confidence.before.reliability, confidence.after.reliability
+    picture = reliability_figure.figure({"before": before, "after": after})
+    name = f"calibration {confidence.experiment} {confidence.task}"
+    return save(name, picture, confidence.as_json())
 
 
 class _FigureWriter:
@@ -61,10 +70,7 @@ class _FigureWriter:
         """Returns the figure's SVG for a page."""
         self.names.append(title)
         name = slugs(self.names)[title]
-        svg = render_figure(picture, "svg")
-        write_bytes(self.folder / f"{name}.svg", svg)
-        write_bytes(self.folder / f"{name}.png", render_figure(picture, "png"))
-        write_json(self.folder / f"{name}.json", content)
+        svg = write_figure(self.folder / name, picture, content)
         self.watch("drawing", len(self.names), self.n_figures, title)
         return inline(svg, name)
 

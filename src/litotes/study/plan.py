@@ -204,19 +204,24 @@ def _experiment(one: ExperimentSettings, study: StudySettings, file: Path) -> Ex
     _check_grid(one, where)
     settings = []
     for values in _combinations(one.grid):
-        content = deepcopy(study.recipe)  # every setting changes its own
-        for path, value in {**one.set, **values}.items():
-            put(content, path.split("."), value, where=where)
-        recipe = recipe_of(content, where)
-        source = study.sources.get(recipe.data.source, recipe.data.source)
+        recipe = _recipe(study, {**one.set, **values}, where)
         shared = {path: value for path, value in values.items() if path != one.rows}
-        row = format_value(values[one.rows])
-        settings.append(Setting(values, recipe.changed(data__source=source), row, shared))
+        settings.append(Setting(values, recipe, format_value(values[one.rows]), shared))
     tests = []
     for test in one.test:
         data = study.sources.get(test.data or "", test.data)
         tests.append(test.model_copy(update={"data": data}))
     return Experiment(one, tuple(settings), tuple(tests))
+
+
+def _recipe(study: StudySettings, changes: Mapping[str, Any], where: str) -> Recipe:
+    """The recipe that all runs share, changed, with its corpus resolved."""
+    content = deepcopy(study.recipe)  # every setting changes its own
+    for path, value in changes.items():
+        put(content, path.split("."), value, where=where)
+    recipe = recipe_of(content, where)
+    source = study.sources.get(recipe.data.source, recipe.data.source)
+    return recipe.changed(data__source=source)
 
 
 def _check_grid(one: ExperimentSettings, where: str) -> None:

@@ -5,7 +5,7 @@ The same runs give the same bytes, whenever and wherever.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
@@ -15,7 +15,7 @@ from litotes.study.abstract import confidence_summary, study_summary, vocabulary
 from litotes.study.comparisons import Comparison, Tables
 from litotes.study.confidence import Confidence, check_confidence
 from litotes.study.overall import OverallDifference, mean_of, overall_differences
-from litotes.study.plan import Study
+from litotes.study.plan import Setting, Study
 from litotes.study.results import ExperimentResults
 from litotes.study.sentences import Sentences, describe, is_inside
 from litotes.study.setup import base_recipe, describe_corpora, setup_sentences, shareable
@@ -110,10 +110,6 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
 
 def _section_json(section: Section, study: Study) -> dict[str, Any]:
     results, settings = section.results, section.results.experiment.settings
-    recipes = []
-    for setting in results.experiment.grid:
-        recipe = shareable(setting.recipe, study).model_dump(mode="json")
-        recipes.append({"values": dict(setting.values), "recipe": recipe})
     return {
         "name": settings.name,
         "about": settings.about,
@@ -125,28 +121,34 @@ def _section_json(section: Section, study: Study) -> dict[str, Any]:
         "setup": list(section.setup),
         "calibration": [one.as_json() for one in section.confidences],
         "notes": list(results.notes),
-        "recipes": recipes,
+        "recipes": [_setting_json(setting, study) for setting in results.experiment.grid],
     }
+
+
+def _setting_json(setting: Setting, study: Study) -> dict[str, Any]:
+    recipe = shareable(setting.recipe, study).model_dump(mode="json")
+    return {"values": dict(setting.values), "recipe": recipe}
 
 
 def table_json(table: ScoreTable) -> dict[str, Any]:
     """A table with its intervals and seeds, and the published scores for it."""
-    cells = {cell.place: cell for cell in table.matrix.cells}
-    published = []
-    for (row, column), value in table.published.items():
-        if (row, column) in cells:
-            inside = is_inside(cells[row, column], value)
-            place = {"trained_on": row, "tested_on": column}
-            published.append({**place, "macro_f1": value, "inside": inside})
     return {
         "title": table.title,
         "values": dict(table.values),
         "tested_on": table.tested_on,
         **table.matrix.as_json(),
         "mean_interval": mean_of(table).interval,
-        "paper": published,
+        "paper": list(_published_json(table)),
         "failed": dict(table.failed),
     }
+
+
+def _published_json(table: ScoreTable) -> Iterator[dict[str, Any]]:
+    cells = {cell.place: cell for cell in table.matrix.cells}
+    for place, value in table.published.items():
+        if place in cells:
+            names = {"trained_on": place[0], "tested_on": place[1]}
+            yield {**names, "macro_f1": value, "inside": is_inside(cells[place], value)}
 
 
 def _comparison_json(one: Comparison) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from litotes.study.corpora import load_once
 from litotes.study.plan import Experiment, Study, label_values
+from litotes.study.published import Published
 from litotes.training.recipe import Recipe, recipe_of
 
 
@@ -69,17 +70,23 @@ def setup_sentences(experiment: Experiment, study: Study) -> Iterator[str]:
     if figure is None or published is None:
         return
     yield from published.notes_about(figure)
-    names: dict[str, None] = {}  # sets that keep their order
-    settings_by_difference: dict[str, dict[str, None]] = {}
-    for setting in experiment.grid:
-        name = label_values(setting.shared or setting.values)
-        names[name] = None
-        for difference in published.differences_in_setup(shareable(setting.recipe, study)):
-            settings_by_difference.setdefault(difference, {})[name] = None
-    everywhere = [one for one, where in settings_by_difference.items() if len(where) == len(names)]
+    names = {label_values(setting.shared or setting.values) for setting in experiment.grid}
+    differences = _differences(experiment, study, published)
+    everywhere = [one for one, where in differences.items() if len(where) == len(names)]
     if everywhere:
         yield f"What we did otherwise: {'; '.join(everywhere)}."
-    for difference, where in settings_by_difference.items():
+    for difference, where in differences.items():
         if difference not in everywhere:
-            in_order = [name for name in names if name in where]
-            yield f"Only with {' and '.join(in_order)}: {difference}."
+            yield f"Only with {' and '.join(where)}: {difference}."
+
+
+def _differences(
+    experiment: Experiment, study: Study, published: Published
+) -> dict[str, dict[str, None]]:
+    """What was done differently, and in which settings; the inner dicts are ordered sets."""
+    found: dict[str, dict[str, None]] = {}
+    for setting in experiment.grid:
+        name = label_values(setting.shared or setting.values)
+        for difference in published.differences_in_setup(shareable(setting.recipe, study)):
+            found.setdefault(difference, {})[name] = None
+    return found

@@ -78,26 +78,30 @@ def _tables_of(
     files: RunFiles,
 ) -> Iterator[ScoreTable]:
     """One per task, of settings that differ in their rows alone."""
-    failed: dict[str, str] = {}
+    reasons = {setting.row: files.failure(setting) for setting in settings}
+    failed = {row: reason for row, reason in reasons.items() if reason is not None}
     answers: dict[str, dict[Place, CellAnswers]] = {}
     for setting in settings:
-        reason = files.failure(setting)
-        if reason is not None:
-            failed[setting.row] = reason
-            continue
-        for task, column, cell in files.cells(setting, test):
-            answers.setdefault(task, {})[setting.row, column] = cell
-    shared = settings[0].shared
-    labels = [*map(format_value, shared.values()), test.label(), settings[0].recipe.model.head]
-    rows = list(dict.fromkeys(setting.row for setting in settings))
+        if setting.row not in failed:
+            for task, column, cell in files.cells(setting, test):
+                answers.setdefault(task, {})[setting.row, column] = cell
     for task, cells in answers.items():
-        published = {}
-        if study.published is not None and experiment.settings.figure is not None:
-            published = study.published.scores_for(
-                experiment.settings.figure, task, labels=labels, rows=rows
-            )
-        matrix = _matrix(task, test, cells, rows, seed=study.bootstrap_seed)
-        yield ScoreTable(shared, test.label(), matrix, cells, published, failed)
+        matrix = _matrix(task, test, cells, list(reasons), seed=study.bootstrap_seed)
+        published = _published(experiment, settings, test, task, study)
+        yield ScoreTable(settings[0].shared, test.label(), matrix, cells, published, failed)
+
+
+def _published(
+    experiment: Experiment, settings: Sequence[Setting], test: TestedOn, task: str, study: Study
+) -> Mapping[Place, float]:
+    """The published scores for a table."""
+    figure = experiment.settings.figure
+    if study.published is None or figure is None:
+        return {}
+    first = settings[0]
+    labels = [*map(format_value, first.shared.values()), test.label(), first.recipe.model.head]
+    rows = [setting.row for setting in settings]
+    return study.published.scores_for(figure, task, labels=labels, rows=rows)
 
 
 def _matrix(

@@ -66,16 +66,20 @@ def count_vocabularies(study: Study) -> tuple[Vocabulary, ...]:
     by = pieces(load_tokenizer(base_recipe(study).model.encoder).piece_strings)
     found = []
     for entry in study.settings.coverage:
-        parts: list[Part] = []
-        for name in entry.data:
-            corpus = load_once(study.settings.sources.get(name, name))
-            parts += parts_of(corpus.where(split="train"))
-        result = coverage(parts, by=by)
+        result = coverage(_training_parts(entry, study), by=by)
         shares: Shares = {}
         if entry.figure is not None and study.published is not None:
             shares = study.published.shares_for(result.names)
         found.append(Vocabulary(entry, result, shares))
     return tuple(found)
+
+
+def _training_parts(entry: CoverageSettings, study: Study) -> list[Part]:
+    parts: list[Part] = []
+    for name in entry.data:
+        corpus = load_once(study.settings.sources.get(name, name))
+        parts += parts_of(corpus.where(split="train"))
+    return parts
 
 
 def vocabulary_sentences(vocabulary: Vocabulary) -> Iterator[str]:
@@ -116,22 +120,27 @@ def exchanges(vocabulary: Vocabulary) -> Iterator[Exchange]:
 
     Better: less than half of the deviation, in the worst of all shares.
     """
-    groups = _groups(vocabulary.coverage)
     rows: dict[str, dict[str, float]] = {}
     for (of, among), share in vocabulary.published.items():
         rows.setdefault(of, {})[among] = share
     for of, row in rows.items():
-        both = tuple(dict.fromkeys(groups[among] for among in row))
-        if len(both) != 2:
-            continue
-        swapped = {_other_group(among, groups[among], both): share for among, share in row.items()}
-        if swapped.keys() != row.keys():
-            continue
-        ours = {among: vocabulary.coverage.share(of, among) for among in row}
-        as_printed = max(abs(ours[among] - row[among]) for among in row)
-        exchanged = max(abs(ours[among] - swapped[among]) for among in row)
-        if exchanged < as_printed / 2:
-            yield Exchange(of, both, as_printed, exchanged)
+        exchange = _exchange(of, row, vocabulary.coverage)
+        if exchange is not None and exchange.exchanged < exchange.as_printed / 2:
+            yield exchange
+
+
+def _exchange(of: str, row: Mapping[str, float], ours: Coverage) -> Exchange | None:
+    """What exchanging its two groups does to a row, {among: share}; None where it cannot."""
+    groups = _groups(ours)
+    both = tuple(dict.fromkeys(groups[among] for among in row))
+    if len(both) != 2:
+        return None
+    swapped = {_other_group(among, groups[among], both): share for among, share in row.items()}
+    if swapped.keys() != row.keys():
+        return None
+    as_printed = max(abs(ours.share(of, among) - row[among]) for among in row)
+    exchanged = max(abs(ours.share(of, among) - swapped[among]) for among in row)
+    return Exchange(of, both, as_printed, exchanged)
 
 
 def _other_group(name: str, own: str, both: Groups) -> str:
