@@ -17,7 +17,14 @@ from scipy.special import log_softmax, softmax
 from sklearn.metrics import f1_score
 
 from litotes.core.errors import UserError
-from litotes.model.calibration import HIGHEST, LOWEST, Calibration, fit, temperature, threshold
+from litotes.model.calibration import (
+    HIGHEST,
+    LOWEST,
+    Calibration,
+    fit_calibration,
+    fit_temperature,
+    fit_threshold,
+)
 
 
 def loss(logits: np.ndarray[Any, Any], gold: np.ndarray[Any, Any], at: float) -> float:
@@ -47,14 +54,14 @@ def two_class(
 @pytest.mark.parametrize("n_classes", [2, 3, 5])
 def test_temperature_finds_the_planted_one(too_sure: float, n_classes: int) -> None:
     logits, gold = simulated(5000, n_classes=n_classes, too_sure=too_sure)
-    assert temperature(logits, gold) == pytest.approx(too_sure, rel=0.08)
+    assert fit_temperature(logits, gold) == pytest.approx(too_sure, rel=0.08)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 30), st.integers(2, 4))
 def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
     generator = np.random.default_rng(seed)
     logits, gold = 5 * generator.normal(size=(n, n_classes)), generator.integers(0, n_classes, n)
-    found = temperature(logits, gold)
+    found = fit_temperature(logits, gold)
     assert LOWEST <= found <= HIGHEST
     best = minimize_scalar(
         lambda beta: loss(logits, gold, 1 / beta),
@@ -67,28 +74,28 @@ def test_no_temperature_is_likelier(seed: int, n: int, n_classes: int) -> None:
 def test_temperature_at_its_bounds() -> None:
     right, wrong = np.array([[3.0, 0.0], [0.0, 2.0]]), np.array([[0.0, 3.0], [2.0, 0.0]])
     gold = np.array([0, 1])
-    assert temperature(right, gold) == LOWEST
-    assert temperature(wrong, gold) == HIGHEST
-    assert temperature(right[:1], gold[:1]) == LOWEST
-    assert temperature(1e6 * wrong, gold) == HIGHEST  # nothing overflows
-    assert temperature(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1.0
-    assert temperature(np.empty((0, 2)), np.empty(0, dtype=np.int64)) == 1.0
+    assert fit_temperature(right, gold) == LOWEST
+    assert fit_temperature(wrong, gold) == HIGHEST
+    assert fit_temperature(right[:1], gold[:1]) == LOWEST
+    assert fit_temperature(1e6 * wrong, gold) == HIGHEST  # nothing overflows
+    assert fit_temperature(np.zeros((4, 2)), np.array([0, 1, 0, 1])) == 1.0
+    assert fit_temperature(np.empty((0, 2)), np.empty(0, dtype=np.int64)) == 1.0
 
 
 def test_what_is_no_logit_is_refused() -> None:
     with pytest.raises(UserError, match="lower learning rate"):
-        fit(np.array([[np.nan, 0.0]]), [0])
+        fit_calibration(np.array([[np.nan, 0.0]]), [0])
     with pytest.raises(ValueError, match="class -100"):
-        fit(np.zeros((1, 2)), [-100])
+        fit_calibration(np.zeros((1, 2)), [-100])
     with pytest.raises(ValueError, match="do not fit"):
-        fit(np.zeros((2, 2)), [0])
+        fit_calibration(np.zeros((2, 2)), [0])
     with pytest.raises(ValueError, match="1 groups for 2 texts"):
-        threshold(np.array([0.2, 0.8]), [0, 1], ["en-AU"])
+        fit_threshold(np.array([0.2, 0.8]), [0, 1], ["en-AU"])
 
 
 def test_a_leaning_model_gets_a_threshold_that_helps_elsewhere() -> None:
     held_out, gold = two_class(400, shift=-1.5, rate=0.4, seed=0)
-    chosen = threshold(held_out, gold)
+    chosen = fit_threshold(held_out, gold)
     assert 0.1 < chosen < 0.4
     fresh, fresh_gold = two_class(20_000, shift=-1.5, rate=0.4, seed=1)
     gain = f1_score(fresh_gold, fresh >= chosen, average="macro") - f1_score(
@@ -102,7 +109,7 @@ def test_one_half_mostly_stays_when_it_is_right() -> None:
     """The best threshold of a small slice nearly always differs from one half; the rule keeps one
     half in most of them.
     """
-    chosen = [threshold(*two_class(120, shift=0.0, rate=0.5, seed=seed)) for seed in range(40)]
+    chosen = [fit_threshold(*two_class(120, shift=0.0, rate=0.5, seed=seed)) for seed in range(40)]
     assert sum(one == 0.5 for one in chosen) >= 20
     fresh, gold = two_class(20_000, shift=0.0, rate=0.5, seed=99)
     losses = [
@@ -115,10 +122,10 @@ def test_one_half_mostly_stays_when_it_is_right() -> None:
 
 def test_one_text_of_a_class_moves_nothing() -> None:
     # absent from a third of the resamples
-    assert threshold(np.array([0.1, 0.2, 0.3, 0.45]), [0, 0, 0, 1]) == 0.5
-    assert threshold(np.array([0.1, 0.2]), [0, 0]) == 0.5
-    assert threshold(np.full(10, 0.3), [0, 1] * 5) == 0.5
-    assert threshold(np.empty(0), []) == 0.5
+    assert fit_threshold(np.array([0.1, 0.2, 0.3, 0.45]), [0, 0, 0, 1]) == 0.5
+    assert fit_threshold(np.array([0.1, 0.2]), [0, 0]) == 0.5
+    assert fit_threshold(np.full(10, 0.3), [0, 1] * 5) == 0.5
+    assert fit_threshold(np.empty(0), []) == 0.5
 
 
 def test_the_worst_group_decides() -> None:
@@ -126,13 +133,13 @@ def test_the_worst_group_decides() -> None:
     leaning, leaning_gold = two_class(300, shift=-2.0, rate=0.5, seed=3)
     both, gold = np.concatenate([fair, leaning]), np.concatenate([fair_gold, leaning_gold])
     groups = ["en-UK"] * len(fair) + ["en-IN"] * len(leaning)
-    chosen = threshold(both, gold, groups)
-    assert chosen < threshold(both, gold) - 0.05
-    assert threshold(both, gold, groups) == chosen
+    chosen = fit_threshold(both, gold, groups)
+    assert chosen < fit_threshold(both, gold) - 0.05
+    assert fit_threshold(both, gold, groups) == chosen
     # one class alone: has no say, since it would like any low threshold
     single = ([0.9] * 50, [1] * 50, [None] * 50)
     more = [np.concatenate([a, b]) for a, b in zip((both, gold), single[:2], strict=True)]
-    assert threshold(more[0], more[1].astype(np.int64), [*groups, *single[2]]) == pytest.approx(
+    assert fit_threshold(more[0], more[1].astype(np.int64), [*groups, *single[2]]) == pytest.approx(
         chosen, abs=0.05
     )
 
@@ -142,7 +149,7 @@ def test_threshold_is_quick_and_the_same_twice() -> None:
     found, seconds = set(), []
     for _ in range(4):
         start = process_time()
-        found.add(threshold(probabilities, gold))
+        found.add(fit_threshold(probabilities, gold))
         seconds.append(process_time() - start)
     assert len(found) == 1
     assert min(seconds) < 0.3
@@ -165,8 +172,8 @@ def test_apply_is_softmax_then_decision() -> None:
 def test_fit_learns_both() -> None:
     probabilities, gold = two_class(600, shift=-1.5, rate=0.4, seed=5)
     logits = 3 * np.stack([np.zeros(600), np.log(probabilities / (1 - probabilities))], axis=1)
-    learned = fit(logits, gold)
-    assert learned.temperature == temperature(logits, gold) > 2
+    learned = fit_calibration(logits, gold)
+    assert learned.temperature == fit_temperature(logits, gold) > 2
     assert learned.n == 600
     assert learned.threshold is not None
     labels, found = learned.apply(logits)
@@ -175,13 +182,13 @@ def test_fit_learns_both() -> None:
         > f1_score(gold, logits.argmax(1), average="macro") + 0.03
     )
     assert ((found[:, 1] >= learned.threshold) == labels).all()
-    assert fit(logits, gold, with_threshold=False).threshold is None
-    assert fit(*simulated(200)).threshold is None  # three classes have none
-    assert fit(np.empty((0, 2)), []) == Calibration()
+    assert fit_calibration(logits, gold, with_threshold=False).threshold is None
+    assert fit_calibration(*simulated(200)).threshold is None  # three classes have none
+    assert fit_calibration(np.empty((0, 2)), []) == Calibration()
 
 
 def test_texts_without_a_mistake_teach_no_temperature() -> None:
-    assert fit(np.array([[3.0, 0.0], [0.0, 2.0]]), [0, 1]).temperature == 1.0
+    assert fit_calibration(np.array([[3.0, 0.0], [0.0, 2.0]]), [0, 1]).temperature == 1.0
 
 
 def test_json_there_and_back() -> None:

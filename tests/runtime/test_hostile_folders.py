@@ -131,7 +131,7 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "one byte more": (lambda f: longer(f / "model.onnx"), "not the file that was exported"),
     "one byte more, noted": (
         lambda f: (longer(f / "model.onnx"), keep_note_in_step(f)),
-        "is no file that litotes exported",
+        "is not a file that litotes exported",
     ),
     "data outside": (point_outside, "data outside the file"),
     "other labels": (

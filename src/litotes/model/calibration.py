@@ -1,7 +1,8 @@
-"""How sure a model may say it is, and from where on it says yes: both learned from held-out texts
-after training.
+"""How sure a model may say it is, and from which probability on it says yes: both are learned from
+held-out texts after training.
 
-    probabilities = softmax(logits / T)        label = [P(class 1) ≥ threshold] for two classes with a threshold, else the most probable
+    probabilities = softmax(logits / T)
+    label         = [P(class 1) ≥ threshold] for two classes with a threshold, else the likeliest
 
 T is the temperature of Guo et al. (2017, arXiv 1706.04599, §4.2). It changes no label; the
 threshold changes no probability.
@@ -20,9 +21,9 @@ from litotes.core.counts import Counts, Floats, macro_f1
 from litotes.core.errors import UserError
 
 LOWEST, HIGHEST = 0.05, 20.0
-"""Of the temperature: beyond them probabilities are all but 0 and 1, or all but equal."""
+"""Of the temperature: beyond them probabilities are almost 0 and 1, or almost equal."""
 
-SURE = 0.9
+NEEDED_WINS = 0.9
 """Share of resamples in which another threshold must beat one half before it replaces it."""
 
 _N_RESAMPLES = 499  # odd, so that the median is one of the candidates
@@ -42,18 +43,16 @@ class Calibration:
     n: int = 0
 
     def __post_init__(self) -> None:
-        if not (_is_number(self.temperature) and LOWEST <= self.temperature <= HIGHEST):
+        temperature, threshold = self.temperature, self.threshold
+        if not (_is_number(temperature) and LOWEST <= temperature <= HIGHEST):
             raise ValueError(
                 f"the temperature must be a number from {LOWEST} to {HIGHEST:g}, not"
-                f" {self.temperature!r}"
+                f" {temperature!r}"
             )
-        if self.threshold is not None and not (
-            _is_number(self.threshold) and 0 < self.threshold < 1
-        ):
-            raise ValueError(
-                f"the threshold must be a number between 0 and 1, not {self.threshold!r}"
-            )
-        if not (isinstance(self.n, int) and not isinstance(self.n, bool) and self.n >= 0):
+        if threshold is not None and not (_is_number(threshold) and 0 < threshold < 1):
+            raise ValueError(f"the threshold must be a number between 0 and 1, not {threshold!r}")
+        is_whole = isinstance(self.n, int) and not isinstance(self.n, bool)
+        if not is_whole or self.n < 0:
             raise ValueError(f"the number of texts calibrated on must be a count, not {self.n!r}")
 
     def as_json(self) -> dict[str, Any]:
@@ -61,7 +60,7 @@ class Calibration:
 
     @classmethod
     def from_json(cls, content: Any) -> Calibration:
-        """Checked: what is not a calibration is a ValueError."""
+        """Reads and checks it; what is not a calibration is a ValueError."""
         if not isinstance(content, dict) or set(content) != {"temperature", "threshold", "n"}:
             raise ValueError(f"a calibration has a temperature, a threshold and n, not {content!r}")
         return cls(**content)
@@ -78,7 +77,7 @@ class Calibration:
         return (probabilities[:, 1] >= self.threshold).astype(np.int64), probabilities
 
 
-def fit(
+def fit_calibration(
     logits: NDArray[Any],
     gold: Sequence[int] | Counts,
     *,
@@ -88,23 +87,24 @@ def fit(
     """The calibration of held-out texts. logits (text, class), gold (text,), groups (text,):
     varieties, say.
 
-    The likelihood of texts that are all answered rightly grows as T → 0 without end: it only says
-    "no less sure than this". Their temperature stays 1, or twenty easy texts would make a model
-    swear to everything. A threshold of one half is kept as None.
+    The likelihood of texts that are all answered correctly grows as T → 0 without end: it only says
+    "at least this sure". Their temperature stays 1, or twenty easy texts would make a model certain
+    of everything. A threshold of one half is kept as None.
     """
-    logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
-    _check(logits, gold)
+    logits, gold = _as_arrays(logits, gold)
     if not len(gold):
         return Calibration()
-    faultless = bool((logits.argmax(1) == gold).all())
-    scaled = Calibration(1.0 if faultless else temperature(logits, gold), None, len(gold))
+    is_faultless = bool((logits.argmax(1) == gold).all())
+    temperature = 1.0 if is_faultless else fit_temperature(logits, gold)
+    scaled = Calibration(temperature, None, len(gold))
     if logits.shape[1] != 2 or not with_threshold:
         return scaled
-    chosen = threshold(scaled.apply(logits)[1][:, 1], gold, groups)
-    return Calibration(scaled.temperature, None if chosen == 0.5 else chosen, len(gold))
+    _, probabilities = scaled.apply(logits)
+    threshold = fit_threshold(probabilities[:, 1], gold, groups)
+    return Calibration(temperature, None if threshold == 0.5 else threshold, len(gold))
 
 
-def temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float:
+def fit_temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float:
     """The T that makes the gold labels most likely, between LOWEST and HIGHEST; 1 when there is
     nothing to learn from.
 
@@ -114,27 +114,30 @@ def temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float:
     with β. So the slope's sign says on which side of β the best one lies, and halving the interval
     cannot go wrong. logits (text, class), gold (text,)
     """
-    logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
-    _check(logits, gold)
+    logits, gold = _as_arrays(logits, gold)
     if not len(gold):
         return 1.0
     # (text, class): by how much a class leads the gold one
-    ahead = logits - logits[np.arange(len(gold)), gold, None]
+    lead = logits - logits[np.arange(len(gold)), gold, None]
 
     def slope(beta: float) -> float:
-        return float((_softmax(beta * ahead) * ahead).sum(1).mean())
+        return float((_softmax(beta * lead) * lead).sum(1).mean())
 
     low, high = 1 / HIGHEST, 1 / LOWEST
-    hottest, coldest = slope(low) >= 0, slope(high) <= 0
-    if hottest or coldest:  # both: the likelihood is the same everywhere
-        return 1.0 if hottest and coldest else HIGHEST if hottest else LOWEST
+    wants_hottest, wants_coldest = slope(low) >= 0, slope(high) <= 0
+    if wants_hottest and wants_coldest:  # the likelihood is the same everywhere
+        return 1.0
+    if wants_hottest:
+        return HIGHEST
+    if wants_coldest:
+        return LOWEST
     for _ in range(_N_HALVINGS):
         middle = (low * high) ** 0.5  # half way in log T
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
     return min(max(1 / (low * high) ** 0.5, LOWEST), HIGHEST)
 
 
-def threshold(
+def fit_threshold(
     probabilities: NDArray[Any],
     gold: Sequence[int] | Counts,
     groups: Sequence[object] | None = None,
@@ -144,45 +147,51 @@ def threshold(
 
     The best threshold of a few hundred texts is mostly noise, so it must do no harm: every resample
     of the texts (within their groups) names its best threshold, the median of these is the
-    candidate, and it replaces one half only if it beats it in a share SURE of the resamples. A
-    group with one class alone cannot tell a threshold from a constant and has no say. probabilities
-    (text,), gold (text,), groups (text,)
+    candidate, and it replaces one half only if it beats it in a share NEEDED_WINS of the resamples.
+    A group with one class alone cannot tell a threshold from a constant and is left out.
+    probabilities (text,), gold (text,), groups (text,)
     """
-    probabilities, gold = (
-        np.asarray(probabilities, dtype=np.float64),
-        np.asarray(gold, dtype=np.int64),
-    )
-    candidates = _candidates(probabilities)
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    gold = np.asarray(gold, dtype=np.int64)
+    candidates = _candidate_thresholds(probabilities)
     generator = np.random.default_rng(0)
     scores = [
         # (resample, candidate)
-        _resampled(probabilities[members], gold[members], candidates, generator)
-        for members in _members(gold, groups)
+        _resampled_scores(probabilities[members], gold[members], candidates, generator)
+        for members in _group_members(gold, groups)
         if 0 < gold[members].sum() < members.sum()
     ]
     if not scores:
         return 0.5
-    worst = np.minimum.reduce(scores)
+    return _safe_threshold(candidates, np.minimum.reduce(scores))
+
+
+def _safe_threshold(candidates: Floats, scores: Floats) -> float:
+    """The median of the resamples' best candidates, if it beats one half often enough; else one
+    half. scores: (resample, candidate)
+    """
     # The first of several equal ones wins: the one nearest to one half.
     order = np.argsort(np.abs(candidates - 0.5), kind="stable")
-    best = order[worst[:, order].argmax(1)]  # (resample,)
+    best = order[scores[:, order].argmax(1)]  # (resample,)
     middle, half = int(np.median(best)), int(order[0])
-    beaten = float((worst[:, middle] > worst[:, half]).mean())
-    return float(candidates[middle]) if beaten >= SURE else 0.5
+    share_of_wins = float((scores[:, middle] > scores[:, half]).mean())
+    return float(candidates[middle]) if share_of_wins >= NEEDED_WINS else 0.5
 
 
-def _candidates(probabilities: Floats) -> Floats:
-    """One half and the middles between neighbouring probabilities, in order; of very many, some
+def _candidate_thresholds(probabilities: Floats) -> Floats:
+    """One half and the middles between neighbouring probabilities, in order; of very many some,
     evenly by rank. (candidate,)
     """
     distinct = np.unique(probabilities)
     middles = (distinct[1:] + distinct[:-1]) / 2
     if len(middles) > _N_CANDIDATES:
-        middles = middles[np.linspace(0, len(middles) - 1, _N_CANDIDATES).round().astype(np.int64)]
-    return np.unique(np.append(middles[(middles > 0) & (middles < 1)], 0.5))
+        places = np.linspace(0, len(middles) - 1, _N_CANDIDATES).round().astype(np.int64)
+        middles = middles[places]
+    is_possible = (middles > 0) & (middles < 1)
+    return np.unique(np.append(middles[is_possible], 0.5))
 
 
-def _members(gold: Counts, groups: Sequence[object] | None) -> list[NDArray[np.bool_]]:
+def _group_members(gold: Counts, groups: Sequence[object] | None) -> list[NDArray[np.bool_]]:
     """For each group, which texts are in it. (group, text)"""
     if groups is None:
         return [np.ones(len(gold), dtype=np.bool_)]
@@ -192,7 +201,7 @@ def _members(gold: Counts, groups: Sequence[object] | None) -> list[NDArray[np.b
     return [numbers == number for number in range(len(names))]
 
 
-def _resampled(
+def _resampled_scores(
     probabilities: Floats, gold: Counts, candidates: Floats, generator: np.random.Generator
 ) -> Floats:
     """Macro-F1 of resampled texts at every candidate. (resample, candidate)
@@ -204,9 +213,8 @@ def _resampled(
     # (text,): candidates ≤ its probability
     reached = np.searchsorted(candidates, probabilities, side="right")
     counts = np.bincount(gold * n_places + reached, minlength=2 * n_places)
-    draws = generator.multinomial(n, counts / n, size=_N_RESAMPLES).reshape(
-        _N_RESAMPLES, 2, n_places
-    )
+    draws = generator.multinomial(n, counts / n, size=_N_RESAMPLES)
+    draws = draws.reshape(_N_RESAMPLES, 2, n_places)
     below = draws.cumsum(2)[:, :, :-1]  # (resample, gold, candidate): answered 0
     above = draws.sum(2, keepdims=True) - below
     # (resample, candidate, gold, predicted)
@@ -220,7 +228,9 @@ def _softmax(logits: Floats) -> Floats:
     return np.asarray(powers / powers.sum(-1, keepdims=True))
 
 
-def _check(logits: Floats, gold: Counts) -> None:
+def _as_arrays(logits: NDArray[Any], gold: Sequence[int] | Counts) -> tuple[Floats, Counts]:
+    """Both as arrays, if they fit each other."""
+    logits, gold = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.int64)
     if logits.ndim != 2 or gold.shape != logits.shape[:1]:
         raise ValueError(
             f"logits (text, class) and gold (text,) do not fit: {logits.shape} and {gold.shape}"
@@ -232,9 +242,10 @@ def _check(logits: Floats, gold: Counts) -> None:
         )
     if not np.isfinite(logits).all():
         raise UserError(
-            "The model's logits are not all finite numbers: training has gone astray. Train with a"
+            "The model's logits are not all finite numbers: training has diverged. Train with a"
             " lower learning rate."
         )
+    return logits, gold
 
 
 def _is_number(value: object) -> bool:

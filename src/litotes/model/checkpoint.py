@@ -1,14 +1,14 @@
 """The model folder: what a run ends in and every consumer starts from.
 
-    litotes.json        what the model is: encoder, head, tasks, calibration, data, recipe; written last, with the others' hashes
+    litotes.json        what the model is: encoder, head, tasks, calibration, data, recipe;
+                        written last, with the hashes of the others
     model.safetensors   encoder weights under the family's own names, and the heads under `heads.…`
     tokenizer.json      the pieces
     config.json         for `transformers`, when the folder holds a whole encoder
     README.md           the model card
 
 A model whose lower layers are those of a bundled encoder keeps only what differs from it. A folder
-may also hold several such folders,
-one per task: its `litotes.json` then names them as its `parts`.
+may also hold several such folders, one per task: its `litotes.json` then names them as its `parts`.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.encoders.config import config_from_spec
 from litotes.encoders.difference import from_difference, to_difference
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
@@ -82,26 +83,33 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / DESCRIPTION).unlink(missing_ok=True)
-    tensors = to_family_tensors(model.classifier.encoder)
-    base = (
-        {}
-        if model.base_sha256 is None
-        else pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
-    )
-    omitted = _same_as_base(tensors, base)
-    kept = {name: tensor for name, tensor in tensors.items() if name not in omitted}
-    kept = (to_difference(kept, base) if compact else kept) | extra_tensors(model.classifier.encoder)
-    heads = {
-        f"{_HEADS}{name}": tensor.detach().cpu().clone()
-        for name, tensor in model.classifier.heads.state_dict().items()
-    }
-    write_bytes(folder / WEIGHTS, to_bytes(kept | heads, metadata={"format": "pt"}))
+    tensors, omits_base = _tensors_to_save(model, compact=compact)
+    write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, model.tokenizer.to_json())
     write_text(folder / "README.md", card)
-    # transformers knows nothing else
-    if not omitted and not compact and model.classifier.encoder.spec.is_plain:
-        write_json(folder / "config.json", config_from_spec(model.classifier.encoder.spec))
-    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=bool(omitted) or compact))
+    spec = model.classifier.encoder.spec
+    if not omits_base and spec.is_plain:  # all that transformers can read
+        write_json(folder / "config.json", config_from_spec(spec))
+    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=omits_base))
+
+
+def _tensors_to_save(model: Model, *, compact: bool) -> tuple[dict[str, Tensor], bool]:
+    """The weights by the names they are saved under, and whether they need the bundled encoder."""
+    base: dict[str, Tensor] = {}
+    if model.base_sha256 is not None:
+        base = pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
+    kept, n_omitted = {}, 0
+    for name, tensor in to_family_tensors(model.classifier.encoder).items():
+        if name in base and torch.equal(tensor, base[name]):  # training has left it as it was
+            n_omitted += 1
+        else:
+            kept[name] = tensor
+    if compact:
+        kept = to_difference(kept, base)
+    kept |= extra_tensors(model.classifier.encoder)
+    for name, tensor in model.classifier.heads.state_dict().items():
+        kept[f"{_HEADS}{name}"] = tensor.detach().cpu().clone()
+    return kept, compact or n_omitted > 0
 
 
 def load_model(
@@ -139,32 +147,41 @@ def save_parts(parts: Sequence[str], folder: Path) -> None:
 
 
 def _load(folder: ModelFolder, hashes: Mapping[Path, str]) -> Model:
-    description = folder.description
     _check_hashes(folder, hashes)
-    spec = EncoderSpec(**description["encoder"])
-    base_tensors = _base_tensors(description, hashes)
+    description = folder.description
+    base, spec = description["base"], EncoderSpec(**description["encoder"])
+    base_tensors = _base_tensors(base, hashes)
     tensors = from_difference(read_tensors(folder.path / WEIGHTS), base_tensors)
-    all_tensors = base_tensors | tensors
-    check_fits(spec, sum(tensor.nbytes for tensor in all_tensors.values()), str(folder))
+    # before anything of that size is made: the description may ask for an endless encoder
+    n_bytes = sum(tensor.nbytes for tensor in (base_tensors | tensors).values())
+    check_fits(spec, n_bytes, str(folder))
     encoder = empty_encoder(spec)
-    load_family_tensors(encoder, all_tensors, str(folder))
+    load_family_tensors(encoder, base_tensors | tensors, str(folder))
     load_extra_tensors(encoder, tensors)
-    classifier = Classifier(
-        encoder,
-        list(folder.tasks.values()),
-        head=description["head"],
-        dropout=description["dropout"],
+    tokenizer = pretrained.read_tokenizer(
+        folder.path, spec, max_pieces=int(description["max_pieces"])
     )
-    classifier.heads.load_state_dict(_head_tensors(tensors))
-    max_pieces = int(description["max_pieces"])
     return Model(
-        classifier.eval(),
-        pretrained.read_tokenizer(folder.path, spec, max_pieces=max_pieces),
-        description["base"]["name"],
-        description["base"]["sha256"],
+        _build_classifier(folder, encoder, tensors),
+        tokenizer,
+        base["name"],
+        base["sha256"],
         folder.calibration,
         description["facts"],
     )
+
+
+def _build_classifier(
+    folder: ModelFolder, encoder: Encoder, tensors: Mapping[str, Tensor]
+) -> Classifier:
+    classifier = Classifier(
+        encoder,
+        list(folder.tasks.values()),
+        head=folder.description["head"],
+        dropout=folder.description["dropout"],
+    )
+    classifier.heads.load_state_dict(_head_tensors(tensors))
+    return classifier.eval()
 
 
 def _check_hashes(folder: ModelFolder, hashes: Mapping[Path, str]) -> None:
@@ -194,16 +211,17 @@ def _head_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:
+    """The content of `litotes.json`."""
     classifier = model.classifier
+    tasks = {name: list(task.labels) for name, task in classifier.tasks.items()}
+    calibration = {task: learned.as_json() for task, learned in model.calibration.items()}
     return {
         "format": FORMAT,
         "litotes": __version__,
-        "tasks": {name: list(task.labels) for name, task in classifier.tasks.items()},
+        "tasks": tasks,
         "head": classifier.head_name,
         "dropout": classifier.dropout,
-        "calibration": {
-            task: calibration.as_json() for task, calibration in model.calibration.items()
-        },
+        "calibration": calibration,
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
@@ -212,23 +230,16 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
     }
 
 
-def _same_as_base(tensors: Mapping[str, Tensor], base: Mapping[str, Tensor]) -> set[str]:
-    """Names of tensors that training left as the bundled encoder has them."""
-    return {
-        name for name, tensor in tensors.items() if name in base and torch.equal(tensor, base[name])
-    }
-
-
-def _base_tensors(description: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[str, Tensor]:
-    base = description["base"]
+def _base_tensors(base: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[str, Tensor]:
+    """The weights of the bundled encoder that a model was saved without; none, if it is whole."""
     if not base["omitted"]:
         return {}
+    name = base["name"]
     # a model folder must not send us to other folders or to the network
-    if base["name"] not in BUNDLED:
+    if name not in BUNDLED:
         raise UserError(
-            f"This model is a difference from {base['name']!r}, which is not a bundled encoder; it"
-            " cannot be completed."
+            f"This model is a difference from {name!r}, which is not a bundled encoder; it cannot"
+            " be completed."
         )
-    return pretrained.bundled_tensors(
-        base["name"], sha256=base["sha256"], found=hashes.get(bundled_weights(base["name"]))
-    )
+    sha256 = hashes.get(bundled_weights(name))
+    return pretrained.bundled_tensors(name, sha256=base["sha256"], found=sha256)

@@ -66,4 +66,3 @@ def is_task_name(name: str) -> bool:
     is_column = name in ("text", "truncated") or name.endswith("_probability")
     is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name
     return is_plain_name(name) and not is_column and not is_attribute
-

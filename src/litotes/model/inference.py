@@ -1,4 +1,4 @@
-"""Pieces in, logits out, and what logits answer: the one way a model is asked, whoever asks."""
+"""Pieces in, logits out, and what logits answer: every consumer asks a model this way."""
 
 from __future__ import annotations
 
@@ -20,26 +20,25 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
 def compute_logits(
     model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
 ) -> dict[str, Tensor]:
-    """{task: (text, class)}, on the CPU, computed where the model is. between: called before every
-    batch; may raise to end it.
+    """{task: (text, class)}, on the CPU, computed where the model is.
+
+    between: called before every batch; may raise to end the work.
     """
     import torch
 
     from litotes.text.packing import batches_by_budget, pack
 
-    parts = []
+    classifier = model.classifier
+    parts: dict[str, list[Tensor]] = {name: [] for name in classifier.tasks}
     with torch.inference_mode():
         for places in batches_by_budget([len(text.ids) for text in texts]):
             between()
-            batch = pack([texts[place] for place in places], device=model.classifier.device)
-            parts.append(
-                {task: logits.float().cpu() for task, logits in model.classifier(batch).items()}
-            )
-    tasks = model.classifier.tasks
-    return {
-        name: torch.cat([part[name] for part in parts]) if parts else torch.empty(0, task.n_outputs)
-        for name, task in tasks.items()
-    }
+            batch = pack([texts[place] for place in places], device=classifier.device)
+            for name, logits in classifier(batch).items():
+                parts[name].append(logits.float().cpu())
+    if not texts:
+        return {name: torch.empty(0, task.n_outputs) for name, task in classifier.tasks.items()}
+    return {name: torch.cat(logits) for name, logits in parts.items()}
 
 
 def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
@@ -48,7 +47,7 @@ def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> li
         return [Answer(value, None) for value in logits[:, 0].tolist()]
     places, probabilities = calibration.apply(logits)
     chosen = probabilities[range(len(places)), places]
-    return [
-        Answer(task.labels[place], p)
-        for place, p in zip(places.tolist(), chosen.tolist(), strict=True)
-    ]
+    answers = []
+    for place, probability in zip(places.tolist(), chosen.tolist(), strict=True):
+        answers.append(Answer(task.labels[place], probability))
+    return answers

@@ -1,1 +1,1 @@
-"""A classifier outside torch: the ONNX file with everything inside, and the session that runs it."""
+"""A classifier ready to compute, by torch or by ONNX Runtime from one exported file."""

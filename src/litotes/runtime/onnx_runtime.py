@@ -1,6 +1,6 @@
 """A model computed by ONNX Runtime from the export in its folder.
 
-Nothing here imports torch, so the first answer is there at once.
+Nothing here imports torch, which takes seconds, so that the first answer comes at once.
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ if TYPE_CHECKING:
 
 
 class OnnxRuntime(Runtime):
-    """On the CPU. n_workers: texts computed at the same time; None: as many as this process has
-    cores.
+    """An exported model on the CPU.
+
+    n_workers: groups of texts computed at the same time; None: as many as this process has cores.
     """
 
     def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
         session = OnnxSession.from_folder(folder)  # checks that the folder's files belong together
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
-        self._in_torch: Runtime | None = None
-        description = folder.description
+        self._torch_runtime: Runtime | None = None
         try:
             self.tasks, self.calibration = folder.tasks, folder.calibration
-            self.tokenizer = PieceTokenizer(
-                folder.path / TOKENIZER, max_pieces=description["max_pieces"]
-            )
-            self.facts = dict(description["facts"])
+            self.facts = dict(folder.description["facts"])
+            max_pieces = folder.description["max_pieces"]
+            self.tokenizer = PieceTokenizer(folder.path / TOKENIZER, max_pieces=max_pieces)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise folder.damaged(error) from error
-        decides = (
+        self._identity = f"onnx {session.sha256} {self._hash_settings()}"
+
+    def _hash_settings(self) -> str:
+        """The sha256 of all that decides an answer except the exported file."""
+        settings = (
             self.tasks,
             sorted(self.calibration.items()),
             self.tokenizer.max_pieces,
             self.tokenizer.to_json(),
         )
-        digest = hashlib.sha256(repr(decides).encode()).hexdigest()
-        self._identity = f"onnx {session.sha256} {digest}"
+        return hashlib.sha256(repr(settings).encode()).hexdigest()
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         return self._workers.logits(texts)
@@ -62,9 +64,9 @@ class OnnxRuntime(Runtime):
         from litotes.model.checkpoint import load_model
         from litotes.runtime.torch_runtime import TorchRuntime
 
-        if self._in_torch is None:
-            self._in_torch = TorchRuntime(load_model(self._folder), torch.device("cpu"))
-        return self._in_torch
+        if self._torch_runtime is None:  # reads the weights, which may take seconds
+            self._torch_runtime = TorchRuntime(load_model(self._folder), torch.device("cpu"))
+        return self._torch_runtime
 
     def model(self) -> Model:
         return self.to_torch().model()
@@ -75,13 +77,10 @@ class OnnxRuntime(Runtime):
     def describe(self) -> str:
         import onnxruntime
 
-        workers = (
-            "1 worker" if self._workers.n == 1 else f"{self._workers.n} workers of one thread each"
-        )
-        return (
-            f"ONNX Runtime {onnxruntime.__version__}, {workers};"
-            f" {this_processor().describe(self._precision)}"
-        )
+        n = self._workers.n
+        workers = "1 worker" if n == 1 else f"{n} workers of one thread each"
+        instructions = this_processor().describe(self._precision)
+        return f"ONNX Runtime {onnxruntime.__version__}, {workers}; {instructions}"
 
 
 def has_export(folder: ModelFolder) -> bool:

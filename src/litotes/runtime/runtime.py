@@ -37,12 +37,12 @@ class Runtime(ABC):
 
     @abstractmethod
     def model(self) -> Model:
-        """What torch computes, into which explanations look."""
+        """The model as torch computes it; explanations look inside."""
 
     @abstractmethod
     def identity(self) -> str:
-        """A name for what decides the answers: equal for equal models that are computed alike."""
+        """A name for what decides the answers: equal for equal models computed the same way."""
 
     @abstractmethod
     def describe(self) -> str:
-        """What computes here, in a sentence."""
+        """What computes the answers, in a sentence."""

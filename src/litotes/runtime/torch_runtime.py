@@ -9,6 +9,7 @@ from threading import Lock
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits
@@ -17,7 +18,7 @@ from litotes.text.tokenizer import Pieces
 
 
 class TorchRuntime(Runtime):
-    """On the device given."""
+    """A model on a CPU or a GPU."""
 
     def __init__(self, model: Model, device: torch.device) -> None:
         self._model, self._device = model, device
@@ -29,9 +30,8 @@ class TorchRuntime(Runtime):
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._one_at_a_time:
-            return {
-                task: logits.numpy() for task, logits in compute_logits(self._model, texts).items()
-            }
+            logits = compute_logits(self._model, texts)
+        return {task: values.numpy() for task, values in logits.items()}
 
     def to_torch(self) -> Runtime:
         return self
@@ -41,20 +41,25 @@ class TorchRuntime(Runtime):
 
     def identity(self) -> str:
         classifier = self._model.classifier
-        parts = (
+        settings = (
             self._device.type,
             classifier.encoder.spec,
             classifier.head_name,
             classifier.tasks,
             sorted(self.calibration.items()),
+            self.tokenizer.max_pieces,
         )
-        digest = hashlib.sha256(repr((*parts, self.tokenizer.max_pieces)).encode())
+        digest = hashlib.sha256(repr(settings).encode())
         digest.update(self.tokenizer.to_json().encode())
         for name, tensor in classifier.state_dict().items():
             digest.update(name.encode())
-            digest.update(tensor.cpu().contiguous().numpy().tobytes())
+            digest.update(_bytes_of(tensor))
         return f"torch {digest.hexdigest()}"
 
     def describe(self) -> str:
         n_threads = f", {torch.get_num_threads()} threads" if self._device.type == "cpu" else ""
         return f"torch {torch.__version__}, float32 on {self._device}{n_threads}."
+
+
+def _bytes_of(tensor: Tensor) -> bytes:
+    return tensor.cpu().contiguous().numpy().tobytes()

@@ -1,12 +1,13 @@
 """Texts on all cores: every worker computes one group of texts at a time, on one thread.
 
-    texts  →  groups of equal length, the longest first  →  workers  →  logits in the order the texts came
+    texts  →  groups of equal length, the longest first  →  workers
+           →  logits in the order of the texts
 
 A second thread on one text saves a fifth to a third of its time; on another text it nearly doubles
-what is done (docs/results/performance.md). So cores are given different texts. Texts of equal length share
-the reading of the weights. The longest groups go first, so that no core is left with a long one at
-the end. The workers share one session: ONNX Runtime computes a call on the thread that makes it,
-its weights are read by all, and a core more costs no memory.
+what is done (docs/results/performance.md). So cores are given different texts. Texts of equal
+length share the reading of the weights. The longest groups go first, so that no core is left with a
+long one at the end. The workers share one session: ONNX Runtime computes a call on the thread that
+makes it, all threads read the same weights, and one more core costs no memory.
 """
 
 from __future__ import annotations
@@ -42,26 +43,26 @@ class Workers:
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
         groups = list(group_by_length([len(text.ids) for text in texts]))
-        if len(groups) <= 1:  # nothing to share: no detour by another thread
-            computed = [
-                self.session.logits([texts[place] for place in places]) for places in groups
-            ]
-        else:
-            if self._process != os.getpid():  # threads do not survive a fork
-                self._pool, self._process = self._new_pool(), os.getpid()
-            computed = list(
-                self._pool.map(
-                    lambda places: self.session.logits([texts[place] for place in places]), groups
-                )
-            )
         logits = {
             task: np.empty((len(texts), n_outputs), dtype=np.float32)
             for task, n_outputs in self.session.n_outputs.items()
         }
-        for places, parts in zip(groups, computed, strict=True):
-            for task, values in parts.items():
+        for places, computed in zip(groups, self._compute(texts, groups), strict=True):
+            for task, values in computed.items():
                 logits[task][places] = values
         return logits
+
+    def _compute(
+        self, texts: Sequence[Pieces], groups: Sequence[list[int]]
+    ) -> Iterator[dict[str, NDArray[np.float32]]]:
+        def compute(places: list[int]) -> dict[str, NDArray[np.float32]]:
+            return self.session.logits([texts[place] for place in places])
+
+        if len(groups) <= 1:  # nothing to share: no detour by another thread
+            return map(compute, groups)
+        if self._process != os.getpid():  # threads do not survive a fork
+            self._pool, self._process = self._new_pool(), os.getpid()
+        return self._pool.map(compute, groups)
 
 
 def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
@@ -72,5 +73,7 @@ def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     for place, length in enumerate(lengths):
         by_length[length].append(place)
     for length in sorted(by_length, reverse=True):
-        places, size = by_length[length], min(max(MOST_PIECES // length, 1), MOST_TEXTS)
-        yield from (places[start : start + size] for start in range(0, len(places), size))
+        places = by_length[length]
+        size = min(max(MOST_PIECES // length, 1), MOST_TEXTS)
+        for start in range(0, len(places), size):
+            yield places[start : start + size]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from litotes.core.counts import confusion, macro_f1, pearson
 from litotes.core.values import Task
-from litotes.model.calibration import Calibration, fit
+from litotes.model.calibration import Calibration, fit_calibration
 from litotes.model.classifier import Classifier
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
@@ -50,7 +50,7 @@ def fit_calibrations(
         gold = inputs.texts.targets[name]
         labelled = has_label(gold)  # (text,)
         by_group = settings.selection == "worst_group"
-        fitted[name] = fit(
+        fitted[name] = fit_calibration(
             logits[labelled].numpy(),
             gold[labelled].numpy(),
             groups=inputs.texts.groups[labelled].tolist() if by_group else None,

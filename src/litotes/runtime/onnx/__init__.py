@@ -1,1 +1,1 @@
-"""The ONNX graph of a classifier, written operator by operator, checked before it is run."""
+"""The ONNX file of a classifier: checked before it is run, then run without torch."""

@@ -1,11 +1,11 @@
-"""What an exported file is called, what its inputs are called, and what it says about itself.
+"""What an exported file and its inputs are called, and what it says about itself.
 
 Nothing here needs torch.
 """
 
 FILE = "model.onnx"
 NOTE = "export.json"
-"""Written beside the file when it is whole, with its sha256."""
+"""Written next to the file when it is whole, with its sha256."""
 PRODUCER = "litotes"
 PIECES, SEGMENTS = "pieces", "segments"
 HASH_OF = "sha256 of "
@@ -21,14 +21,14 @@ every processor.
 """
 OPERATORS: dict[str, frozenset[str]] = {
     "": frozenset({
-        "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp", "Expand",
-        "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max",
-        "Min", "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
-        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK",
-        "Transpose", "Unsqueeze", "Where",
+        "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp",
+        "Expand", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM",
+        "LayerNormalization", "Log", "Loop", "MatMul", "Max", "Min", "Mul", "OneHot", "Pad", "Pow",
+        "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
+        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh",
+        "TopK", "Transpose", "Unsqueeze", "Where",
     }),
     MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
 }  # fmt: skip
-"""All that is ever written, by domain: a file with any other operator is not ours and is not run
-(file_check.py).
+"""All that is ever written, by domain; a file with any other operator is refused (model_check.py).
 """

@@ -1,12 +1,13 @@
 """Does the `model.onnx` of a model folder belong to it? Four witnesses must agree:
 
-    export.json          the sha256 of the file, written when the file was whole
-    the file's facts     the sha256 of the weights and the tokenizer it was made from, and its tasks, calibration and longest text
-    litotes.json         the same of the model
-    the files            what is really there
+    export.json        the sha256 of the file, written when the file was whole
+    the file's facts   the sha256 of the weights and the tokenizer it was made from, and its tasks,
+                       calibration and longest text
+    litotes.json       the same of the model
+    the files          what is really there
 
-Weights are not read where ONNX Runtime answers, but a folder whose files are of two models is a
-mistake somebody should hear of.
+Where ONNX Runtime answers, the weights are not read; but a folder whose files are of two models is
+a mistake that the user should hear of.
 """
 
 from __future__ import annotations
@@ -33,10 +34,10 @@ def check_folder(folder: ModelFolder) -> CheckedFile:
     content = read_model_bytes(path)
     if not note.is_file():
         raise UserError(
-            f"{path} was not finished: there is no {NOTE} beside it. Export the model again."
+            f"{path} was not finished: there is no {NOTE} next to it. Export the model again."
         )
     present = [name for name in HASHED if (folder.path / name).is_file()]
-    # hashing needs no interpreter, so that two large files take the time of one
+    # hashing leaves the interpreter free, so that two large files take the time of one
     with ThreadPoolExecutor(len(HASHED)) as pool:
         hashes = pool.map(sha256_of, (folder.path / name for name in present))
         sha256 = hashlib.sha256(content).hexdigest()
@@ -52,7 +53,7 @@ def check_folder(folder: ModelFolder) -> CheckedFile:
 
 
 def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
-    """hashes: those of the files beside it."""
+    """hashes: those of the files next to it."""
     for name in HASHED:
         if f"{HASH_OF}{name}" not in file.facts:
             raise UserError(
@@ -60,7 +61,7 @@ def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
             )
         if file.facts[f"{HASH_OF}{name}"] != hashes.get(name):
             raise UserError(
-                f"{file.path} was not made from the {name} beside it. Export the model again."
+                f"{file.path} was not made from the {name} next to it. Export the model again."
             )
 
 
@@ -68,13 +69,13 @@ def _check_description(file: CheckedFile, description: Mapping[str, Any]) -> Non
     for name in ("tasks", "calibration"):
         if name not in description or _fact(file, name) != description[name]:
             raise UserError(
-                f"{file.path} and the {DESCRIPTION} beside it disagree about {name}. Export the"
+                f"{file.path} and the {DESCRIPTION} next to it disagree about {name}. Export the"
                 " model again."
             )
     longest = description.get("max_pieces")
     if not isinstance(longest, int) or not 1 <= longest <= int(file.facts["max_pieces"]):
         raise UserError(
-            f"{file.path} reads {file.facts['max_pieces']} pieces, the {DESCRIPTION} beside it"
+            f"{file.path} reads {file.facts['max_pieces']} pieces, the {DESCRIPTION} next to it"
             f" promises {longest}. Export the model again."
         )
 

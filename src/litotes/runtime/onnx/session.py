@@ -1,6 +1,6 @@
 """Runs an exported model: pieces of texts of one length in, logits out.
 
-Needs onnxruntime, not torch, so it is there at once.
+Needs onnxruntime, not torch, so that it is ready at once.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file, tasks_of
+from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 from litotes.runtime.onnx.folder_check import check_folder
+from litotes.runtime.onnx.model_check import tasks_of
 from litotes.text.tokenizer import Pieces
 
 
@@ -48,9 +49,9 @@ class OnnxSession:
         runtime = _onnxruntime()
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
-        # its errors become our sentence; nobody wants them on the terminal as well
+        # its errors become our sentence; they need not be on the terminal as well
         options.log_severity_level = 4
-        # not what the bytes look like
+        # what the bytes look like must not decide
         options.add_session_config_entry("session.load_model_format", "ONNX")
         try:
             return cls(
@@ -67,6 +68,22 @@ class OnnxSession:
         """The logits of every task for one text, or for several of equal length, (text, class):
         each as if it were alone.
         """
+        self._check_lengths(group)
+        feeds = {
+            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
+            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
+        }
+        names = [f"{task}.logits" for task in self.tasks]
+        try:
+            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+        # whether the operators of a carefully changed file fit each other shows only here
+        except Exception as error:
+            raise UserError(
+                f"The exported model cannot read this text ({_reason(error)}). Export the model"
+                " again."
+            ) from error
+
+    def _check_lengths(self, group: Sequence[Pieces]) -> None:
         lengths = sorted({len(pieces.ids) for pieces in group})
         if len(lengths) != 1:
             raise UserError(
@@ -78,18 +95,6 @@ class OnnxSession:
                 f"A text of {lengths[0]} pieces; this model reads 1 to {self.max_pieces}. Use the"
                 " model's own tokenizer."
             )
-        feeds = {
-            PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
-            SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
-        }
-        names = [f"{task}.logits" for task in self.tasks]
-        try:
-            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
-        except Exception as error:  # whether the operators of a file that somebody changed with care fit each other shows only here
-            raise UserError(
-                f"The exported model cannot read this text ({_reason(error)}). Export the model"
-                " again."
-            ) from error
 
 
 def _reason(error: Exception) -> str:

@@ -1,12 +1,13 @@
-"""A careful reader of protobuf's wire format, in which ONNX files are written, for files nobody
-should trust.
+"""A careful reader of protobuf's wire format, in which ONNX files are written, for untrusted files.
 
-    message = field*      field = varint(number · 8 + wire), then by wire: 0 a varint, 2 a varint length and that many bytes, 5 four bytes
+    message = field*
+    field   = varint(number · 8 + wire), then by wire:
+              0 a varint      2 a varint length and that many bytes      5 four bytes
 
 A message is read by its `Kind`: the fields that may be there. Everything else is refused, and so is
 a second value of a field that has one (protobuf would merge the two, and what was checked would not
 be what is used). Nothing is copied but short texts: a message inside another is a view of the same
-bytes. What is wrong is a `ValueError` that says what, for the caller to make a sentence of.
+bytes. Each problem is a `ValueError` that says what is wrong, for the caller to make a sentence of.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Number(Field):
 
 
 class Float(Field):
-    """A float32, which nobody here needs to know."""
+    """A float32, whose value is not needed here."""
 
     wire = _FOUR_BYTES
 
@@ -80,12 +81,7 @@ class WireReader:
         place = 0
         while place < len(message):
             tag, place = _varint(message, place)
-            known = kind.fields.get(tag >> 3)
-            if known is None:
-                what = kind.refused.get(tag >> 3, f"a field with the number {tag >> 3}")
-                raise ValueError(f"{kind.name} has {what}, which litotes never writes")
-            if known.wire != tag & 7:
-                raise ValueError(f"the {known.name} of {kind.name} is of another type")
+            known = _known_field(kind, tag)
             value, place = self._value(message, place, known)
             if values[known.name] and not known.repeats:
                 raise ValueError(f"{kind.name} has two values for {known.name}")
@@ -100,13 +96,26 @@ class WireReader:
             number, place = _varint(message, place)
             return number - (1 << 64) * (number >> 63), place
         length, place = (4, place) if isinstance(known, Float) else _varint(message, place)
-        if length > len(message) - place:
+        n_left = len(message) - place
+        if length > n_left:
             raise ValueError(
-                f"{known.name} is said to have {length} bytes, of which {len(message) - place} are"
-                " there"
+                f"{known.name} is said to have {length} bytes, of which {n_left} are there"
             )
-        value = message[place : place + length]
-        return _text(value, known.name) if isinstance(known, Text) else value, place + length
+        end = place + length
+        value = message[place:end]
+        return _text(value, known.name) if isinstance(known, Text) else value, end
+
+
+def _known_field(kind: Kind, tag: int) -> Field:
+    """The field that a tag announces, if messages of this kind may have it."""
+    number, wire = tag >> 3, tag & 7
+    known = kind.fields.get(number)
+    if known is None:
+        what = kind.refused.get(number, f"a field with the number {number}")
+        raise ValueError(f"{kind.name} has {what}, which litotes never writes")
+    if known.wire != wire:
+        raise ValueError(f"the {known.name} of {kind.name} is of another type")
+    return known
 
 
 def _varint(message: memoryview, place: int) -> tuple[int, int]:
