@@ -1,7 +1,7 @@
 """What leaking texts are worth: the same experiment with `data.leaks = "drop"` and with `"keep"` or
 `"join"`.
 
-    python reproduction/leak.py reproduction/study_leak.toml --out runs/leak
+    python -m reproduction.leak reproduction/study_leak.toml --out runs/leak
 
 Reads a study that `litotes study` has finished in --out, prints a paragraph per task, and writes
 all numbers to OUT/leak.json: kept (or joined) less dropped, over all cells and by what was tested

@@ -125,7 +125,9 @@ def check_answers(folder: Path) -> None:
 
 def test_studies_shown_are_studies(tmp_path: Path) -> None:
     (shown,) = blocks(ROOT / "docs" / "how-to" / "study.md", "toml")
+    (published,) = blocks(ROOT / "docs" / "how-to" / "study.md", "json")
     (tmp_path / "shown.toml").write_text(shown)
+    (tmp_path / "paper.json").write_text(published)
     for file in (tmp_path / "shown.toml", *sorted((ROOT / "recipes").glob("study_*.toml"))):
         assert read_study(file).experiments
 
