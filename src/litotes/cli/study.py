@@ -44,16 +44,9 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
     from litotes.study.execute import execute
-    from litotes.study.plan import read_study
     from litotes.study.vocabulary import count_vocabularies
 
-    if options.on == "ray" and options.workers != 1:
-        raise UserError(
-            "--workers is for this machine; on a Ray cluster as many runs work as it has places"
-            " for. Leave it out."
-        )
-    first = [] if options.seed is None else [f"recipe.seed={options.seed}"]
-    study = read_study(options.file, changes=[*options.set, *first])
+    study = _read(options)
     out = Path(options.out) if options.out else Path("runs") / options.file.stem
     vocabularies = count_vocabularies(study)  # before the long work: a wrong path shows at once
     with progress() as watch:
@@ -71,6 +64,21 @@ def run(options: argparse.Namespace) -> None:
             f"{len(report.failures)} of {report.n_runs} runs failed; start the command again to try"
             " them again."
         )
+
+
+def _read(options: argparse.Namespace) -> Study:
+    from litotes.core.errors import UserError
+    from litotes.study.plan import read_study
+
+    if options.on == "ray" and options.workers != 1:
+        raise UserError(
+            "--workers is for this machine; on a Ray cluster as many runs work as it has places"
+            " for. Leave it out."
+        )
+    changes = list(options.set)
+    if options.seed is not None:
+        changes.append(f"recipe.seed={options.seed}")
+    return read_study(options.file, changes=changes)
 
 
 def _write(
