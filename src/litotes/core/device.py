@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import torch
 
 _GPUS = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/nvmap", "/dev/kfd", "/dev/dxg")
-"""What Linux calls whatever torch might call cuda: NVIDIA's cards and small boards, AMD's, those of
-Windows' own Linux.
+"""Device files on Linux of what torch may call cuda: NVIDIA's cards and small boards, AMD's cards,
+and the GPU inside the Windows Subsystem for Linux.
 """
 
 
@@ -25,8 +25,8 @@ def choose_device(name: str | None) -> torch.device:
     if name is None:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name == "cpu":
-        # Naming the number of threads keeps it: left alone, MKL may take fewer, and sums come in
-        # another order.
+        # Setting the number of threads fixes it: otherwise MKL may take fewer, and sums are added
+        # up in another order.
         torch.set_num_threads(torch.get_num_threads())
     elif not re.fullmatch(r"cuda(:\d+)?", name):
         raise UserError(f"There is no device {name!r}. Use cpu or cuda.")
@@ -48,8 +48,8 @@ def is_cpu(name: str | None) -> bool:
     """
     if name is not None:
         return name == "cpu"
-    if sys.platform == "darwin" or (
-        sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS)
-    ):
+    if sys.platform == "darwin":
+        return True
+    if sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS):
         return True
     return choose_device(None).type == "cpu"

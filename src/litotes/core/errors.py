@@ -2,7 +2,7 @@
 
 
 class UserError(Exception):
-    """Something the user can mend.
+    """Something the user can put right.
 
     The command line prints it as one line and exits with code 2; every other exception is a bug and
     exits with 1.
@@ -10,12 +10,12 @@ class UserError(Exception):
 
 
 class Stopped(UserError):
-    """The user asked to stop (Ctrl-C), which is no failure: what is done is kept, and the same
-    command goes on from there.
+    """The user asked to stop (Ctrl-C), which is not a failure: what is done is kept, and the same
+    command continues from there.
     """
 
 
 def reason_of(error: Exception) -> str:
-    """What another library says is wrong, in one line; its kind where it says nothing."""
-    said = str(error).strip()
-    return said.splitlines()[0] if said else type(error).__name__
+    """Another library's error message, its first line; the name of the error if it has none."""
+    message = str(error).strip()
+    return message.splitlines()[0] if message else type(error).__name__

@@ -18,14 +18,12 @@ LIBRARIES = ("torch", "onnxruntime", "transformers", "tokenizers", "numpy", "ent
 
 
 def machine() -> dict[str, Any]:
-    """What does not change while a machine works; what is not known on it, or not installed, is
-    left out.
-    """
-    known = this_processor()
+    """What does not change while a machine works; what is unknown or not installed is left out."""
+    processor = this_processor()
     found = {
         "processor": platform.machine(),
-        "model": known.name,
-        "features": ", ".join(sorted(known.features)) or None,
+        "model": processor.name,
+        "features": ", ".join(sorted(processor.features)) or None,
         "n_cores": n_cores(),
         "n_threads": torch.get_num_threads(),
         "memory_gb": _memory_gb(),
@@ -37,8 +35,8 @@ def machine() -> dict[str, Any]:
 
 
 def machine_now() -> dict[str, Any]:
-    """The same with how busy it is: the number of processes that wanted to run in the last 1, 5 and
-    15 minutes.
+    """The same and how busy it is: the mean number of processes that wanted to run in the last 1, 5
+    and 15 minutes.
     """
     if not hasattr(os, "getloadavg"):  # Windows
         return machine()

@@ -1,4 +1,4 @@
-"""Memory that is free goes back to the system."""
+"""Free memory is returned to the system."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import sys
 
 
 def trim_malloc() -> None:
-    """Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts
-    they are half of what a process holds.
+    """Makes glibc return the memory that was freed.
 
-    Costs a few milliseconds. Elsewhere than with glibc there is nothing to do.
+    Maps of all sizes come and go, and glibc keeps the holes they leave: after thousands of texts
+    these are half of what a process holds. Takes a few milliseconds; without glibc there is nothing
+    to do.
     """
     if sys.platform == "linux" and hasattr(ctypes.CDLL(None), "malloc_trim"):
         ctypes.CDLL(None).malloc_trim(0)

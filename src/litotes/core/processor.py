@@ -2,11 +2,13 @@
 process may use.
 
 ONNX Runtime chooses for itself, by the same features (MLAS, core/mlas/lib/platform.cpp in 1.31), so
-nothing here changes an answer: it tells a person why a file is fast or slow. Our int8 files
-multiply unsigned activations by signed weights. The best that is there wins:
+nothing here changes an answer: it explains to the user why a file is fast or slow. Our int8 files
+multiply unsigned activations by signed weights. The best available wins:
 
-    x86       AMX int8, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, SSE        float32: AVX-512, AVX2, SSE
-    aarch64   i8mm (Linux), dot product, NEON                             float32: SME, NEON
+    int8      x86       AMX int8, AVX-512 VNNI, AVX-512, AVX-VNNI, AVX2, SSE
+              aarch64   i8mm (Linux), dot product, NEON
+    float32   x86       AVX-512, AVX2, SSE
+              aarch64   SME, NEON
 
 bf16 is never used: on aarch64 ONNX Runtime would round float32 products to it if asked
 (`mlas.enable_gemm_fastmath_arm64_bfloat16`, off by default), and eight bits of a number do not keep
@@ -41,7 +43,7 @@ ARM: Mapping[str, frozenset[str]] = {
     "SVE": frozenset({"sve"}),
     "SME": frozenset({"sme"}),
 }
-"""Each feature, and the words for it in /proc/cpuinfo, all of which must be there."""
+"""Each feature, and the words for it in /proc/cpuinfo, all of which it needs."""
 
 _SYSCTL_ARM = {
     "AdvSIMD": "asimd",
@@ -50,6 +52,7 @@ _SYSCTL_ARM = {
     "FEAT_BF16": "bf16",
     "FEAT_SME": "sme",
 }
+_SYSCTL_INTEL = ("machdep.cpu.features", "machdep.cpu.leaf7_features")
 _SYSCTL = "/usr/sbin/sysctl"
 
 _IN_PAIRS = (
@@ -85,8 +88,8 @@ _FLOAT32 = {
 
 @dataclass(frozen=True)
 class Processor:
-    """name: as its maker calls it. kind: x86, aarch64 or unknown. features: those of X86 or ARM
-    that every core has.
+    """name: the vendor's. kind: x86, aarch64 or unknown. features: those of X86 or ARM that every
+    core has.
     """
 
     name: str
@@ -99,12 +102,11 @@ class Processor:
         if choices is None:
             return f"{precision} with what ONNX Runtime finds: this processor is unknown."
         best = next((choice for choice in choices if choice in self.features), list(choices)[-1])
-        without = " without VNNI" if best == "AVX-512" and precision == "int8" else ""
-        unused = (
-            "; bf16 is there but left alone, for it is not exact enough"
-            if precision == "float32" and "bf16" in self.features
-            else ""
-        )
+        without, unused = "", ""
+        if precision == "int8" and best == "AVX-512":
+            without = " without VNNI"
+        if precision == "float32" and "bf16" in self.features:
+            unused = "; bf16 is there but left alone, for it is not exact enough"
         return f"{precision} with {best}{without}: {choices[best]}{unused}."
 
 
@@ -114,14 +116,14 @@ def this_processor() -> Processor:
         if sys.platform == "linux":
             return from_cpuinfo(Path("/proc/cpuinfo").read_text("utf-8", errors="replace"))
         if sys.platform == "darwin":
-            asked = subprocess.run(
+            done = subprocess.run(  # noqa: S603  (words of our own)
                 [_SYSCTL, "machdep.cpu", "hw.optional"],
                 capture_output=True,
                 text=True,
                 timeout=5,
                 check=False,
             )
-            return from_sysctl(asked.stdout)
+            return from_sysctl(done.stdout)
     except (OSError, subprocess.SubprocessError):
         pass  # no /proc in this container, no sysctl in this sandbox
     return Processor(platform.processor() or "unknown", "unknown", frozenset())
@@ -131,13 +133,12 @@ def from_cpuinfo(text: str) -> Processor:
     """From what Linux writes: a block of `name : value` lines for every core, x86 with `flags`,
     aarch64 with `Features`.
     """
-    blocks = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
-    first = next(iter(blocks), {})
-    name = first.get("model name") or _arm_name(first)
+    cores = [dict(_pairs(block)) for block in re.split(r"\n\s*\n", text)]
+    name = cores[0].get("model name") or _arm_name(cores[0])
     for kind, key, known in (("x86", "flags", X86), ("aarch64", "Features", ARM)):
-        cores = [set(block[key].split()) for block in blocks if key in block]
-        if cores:
-            return Processor(name, kind, _features(set.intersection(*cores), known))
+        words = [set(core[key].split()) for core in cores if key in core]
+        if words:
+            return Processor(name, kind, _features(set.intersection(*words), known))
     return Processor(name, "unknown", frozenset())
 
 
@@ -147,55 +148,57 @@ def from_sysctl(text: str) -> Processor:
     """
     values = dict(_pairs(text))
     name = values.get("machdep.cpu.brand_string") or "unknown"
-    arm = {
-        word
-        for feature, word in _SYSCTL_ARM.items()
-        if values.get(f"hw.optional.arm.{feature}") == "1"
-    }
+    arm = set()
+    for feature, word in _SYSCTL_ARM.items():
+        if values.get(f"hw.optional.arm.{feature}") == "1":
+            arm.add(word)
     if arm:
-        # ONNX Runtime uses it on Linux only
+        # ONNX Runtime uses i8mm on Linux only
         return Processor(name, "aarch64", _features(arm, ARM) - {"i8mm"})
-    intel = f"{values.get('machdep.cpu.features', '')} {values.get('machdep.cpu.leaf7_features', '')}".lower().split()
-    if intel:
-        return Processor(
-            name,
-            "x86",
-            _features({"avx512_vnni" if word == "avx512vnni" else word for word in intel}, X86),
-        )
+    intel = " ".join(values.get(key, "") for key in _SYSCTL_INTEL).lower()
+    if intel.strip():
+        words = intel.replace("avx512vnni", "avx512_vnni").split()
+        return Processor(name, "x86", _features(words, X86))
     return Processor(name, "unknown", frozenset())
 
 
 def n_cores(*, root: Path = Path("/")) -> int:
-    """How many cores this process may keep busy: those of its affinity mask, less what a control
-    group allows (docker --cpus).
+    """How many cores this process may keep busy: those of its affinity mask, or fewer where a
+    control group allows fewer (docker --cpus).
 
     A quota of a core and a half is worth two threads. root: where /proc and /sys are found.
     """
-    mask = (
-        os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-    )
-    return max(1, min([len(mask), *(ceil(quota) for quota in _quotas(root))]))
+    n = os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        n = len(os.sched_getaffinity(0))
+    for quota in _quotas(root):
+        n = min(n, ceil(quota))
+    return max(n, 1)
 
 
 def _quotas(root: Path) -> Iterator[float]:
     """In cores, of this process's group and of all above it: version 2 of control groups
     (`cpu.max`) and version 1.
     """
-    base = root / "sys/fs/cgroup"
     for line in _read(root / "proc/self/cgroup").splitlines():
-        _, controllers, path = line.split(":", 2) if line.count(":") >= 2 else ("", "?", "")
-        if controllers and "cpu" not in controllers.split(","):
+        if line.count(":") < 2:
             continue
-        for folder in _upwards(base / controllers, path):
-            if controllers:
-                quota, period = (
-                    _read(folder / "cpu.cfs_quota_us").strip(),
-                    _read(folder / "cpu.cfs_period_us").strip(),
-                )
-            else:
-                quota, _, period = _read(folder / "cpu.max").strip().partition(" ")
+        _, controllers, path = line.split(":", 2)
+        is_version_1 = controllers != ""
+        if is_version_1 and "cpu" not in controllers.split(","):
+            continue
+        for folder in _upwards(root / "sys/fs/cgroup" / controllers, path):
+            quota, period = _read_limit(folder, is_version_1=is_version_1)
             if quota.isdecimal() and period.isdecimal() and int(period):  # "max" and -1: no limit
                 yield int(quota) / int(period)
+
+
+def _read_limit(group: Path, *, is_version_1: bool) -> tuple[str, str]:
+    """Microseconds of processor time, and the period they are allowed in."""
+    if is_version_1:
+        return _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
+    quota, _, period = _read(group / "cpu.max").partition(" ")
+    return quota, period
 
 
 def _upwards(base: Path, path: str) -> Iterator[Path]:
@@ -210,7 +213,7 @@ def _upwards(base: Path, path: str) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8", errors="replace")
+        return file.read_text("utf-8", errors="replace").strip()
     except OSError:
         return ""
 
@@ -227,7 +230,7 @@ def _features(words: Iterable[str], known: Mapping[str, frozenset[str]]) -> froz
 
 
 def _arm_name(core: Mapping[str, str]) -> str:
-    """Linux knows processors of Arm's kind by numbers only."""
+    """Linux names Arm processors by numbers only."""
     if "CPU part" not in core:
         return "unknown"
     return f"maker {core.get('CPU implementer', 'unknown')}, part {core['CPU part']}"

@@ -1,19 +1,19 @@
-"""How long work tells the outside how far it is: the core never prints."""
+"""How long work reports its progress: the core never prints."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 Watch = Callable[[str, int, int, str], None]
-"""watch(what, done, total, note): called often, by whoever works; drawn by the command line."""
+"""watch(what, done, total, note): called often by what does the work; drawn by the command line."""
 
 
 def ignore_progress(what: str, done: int, total: int, note: str = "") -> None:
-    """Nobody looks."""
+    """The watch of work whose progress is not shown."""
 
 
 def prefix_watch(watch: Watch, label: str) -> Watch:
-    """The same watch with a name before everything it is told."""
+    """The same watch with a label before everything that is reported to it."""
 
     def watch_part(what: str, done: int, total: int, note: str) -> None:
         watch(f"{label}: {what}", done, total, note)

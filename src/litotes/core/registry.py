@@ -12,7 +12,7 @@ Entry = TypeVar("Entry")  # Python 3.11 has no `def pick[Entry]`
 
 
 def pick(table: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    """The entry called `name`; a wrong name is answered with the nearest one and the whole list."""
+    """The entry called `name`; for a wrong name the error has the nearest one and the full list."""
     if name not in table:
         raise UserError(unknown_name(name, table, kind))
     return table[name]
@@ -41,27 +41,24 @@ def build(
 def check_options(
     table: Mapping[str, Callable[..., object]], name: str, kind: str, options: Mapping[str, Any]
 ) -> None:
-    """Tells a wrong name, an option the entry does not have, or a value of another type than the
+    """Refuses a wrong name, an option the entry does not have, or a value of another type than the
     option's.
     """
     entry = pick(table, name, kind)
     known = options_of(entry)
     for option, value in options.items():
+        if not known:
+            raise UserError(f"The {kind} {name!r} has no options.")
         if option not in known:
-            hint = (
-                unknown_name(option, known, f"option of the {kind} {name!r} called")
-                if known
-                else f"The {kind} {name!r} has no options."
-            )
-            raise UserError(hint)
+            raise UserError(unknown_name(option, known, f"option of the {kind} {name!r} called"))
         _check_type(entry, f"{option} of the {kind} {name!r}", option, value)
 
 
 def _check_type(entry: Callable[..., object], what: str, option: str, value: object) -> None:
     hint = get_type_hints(getattr(entry, "__init__", entry)).get(option, Any)
-    if _is_just(value, hint):
+    if _has_exact_type(value, hint):
         return
-    # takes a moment; a good model and `litotes --help` do without
+    # importing it takes a moment, which a good model and `litotes --help` need not wait for
     from pydantic import TypeAdapter, ValidationError
 
     try:
@@ -72,15 +69,15 @@ def _check_type(entry: Callable[..., object], what: str, option: str, value: obj
         ) from error
 
 
-def _is_just(value: object, hint: Any) -> bool:
-    """Whether the value is of this very type, as far as that can be seen at once."""
+def _has_exact_type(value: object, hint: Any) -> bool:
+    """Whether the value has exactly this type, as far as that can be seen quickly."""
     kind, inside = get_origin(hint), get_args(hint)
     if kind is Literal:
         return isinstance(value, str) and value in inside
     if kind in (list, Sequence):
-        return isinstance(value, list) and all(_is_just(one, inside[0]) for one in value)
+        return isinstance(value, list) and all(_has_exact_type(one, inside[0]) for one in value)
     if kind in (Union, UnionType):
-        return any(_is_just(value, one) for one in inside)
+        return any(_has_exact_type(value, one) for one in inside)
     return isinstance(hint, type) and type(value) is hint
 
 

@@ -1,8 +1,8 @@
-"""Files that are whole or not there: staged beside their place, flushed to disk, then renamed.
+"""Files that are complete or not there: staged next to their place, flushed to disk, then renamed.
 
-A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a whole
-folder from the rest of a crash. A folder that is written for hours is locked meanwhile, so that a
-second process cannot write into it as well.
+A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a
+complete folder from what a crash left. A folder that is written for hours is locked meanwhile, so
+that a second process cannot write into it as well.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def sha256_of(file: Path) -> str:
 
 
 def write_bytes(file: Path, content: bytes, *, writer: str = "") -> None:
-    """Replaces the file in one step. writer: a name of its own for each of several processes that
-    may write it at the same time.
+    """Replaces the file in one step.
+
+    writer: a different name for each of several processes that may write it at the same time.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     staged = file.with_name(f"{_STAGED}{writer}{file.name}")
@@ -90,8 +91,8 @@ def read_json_table(file: Path, *, advice: str) -> dict[str, Any]:
 
 
 def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
-    """Makes a folder whose files `fill` writes; it appears under its name only when all of it is on
-    disk.
+    """Makes a folder whose files `fill` writes; it appears under its name only when everything is
+    on disk.
     """
     staged = folder.with_name(f"{_STAGED}{folder.name}")
     shutil.rmtree(staged, ignore_errors=True)
@@ -109,12 +110,11 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
 def is_complete(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
-        hashes = load_json(folder / MANIFEST)
-        return bool(hashes) and all(
-            sha256_of(folder / name) == sha256 for name, sha256 in hashes.items()
-        )
-    except (OSError, ValueError, AttributeError):
+        stated = load_json(folder / MANIFEST)
+        found = {name: sha256_of(folder / name) for name in stated}
+    except (OSError, ValueError, TypeError):
         return False
+    return bool(stated) and found == stated
 
 
 def remove_folder(folder: Path) -> None:
@@ -126,17 +126,12 @@ def remove_folder(folder: Path) -> None:
 
 
 def clear_staged(parent: Path) -> None:
-    """Takes away what an earlier crash left half-written."""
+    """Removes what an earlier crash left half-written."""
     for path in parent.glob(f"{_STAGED}*"):
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def is_staged(path: Path) -> bool:
-    """Whether this is the half of a file or folder on its way to its place."""
-    return path.name.startswith(_STAGED)
 
 
 def find_foreign_file(
@@ -148,29 +143,30 @@ def find_foreign_file(
     """
     if not folder.is_dir():
         return None
-    for path in sorted(folder.iterdir()):
-        fits = pattern is not None and pattern.fullmatch(path.name) is not None
-        if path.name not in ours and not fits and not is_staged(path):
-            return path.name
+    for name in sorted(path.name for path in folder.iterdir()):
+        is_ours = name in ours or name.startswith(_STAGED)
+        fits = pattern is not None and pattern.fullmatch(name) is not None
+        if not is_ours and not fits:
+            return name
     return None
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Keeps every other process that asks for the same lock out of a folder, which is made if need
-    be.
+    """Keeps every other process that asks for the same lock out of a folder, which is made if it is
+    not there.
 
     The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however
-    that ends. The file is removed while the lock is still held, and whoever gets a lock looks
-    whether its file is still the one under that name: a removal and a newcomer cannot cross.
-    (Windows removes no open file; there it is removed afterwards.)
+    that ends. The file is removed while the lock is still held, and a process that gets a lock
+    checks that its file is still the one under that name: a removal and a newcomer cannot cross.
+    (Windows cannot remove an open file; there it is removed afterwards.)
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError as error:
         raise UserError(f"{folder} is a file; --out needs a folder.") from error
     file = folder / LOCK
-    descriptor = _lock(file)
+    descriptor = _open_locked(file)
     try:
         yield
     finally:
@@ -182,16 +178,14 @@ def locked(folder: Path) -> Iterator[None]:
                 file.unlink()
 
 
-def _lock(file: Path) -> int:
-    """The open, locked file; its text says who holds it."""
+def _open_locked(file: Path) -> int:
+    """The descriptor of the open, locked file, whose text says who holds it."""
     while True:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            _ask_for_lock(descriptor, file.parent)
+            _acquire_lock(descriptor, file.parent)
             is_in_place = os.path.samestat(os.fstat(descriptor), file.stat())
-        except (
-            FileNotFoundError
-        ):  # removed by the holder before, between our opening and our locking it
+        except FileNotFoundError:  # the last holder removed it after we opened it
             is_in_place = False
         except BaseException:
             os.close(descriptor)
@@ -204,7 +198,7 @@ def _lock(file: Path) -> int:
         os.close(descriptor)
 
 
-def _ask_for_lock(descriptor: int, folder: Path) -> None:
+def _acquire_lock(descriptor: int, folder: Path) -> None:
     try:
         if sys.platform == "win32":
             os.lseek(descriptor, _FAR, os.SEEK_SET)
@@ -225,7 +219,7 @@ def _ask_for_lock(descriptor: int, folder: Path) -> None:
 
 
 def _flush(path: Path) -> None:
-    """Asks the system to put a file (or a folder's list of names) onto the disk."""
+    """Makes the system write a file (or a folder's list of names) to disk."""
     if path.is_dir() and os.name == "nt":
         return  # Windows cannot flush folders
     # Windows flushes only what may be written

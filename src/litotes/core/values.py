@@ -36,10 +36,10 @@ class Task:
 
 @dataclass(frozen=True)
 class Example:
-    """One text (or a pair of texts) with the labels somebody gave it.
+    """One text (or a pair of texts) with its gold labels.
 
-    `group` names what must not be torn apart by a split beside the text itself (paraphrases of one
-    tweet, say).
+    `group` names what a split must keep together besides the text itself (paraphrases of one tweet,
+    say).
     """
 
     text: str
