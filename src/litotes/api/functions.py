@@ -21,7 +21,7 @@ from litotes.explain.explanation import Explanation
 from litotes.export.export import ExportResult, export_models, working_copy
 from litotes.model.builtin import BUILTIN
 from litotes.predict.predictor import Predictor
-from litotes.prune import Pruned, PruneSettings
+from litotes.prune import PruneResult, PruneSettings
 from litotes.prune import prune as prune_folder
 from litotes.training import run
 from litotes.training.recipe import Recipe, read_recipe
@@ -134,7 +134,7 @@ def prune(
     settings: PruneSettings | None = None,
     device: str | None = None,
     watch: Watch = ignore_progress,
-) -> Pruned:
+) -> PruneResult:
     """Finds the fastest pruning of a dense model within a loss of macro-F1 (`settings.loss`).
 
     The pruned model, if one was found, is in `out`; a search that was stopped is continued.
