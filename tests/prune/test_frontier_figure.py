@@ -67,7 +67,7 @@ def test_the_chosen_one_is_ringed_and_it_alone() -> None:
 def test_held_out_is_filled_and_test_is_hollow() -> None:
     ax = figure(POINTS, budget=0.5).axes[0]
     marks = {bars.get_label(): bars.lines[0].get_markerfacecolor() for bars in ax.containers}
-    assert same_color(marks["held out"], HELD_OUT)
+    assert same_color(marks["held out"], HELD_OUT.colour)
     assert same_color(marks["test"], "white")
 
 

@@ -47,11 +47,9 @@ def latency(
         # on a machine with one core both are the same
         endings = {benchmark.n_cores: f"-n{length}{ALL_CORES}"} | {1: f"-n{length}"}
         for n_threads, ending in endings.items():
-            theirs_here, own_here = (
-                partial(theirs, n_threads=n_threads),
-                partial(own, n_threads=n_threads),
-            )
-            makers |= _in_onnx_runtime(theirs_here, own_here, texts, ending)
+            their_session = partial(theirs, n_threads=n_threads)
+            own_session = partial(own, n_threads=n_threads)
+            makers |= _in_onnx_runtime(their_session, own_session, texts, ending)
     candidates, left_out = benchmark.make_candidates(makers)
     lines = time_lines(
         "latency", candidates, n_texts=1, n_rounds=n_rounds, n_runs=n_runs + N_COLD, watch=watch

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from litotes.core.storage import remove_folder, write_json
+from litotes.encoders.spec import EncoderSpec
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
@@ -44,22 +45,37 @@ def choose(context: PruneContext, settings: Sequence[Setting]) -> PruneResult:
     too much.
     """
     points = measure_points(context, settings)
-    within = [point for point in points if point.loss.chance_within >= context.settings.sure]
-    if not within:
-        result = PruneResult(context.settings, points, None, (), _notes(context, points))
-        write_json(context.folder / "frontier.json", result.as_json())
-        return result
-    # time follows operations, and its noise must not choose
-    best = max(within, key=lambda point: point.flops_ratio)
+    best = _best_within(points, context.settings.sure)
+    if best is None:
+        return _write_frontier(context, points, None, ())
     points = tuple(replace(point, chosen=point is best) for point in points)
     (setting,) = [setting for setting in settings if setting.target == best.target]
     model = _make_model(context, setting.classifier, replace(best, chosen=True))
     rows = _test(context, model)
-    result = PruneResult(context.settings, points, model, rows, _notes(context, points))
-    write_json(context.folder / "frontier.json", result.as_json())
+    result = _write_frontier(context, points, model, rows)
     write_json(context.folder / "scores.json", [row.as_json() for row in rows])
     save_model(model, context.folder, card=model_card(model, rows))
     remove_folder(context.phases)
+    return result
+
+
+def _best_within(points: Sequence[Point], sure: float) -> Point | None:
+    """The point with the fewest operations whose loss is surely within the budget.
+
+    Time follows operations, and its noise must not choose.
+    """
+    within = [point for point in points if point.loss.chance_within >= sure]
+    return max(within, key=lambda point: point.flops_ratio, default=None)
+
+
+def _write_frontier(
+    context: PruneContext,
+    points: tuple[Point, ...],
+    model: Model | None,
+    rows: tuple[CellScores, ...],
+) -> PruneResult:
+    result = PruneResult(context.settings, points, model, rows, _notes(context, points))
+    write_json(context.folder / "frontier.json", result.as_json())
     return result
 
 
@@ -74,22 +90,29 @@ def measure_points(context: PruneContext, settings: Sequence[Setting]) -> tuple[
     test_answers = None if test is None else _logits(context, dense, test)
     points = []
     for setting, speed in zip(settings, speeds, strict=True):
-        classifier = setting.classifier
+        loss = _loss(context, setting.classifier, judged, judged_answers)
         test_loss = None
         if test is not None and test_answers is not None:
-            test_loss = _loss(context, classifier, test, test_answers)
-        point = Point(
-            setting.target,
-            setting.found.shares,
-            n_heads=sum(attention.n_heads for attention in classifier.encoder.attentions),
-            flops_ratio=_n_operations(dense, judged) / _n_operations(classifier, judged),
-            speed_ratio=speed,
-            loss=_loss(context, classifier, judged, judged_answers),
-            test_loss=test_loss,
-            divergence=setting.found.divergence,
-        )
-        points.append(point)
+            test_loss = _loss(context, setting.classifier, test, test_answers)
+        points.append(_make_point(context, setting, speed, loss, test_loss))
     return tuple(points)
+
+
+def _make_point(
+    context: PruneContext, setting: Setting, speed: float, loss: Loss, test_loss: Loss | None
+) -> Point:
+    dense, classifier = context.dense.classifier, setting.classifier
+    n_dense, n_pruned = (_n_operations(one, context.judged) for one in (dense, classifier))
+    return Point(
+        setting.target,
+        setting.found.shares,
+        n_heads=sum(attention.n_heads for attention in classifier.encoder.attentions),
+        flops_ratio=n_dense / n_pruned,
+        speed_ratio=speed,
+        loss=loss,
+        test_loss=test_loss,
+        divergence=setting.found.divergence,
+    )
 
 
 def _test_texts(context: PruneContext) -> TextSet | None:
@@ -160,11 +183,15 @@ def _make_model(context: PruneContext, classifier: Classifier, point: Point) -> 
     """The pruned classifier, calibrated on the held-out texts, with the facts of its pruning."""
     held_out = PieceInputs(context.held_out, context.device)
     calibration = fit_calibrations(classifier, held_out, context.recipe.training)
-    spec = classifier.encoder.spec
-    recipe = context.recipe.changed(
-        model__pruning=spec.pruning, model__pruning_options=dict(spec.pruning_options)
-    )
-    facts: dict[str, Any] = {
+    facts = _facts(context, classifier.encoder.spec, point)
+    classifier.eval()
+    return replace(context.dense, classifier=classifier, calibration=calibration, facts=facts)
+
+
+def _facts(context: PruneContext, spec: EncoderSpec, point: Point) -> dict[str, Any]:
+    options = dict(spec.pruning_options)
+    recipe = context.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
+    return {
         # not the dense run's: training must not take this for it
         "key": f"pruned-{context.key(point.target)}",
         "recipe": recipe.model_dump(mode="json"),
@@ -174,8 +201,6 @@ def _make_model(context: PruneContext, classifier: Classifier, point: Point) -> 
         "notes": [*context.data.notes, _in_words(point)],
         "versions": {"torch": torch.__version__},
     }
-    classifier.eval()
-    return replace(context.dense, classifier=classifier, calibration=calibration, facts=facts)
 
 
 def _in_words(point: Point) -> str:

@@ -5,6 +5,7 @@ and measured in time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from litotes.core.errors import UserError
@@ -16,16 +17,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.transforms import Transform
 
-HELD_OUT, TEST = "#0072B2", GAP
-"""From the palette of Okabe and Ito; filled and hollow as well, for print without colour."""
-
 SAVINGS = {
     "flops_ratio": "times fewer operations than dense",
     "speed_ratio": "times as fast as dense",
 }
 
-_APART = 5.0
-"""Printer's points between a setting and each of its two losses, which would cover one another."""
+
+@dataclass(frozen=True)
+class BarStyle:
+    """How the losses on one set of texts are drawn.
+
+    shift: printer's points between a setting and each of its two losses, which would cover one
+    another.
+    """
+
+    label: str
+    colour: str
+    fill: str
+    shift: float
+
+
+# from the palette of Okabe and Ito; filled and hollow as well, for print without colour
+HELD_OUT = BarStyle("held out", "#0072B2", fill="#0072B2", shift=-5.0)
+TEST = BarStyle("test", GAP, fill="white", shift=5.0)
 
 
 def draw(
@@ -42,36 +56,13 @@ def draw(
     ratios = [float(getattr(point, saving)) for point in ordered]
     ax.axhline(0, color="#BBBBBB", linewidth=1)
     ax.axhline(budget, color=INK, linestyle="--", linewidth=1, label=f"budget, {budget:g}")
-    _bars(
-        ax,
-        ratios,
-        [point.loss for point in ordered],
-        shift=-_APART,
-        colour=HELD_OUT,
-        fill=HELD_OUT,
-        label="held out",
-    )
-    tested = [
-        (ratio, point.test_loss)
-        for ratio, point in zip(ratios, ordered, strict=True)
-        if point.test_loss is not None
-    ]
-    if tested:
-        _bars(
-            ax,
-            [ratio for ratio, _ in tested],
-            [loss for _, loss in tested],
-            shift=_APART,
-            colour=TEST,
-            fill="white",
-            label="test",
-        )
+    _bars(ax, ratios, [point.loss for point in ordered], HELD_OUT)
+    test_losses = [point.test_loss for point in ordered if point.test_loss is not None]
+    if test_losses:  # all points have one, or none
+        _bars(ax, ratios, test_losses, TEST)
     for ratio, point in zip(ratios, ordered, strict=True):
         if point.chosen:
-            (ring,) = ax.plot(
-                [ratio], [point.loss.points], "o", transform=_shifted(ax, -_APART), label="chosen"
-            )
-            ring.set(markersize=13, markerfacecolor="none", markeredgecolor=INK)
+            _ring(ax, ratio, point.loss.points)
     room = 0.15 * (max(ratios) - min(ratios)) or 0.1
     ax.set_xlim(min(ratios) - room, max(ratios) + room)
     ax.set_xlabel(SAVINGS[saving])
@@ -101,41 +92,34 @@ def figure(points: Sequence[Point], *, budget: float) -> Figure:
     return picture
 
 
-def _bars(
-    ax: Axes,
-    ratios: Sequence[float],
-    losses: Sequence[Loss],
-    *,
-    shift: float,
-    colour: str,
-    fill: str,
-    label: str,
-) -> None:
+def _bars(ax: Axes, ratios: Sequence[float], losses: Sequence[Loss], style: BarStyle) -> None:
     values = [loss.points for loss in losses]
     # drawn from the point to the interval's ends, which need not lie on both sides of it
-    spans = [
-        [max(loss.points - loss.interval[0], 0) for loss in losses],
-        [max(loss.interval[1] - loss.points, 0) for loss in losses],
-    ]
+    below = [max(loss.points - loss.interval[0], 0) for loss in losses]
+    above = [max(loss.interval[1] - loss.points, 0) for loss in losses]
     bars = ax.errorbar(
         ratios,
         values,
-        yerr=spans,
+        yerr=[below, above],
         fmt="o",
-        color=colour,
+        color=style.colour,
         elinewidth=1.4,
         capsize=3,
-        transform=_shifted(ax, shift),
+        transform=_shifted(ax, style.shift),
     )
-    bars.lines[0].set(markersize=7, markerfacecolor=fill, markeredgecolor=colour)
-    bars.set_label(label)
-    ends = [
-        (ratio, end)
-        for ratio, loss in zip(ratios, losses, strict=True)
-        for end in (*loss.interval, loss.points)
-    ]
-    ax.update_datalim(ends)  # what is shifted does not count by itself
+    bars.lines[0].set(markersize=7, markerfacecolor=style.fill, markeredgecolor=style.colour)
+    bars.set_label(style.label)
+    for ratio, loss in zip(ratios, losses, strict=True):
+        # what is shifted does not count by itself
+        ax.update_datalim([(ratio, end) for end in (*loss.interval, loss.points)])
     ax.autoscale_view()
+
+
+def _ring(ax: Axes, ratio: float, loss: float) -> None:
+    """Marks the setting that was chosen."""
+    shifted = _shifted(ax, HELD_OUT.shift)
+    (ring,) = ax.plot([ratio], [loss], "o", transform=shifted, label="chosen")
+    ring.set(markersize=13, markerfacecolor="none", markeredgecolor=INK)
 
 
 def _shifted(ax: Axes, shift: float) -> Transform:

@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
 from litotes.core.timing import TimedAction, time_in_turns
+from litotes.core.values import Task
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
@@ -73,24 +75,32 @@ def measure_loss(
     """What the answers `pruned` lose against `dense`, both logits {task: (text, class)}."""
     values, draws = [], []
     for number, (name, task) in enumerate(classifier.tasks.items()):
-        if task.is_regression:
-            continue
-        there = has_label(texts.targets[name])
-        answers = torch.stack(
-            [dense[name].argmax(-1)[there], pruned[name].argmax(-1)[there]]
-        ).numpy()
-        found = find_patterns(texts.targets[name][there].numpy(), answers, len(task.labels))
-        first, second = scores_of(found)
-        resampled = text_bootstrap(found, seed=number)  # (resample, 2)
-        values.append(100 * (first - second))
-        draws.append(100 * (resampled[:, 0] - resampled[:, 1]))
+        if not task.is_regression:
+            both = torch.stack([dense[name].argmax(-1), pruned[name].argmax(-1)])  # (2, text)
+            value, resampled = _task_loss(task, texts.targets[name], both, seed=number)
+            values.append(value)
+            draws.append(resampled)
     if not values:
         raise UserError(
             "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
             " Choose a classifier."
         )
-    together = np.mean(draws, axis=0)  # (resample,)
-    return Loss(float(np.mean(values)), interval(together), float((together <= budget).mean()))
+    losses = np.mean(draws, axis=0)  # (resample,)
+    return Loss(float(np.mean(values)), interval(losses), float((losses <= budget).mean()))
+
+
+def _task_loss(
+    task: Task, gold: Tensor, answers: Tensor, *, seed: int
+) -> tuple[float, NDArray[np.float64]]:
+    """The loss in points, and in each resample of the texts, (resample,).
+
+    gold: (text,), answers: of the dense and of the pruned model, (2, text).
+    """
+    labelled = has_label(gold)  # (text,)
+    found = find_patterns(gold[labelled].numpy(), answers[:, labelled].numpy(), len(task.labels))
+    dense, pruned = scores_of(found)
+    resampled = text_bootstrap(found, seed=seed)  # (resample, 2)
+    return 100 * (dense - pruned), 100 * (resampled[:, 0] - resampled[:, 1])
 
 
 def speed_ratios(

@@ -125,12 +125,16 @@ def _train_phase(
     loop = _phase_loop(context, classifier, run, epochs, validated=validated)
     loop.resume()
     loop.run()
+    write_bytes(weights, _weights_of(classifier))
+    loop.checkpoints.clear()
+    return classifier.eval()
+
+
+def _weights_of(classifier: Classifier) -> bytes:
     tensors = {}
     for name, tensor in classifier.state_dict().items():
         tensors[name] = tensor.detach().cpu().contiguous()
-    write_bytes(weights, to_bytes(tensors))
-    loop.checkpoints.clear()
-    return classifier.eval()
+    return to_bytes(tensors)
 
 
 def _phase_loop(

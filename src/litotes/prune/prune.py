@@ -22,7 +22,7 @@ from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
 from litotes.prune.choice import Setting, choose
-from litotes.prune.context import make_context
+from litotes.prune.context import PruneContext, make_context
 from litotes.prune.phases import explore, search, settle
 from litotes.prune.result import PruneResult, PruneSettings
 from litotes.training.recipe import Recipe, recipe_of
@@ -63,15 +63,21 @@ def prune(
         context = make_context(
             settings, recipe, data, dense, device=choose_device(device), folder=out, watch=watch
         )
-        start = explore(context)
-        found = {target: search(context, start, target) for target in sorted(set(settings.targets))}
-        # targets out of reach end in the same shares; the lowest stands for them
-        different = {shares.shares: target for target, shares in reversed(found.items())}
-        settled = []
-        for target in sorted(different.values()):
-            classifier = settle(context, start, target, found[target])
-            settled.append(Setting(target, found[target], classifier))
-        return choose(context, settled)
+        return choose(context, _train_settings(context))
+
+
+def _train_settings(context: PruneContext) -> list[Setting]:
+    """A trained setting for each target that can be told from the others."""
+    start = explore(context)
+    targets = sorted(set(context.settings.targets))
+    found = {target: search(context, start, target) for target in targets}
+    # targets out of reach end in the same shares; the lowest stands for them
+    different = {shares.shares: target for target, shares in reversed(found.items())}
+    settings = []
+    for target in sorted(different.values()):
+        classifier = settle(context, start, target, found[target])
+        settings.append(Setting(target, found[target], classifier))
+    return settings
 
 
 def _load_dense_model(run: Path) -> Model:
