@@ -199,9 +199,10 @@ def test_json_there_and_back() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"temperature": 0.0}, {"temperature": float("nan")}, {"temperature": float("inf")}, {"temperature": "1"},
-        {"temperature": 10**400}, {"temperature": None}, {"temperature": True}, {"threshold": 1.5}, {"threshold": 0},
-        {"threshold": float("nan")}, {"threshold": [0.5]}, {"n": -1}, {"n": 1.5}, {"n": True}, {"more": 1},
+        {"temperature": 0.0}, {"temperature": float("nan")}, {"temperature": float("inf")},
+        {"temperature": "1"}, {"temperature": 10**400}, {"temperature": None},
+        {"temperature": True}, {"threshold": 1.5}, {"threshold": 0}, {"threshold": float("nan")},
+        {"threshold": [0.5]}, {"n": -1}, {"n": 1.5}, {"n": True}, {"more": 1},
     ],
 )  # fmt: skip
 def test_damaged_json_is_refused(damage: dict[str, Any]) -> None:

@@ -185,11 +185,16 @@ from pathlib import Path
 root, outside, n = sys.argv[1:]
 from litotes.predict.predictor import Predictor
 from litotes.core.errors import UserError
-Predictor.load(root + "/whole", device="cpu", runtime="torch").predict(["ok"])  # all that is imported has been imported
+# whatever is imported has been imported after this
+Predictor.load(root + "/whole", device="cpu", runtime="torch").predict(["ok"])
+EVENTS = ("open", "os.mkdir", "os.rename", "os.remove", "subprocess.Popen", "socket.connect",
+          "os.system")
 opened = []
 def hook(event, arguments):
-    if event in ("open", "os.mkdir", "os.rename", "os.remove", "subprocess.Popen", "socket.connect", "os.system"):
+    if event in EVENTS:
         opened.append(f"{event} {arguments[0]}")
+def is_outside(one):
+    return outside in one or "/etc/" in one or not one.startswith("open ")
 sys.addaudithook(hook)
 told = {}
 for number in range(int(n)):
@@ -201,7 +206,7 @@ for number in range(int(n)):
         sentence = str(error)
     except Exception as error:
         sentence = f"a stack: {error!r}\\n"
-    told[number] = [sentence, [one for one in opened if outside in one or "/etc/" in one or not one.startswith("open ")]]
+    told[number] = [sentence, list(filter(is_outside, opened))]
 print(json.dumps(told))
 """
 

@@ -10,7 +10,7 @@ threshold changes no probability.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -123,18 +123,22 @@ def fit_temperature(logits: NDArray[Any], gold: Sequence[int] | Counts) -> float
     def slope(beta: float) -> float:
         return float((_softmax(beta * lead) * lead).sum(1).mean())
 
-    low, high = 1 / HIGHEST, 1 / LOWEST
-    wants_hottest, wants_coldest = slope(low) >= 0, slope(high) <= 0
+    wants_hottest, wants_coldest = slope(1 / HIGHEST) >= 0, slope(1 / LOWEST) <= 0
     if wants_hottest and wants_coldest:  # the likelihood is the same everywhere
         return 1.0
     if wants_hottest:
         return HIGHEST
     if wants_coldest:
         return LOWEST
+    return min(max(1 / _zero_of(slope, 1 / HIGHEST, 1 / LOWEST), LOWEST), HIGHEST)
+
+
+def _zero_of(slope: Callable[[float], float], low: float, high: float) -> float:
+    """Where a rising function crosses 0 between two positive numbers."""
     for _ in range(_N_HALVINGS):
-        middle = (low * high) ** 0.5  # half way in log T
+        middle = (low * high) ** 0.5  # half way in the logarithm
         low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return min(max(1 / (low * high) ** 0.5, LOWEST), HIGHEST)
+    return (low * high) ** 0.5
 
 
 def fit_threshold(

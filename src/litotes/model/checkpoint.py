@@ -29,7 +29,6 @@ from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.encoders.config import config_from_spec
 from litotes.encoders.difference import from_difference, to_difference
-from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
@@ -152,17 +151,11 @@ def _load(folder: ModelFolder, hashes: Mapping[Path, str]) -> Model:
     base, spec = description["base"], EncoderSpec(**description["encoder"])
     base_tensors = _base_tensors(base, hashes)
     tensors = from_difference(read_tensors(folder.path / WEIGHTS), base_tensors)
-    # before anything of that size is made: the description may ask for an endless encoder
-    n_bytes = sum(tensor.nbytes for tensor in (base_tensors | tensors).values())
-    check_fits(spec, n_bytes, str(folder))
-    encoder = empty_encoder(spec)
-    load_family_tensors(encoder, base_tensors | tensors, str(folder))
-    load_extra_tensors(encoder, tensors)
-    tokenizer = pretrained.read_tokenizer(
-        folder.path, spec, max_pieces=int(description["max_pieces"])
-    )
+    classifier = _build_classifier(folder, spec, base_tensors | tensors)
+    max_pieces = int(description["max_pieces"])
+    tokenizer = pretrained.read_tokenizer(folder.path, spec, max_pieces=max_pieces)
     return Model(
-        _build_classifier(folder, encoder, tensors),
+        classifier,
         tokenizer,
         base["name"],
         base["sha256"],
@@ -172,8 +165,13 @@ def _load(folder: ModelFolder, hashes: Mapping[Path, str]) -> Model:
 
 
 def _build_classifier(
-    folder: ModelFolder, encoder: Encoder, tensors: Mapping[str, Tensor]
+    folder: ModelFolder, spec: EncoderSpec, tensors: Mapping[str, Tensor]
 ) -> Classifier:
+    n_bytes = sum(tensor.nbytes for tensor in tensors.values())
+    check_fits(spec, n_bytes, str(folder))  # first: a description may ask for an endless encoder
+    encoder = empty_encoder(spec)
+    load_family_tensors(encoder, tensors, str(folder))
+    load_extra_tensors(encoder, tensors)
     classifier = Classifier(
         encoder,
         list(folder.tasks.values()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
@@ -12,9 +12,11 @@ from litotes.model.calibration import Calibration
 from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
+    import torch
     from torch import Tensor
 
     from litotes.model.checkpoint import Model
+    from litotes.text.batch import Batch
 
 
 def compute_logits(
@@ -26,19 +28,23 @@ def compute_logits(
     """
     import torch
 
+    tasks = model.classifier.tasks
+    if not texts:
+        return {name: torch.empty(0, task.n_outputs) for name, task in tasks.items()}
+    parts: dict[str, list[Tensor]] = {name: [] for name in tasks}
+    with torch.inference_mode():
+        for batch in _batches(texts, model.classifier.device):
+            between()
+            for name, logits in model.classifier(batch).items():
+                parts[name].append(logits.float().cpu())
+    return {name: torch.cat(logits) for name, logits in parts.items()}
+
+
+def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
     from litotes.text.packing import batches_by_budget, pack
 
-    classifier = model.classifier
-    parts: dict[str, list[Tensor]] = {name: [] for name in classifier.tasks}
-    with torch.inference_mode():
-        for places in batches_by_budget([len(text.ids) for text in texts]):
-            between()
-            batch = pack([texts[place] for place in places], device=classifier.device)
-            for name, logits in classifier(batch).items():
-                parts[name].append(logits.float().cpu())
-    if not texts:
-        return {name: torch.empty(0, task.n_outputs) for name, task in classifier.tasks.items()}
-    return {name: torch.cat(logits) for name, logits in parts.items()}
+    for places in batches_by_budget([len(text.ids) for text in texts]):
+        yield pack([texts[place] for place in places], device=device)
 
 
 def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
