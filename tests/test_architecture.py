@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -42,6 +43,11 @@ LEVEL = {package: number for number, packages in enumerate(LEVELS) for package i
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
+@cache
+def nodes_of(file: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(ast.parse(file.read_text("utf-8"))))
+
+
 def module_of(file: Path) -> str:
     parts = file.relative_to(SOURCE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -56,7 +62,7 @@ def package_of(module: str) -> str:
 
 def imports_of(file: Path) -> Iterator[str]:
     """All litotes modules a file imports, wherever the import stands."""
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
         elif (
@@ -113,7 +119,7 @@ def test_nothing_unpickles_or_runs_strings(file: Path) -> None:
         "shelve",
         "marshal",
     }
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)
             assert called not in {
@@ -132,7 +138,7 @@ def test_a_file_is_read_in_one_sitting(file: Path) -> None:
     lines = text.splitlines()
     assert len(lines) <= 320, "would two chapters read better?"
     assert max(map(len, lines), default=0) <= 100
-    for node in ast.walk(ast.parse(text)):
+    for node in nodes_of(file):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             length = (node.end_lineno or 0) - node.lineno + 1
             assert length <= 60, f"{node.name} is {length} lines long"
@@ -140,7 +146,7 @@ def test_a_file_is_read_in_one_sitting(file: Path) -> None:
 
 def outside_imports(file: Path) -> set[str]:
     found = set()
-    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+    for node in nodes_of(file):
         if isinstance(node, ast.Import):
             found |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
