@@ -5,7 +5,7 @@ with a card that says where it fails.
 
 RUN: what `litotes train recipes/builtin.toml` and then `litotes prune --heads 1` have made. DATA: a
 folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
-src/litotes/builtin/model and docs/results/builtin.json.
+src/litotes/model/builtin/model and docs/results/builtin.json.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Shoots a training run at random moments, starts it again each time, and compares the result with
-a run never shot.
+"""Kills a training run at random moments, starts it again each time, and compares the result with
+a run that was never killed.
 
     python bench/kills.py --kills 25
 

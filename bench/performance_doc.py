@@ -12,7 +12,7 @@ from readme_table import ROOT, lines_of, markdown, read, replaced
 from litotes.bench.figure import growth_figure, length_figure, parts_figure
 from litotes.bench.lines import Line
 from litotes.bench.profile import PARTS
-from litotes.report.figure import rendered
+from litotes.report.figure import render_figure
 
 FIGURES = ROOT / "docs" / "results" / "performance"
 PAGE = ROOT / "docs" / "results" / "performance.md"
@@ -36,7 +36,7 @@ AIMS = (
 )
 """What was promised before it was measured.
 
-Beside ONNX Runtime the nearer opponent counts: the one with our scheduling.
+Against ONNX Runtime the closer baseline counts: the one with our scheduling.
 """
 
 
@@ -232,7 +232,7 @@ TABLES: dict[str, Callable[[Content], str]] = {
 
 
 def page_of(page: str, content: Content) -> str:
-    """The page with all its tables anew."""
+    """The page with all its tables made again."""
     for name, table in TABLES.items():
         page = replaced(page, name, table(content))
     return page
@@ -249,7 +249,7 @@ def figures(content: Content) -> dict[str, bytes]:
         "length": length_figure(of["profile"]),
         "growth": growth_figure(of["growth"]),
     }
-    return {f"{name}.svg": rendered(picture, "svg") for name, picture in drawn.items()}
+    return {f"{name}.svg": render_figure(picture, "svg") for name, picture in drawn.items()}
 
 
 def _ratio(ratio: Mapping[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""The opponent: a service as people write it, FastAPI around `transformers.pipeline`, one text a
+"""The baseline: a service as people write it, FastAPI around `transformers.pipeline`, one text a
 request.
 
     python bench/plain_service.py --model runs/mine --port 8001

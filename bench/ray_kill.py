@@ -1,5 +1,5 @@
-"""200,000 rows on a local Ray cluster of two workers, one of them shot in the middle: is every row
-there once, in order, answered as alone?
+"""200,000 rows on a local Ray cluster of two workers, one of them killed half-way: is every row
+there once, in order, with the answer it gets alone?
 
     python bench/ray_kill.py --model runs/mine
 

@@ -53,8 +53,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def readme_table(content: Mapping[str, Any]) -> str:
-    """Texts a second of every line, beside padding and beside the nearest opponent, and where the
-    numbers come from.
+    """Texts a second of every line, against padding and against the nearest baseline, and where
+    the numbers come from.
     """
     lines = lines_of(content, "classify")
     machine = content["machine"]

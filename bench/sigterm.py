@@ -5,7 +5,7 @@ answer.
 
 Clients keep connections alive, as many as --concurrency, and now and then open a new one. A request
 is accepted when its connection was made and it was sent; it must then be answered, with whatever
-status. A connection that is refused is fine: the client knows that nobody has heard it. Prints one
+status. A connection that is refused is fine: the client knows that it was not heard. Prints one
 JSON document; exit code 1 when something was lost or the service did not end well.
 """
 
@@ -39,7 +39,7 @@ async def start(model: str) -> tuple[asyncio.subprocess.Process, int]:
 
 
 async def client(port: int, texts: list[str], chance: random.Random, seen: Counter[str]) -> None:
-    """Asks one request after the other until nobody listens any more."""
+    """Sends one request after the other until the service has stopped listening."""
     connection = None
     while True:
         if connection is None or not connection.is_open or chance.random() < 0.05:

@@ -1,10 +1,10 @@
-"""A study of twelve runs, shot again and again: does the report come out the same, byte for byte?
+"""A study of twelve runs, killed again and again: does the report come out the same, byte for byte?
 
     OMP_NUM_THREADS=1 python bench/study_kills.py --kills 3
 
-Three studies: undisturbed; its main process killed (SIGKILL) at random moments and started again, a
-worker killed beside; on a local Ray cluster with a worker killed. All three `report.json` must be
-the same bytes.
+Three studies: undisturbed; its main process killed (SIGKILL) at random moments and started again,
+and a worker killed too; on a local Ray cluster with a worker killed. All three `report.json` must
+be the same bytes.
 """
 
 from __future__ import annotations
