@@ -5,7 +5,7 @@ The sentences are computed, like everything else in the report.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -142,8 +142,11 @@ def _comparison_summary(results: Sequence[ExperimentResults]) -> Iterator[str]:
         for comparison in one.comparisons:
             kind = "with another experiment" if comparison.elsewhere else within
             kinds.setdefault(kind, []).append(comparison)
-    if not kinds:
-        return
+    if kinds:
+        yield _significance_sentence(kinds)
+
+
+def _significance_sentence(kinds: Mapping[str, Sequence[Comparison]]) -> str:
     counts, n_unsure = [], 0
     for kind, own in kinds.items():
         real = [one for one in own if one.is_significant]
@@ -152,7 +155,7 @@ def _comparison_summary(results: Sequence[ExperimentResults]) -> Iterator[str]:
             low, high = comparison.difference.interval
             n_unsure += low <= 0 <= high
     unsure = f"; in {n_unsure} of these the interval over seeds holds 0" if n_unsure else ""
-    yield f"Significant after Holm's correction: {', '.join(counts)}{unsure}."
+    return f"Significant after Holm's correction: {', '.join(counts)}{unsure}."
 
 
 def _useless_summary(tables: Sequence[ScoreTable]) -> Iterator[str]:

@@ -65,22 +65,22 @@ def compare(experiment: Experiment, tables: Tables) -> tuple[Comparison, ...]:
     pairs = find_pairs(experiment, tables)
     differences = [pair.difference() for pair in pairs]
     adjusted = holm([one.p for one in differences])
-    comparisons = []
-    for pair, found, p in zip(pairs, differences, adjusted, strict=True):
-        comparisons.append(
-            Comparison(
-                system=pair.system,
-                baseline=pair.baseline,
-                task=pair.table.matrix.task,
-                tested_on=pair.table.tested_on,
-                row=pair.row,
-                column=pair.column,
-                difference=found,
-                adjusted_p=p,
-                elsewhere=pair.elsewhere,
-            )
-        )
-    return tuple(comparisons)
+    tested = zip(pairs, differences, adjusted, strict=True)
+    return tuple(_comparison(pair, found, p) for pair, found, p in tested)
+
+
+def _comparison(pair: CellPair, found: Difference, adjusted_p: float) -> Comparison:
+    return Comparison(
+        system=pair.system,
+        baseline=pair.baseline,
+        task=pair.table.matrix.task,
+        tested_on=pair.table.tested_on,
+        row=pair.row,
+        column=pair.column,
+        difference=found,
+        adjusted_p=adjusted_p,
+        elsewhere=pair.elsewhere,
+    )
 
 
 def find_pairs(experiment: Experiment, tables: Tables) -> list[CellPair]:

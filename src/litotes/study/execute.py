@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,12 +57,8 @@ def execute(
         # resolved: other processes may work elsewhere
         jobs = plan_jobs(study, out.resolve(), n_threads=n_threads, device=device)
         todo = {key: job for key, job in jobs.items() if not job.is_done()}
-        names = {f"{job.name} ({key})": key for key, job in todo.items()}  # shown while it runs
-        by_name = {name: todo[key] for name, key in names.items()}
-        failures = {}
-        for outcome in _run(by_name, n_workers, on, watch):
-            if outcome.error is not None:
-                failures[names[outcome.name]] = outcome
+        outcomes = dict(_run(todo, n_workers, on, watch))
+    failures = {key: outcome for key, outcome in outcomes.items() if outcome.error is not None}
     return StudyRuns(jobs, failures, len(jobs) - len(todo))
 
 
@@ -79,12 +75,13 @@ def plan_jobs(
             for seed in study.seeds:
                 recipe = setting.recipe.changed(seed=setting.recipe.seed + seed)
                 key = run_key(recipe)
-                tests = {key_of_test(test, recipe): test for test in experiment.tests}
-                earlier = jobs[key].tests if key in jobs else {}
+                tests = dict(jobs[key].tests) if key in jobs else {}
+                for test in experiment.tests:
+                    tests[key_of_test(test, recipe)] = test
                 jobs[key] = RunJob(
                     name=_job_name(experiment, setting, recipe.seed),
                     recipe=recipe,
-                    tests={**earlier, **tests},
+                    tests=tests,
                     folder=out / "runs" / key,
                     model_folder=_model_folder(setting, out, key, recipe.seed),
                     keep_model=study.settings.keep_models,
@@ -131,11 +128,19 @@ def _n_threads(file: Path, n_workers: int, on: str) -> int:
     return n_threads
 
 
-def _run(jobs: dict[str, RunJob], n_workers: int, on: str, watch: Watch) -> Iterator[Outcome]:
-    if not jobs:
-        return iter(())
+def _run(
+    todo: Mapping[str, RunJob], n_workers: int, on: str, watch: Watch
+) -> Iterator[tuple[str, Outcome]]:
+    """The outcomes of all jobs, each with its key."""
+    if not todo:
+        return
+    keys = {f"{job.name} ({key})": key for key, job in todo.items()}  # names, for people who watch
+    jobs = {name: todo[key] for name, key in keys.items()}
     if on == "ray":
         device = next(iter(jobs.values())).device or ""
         n_gpus = 1 if device.startswith("cuda") else 0
-        return run_on_ray(jobs, run_job, address=None, watch=watch, n_gpus_per_job=n_gpus)
-    return run_jobs(jobs, run_job, n_workers=n_workers, watch=watch)
+        outcomes = run_on_ray(jobs, run_job, address=None, watch=watch, n_gpus_per_job=n_gpus)
+    else:
+        outcomes = run_jobs(jobs, run_job, n_workers=n_workers, watch=watch)
+    for outcome in outcomes:
+        yield keys[outcome.name], outcome

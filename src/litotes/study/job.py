@@ -68,9 +68,7 @@ def run_job(job: RunJob, watch: Watch) -> None:
     with _threads(job.n_threads):
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
         _test(run, job, watch)
-    seconds = [model.facts["seconds_per_step"] for model in run.models]
-    times = {"seconds_per_step": seconds, "machine": _machine(job.device)}
-    write_json(job.folder / "timing.json", times)
+    write_json(job.folder / "timing.json", _times(run, job))
     # last: a folder that has it is complete
     write_json(job.folder / "facts.json", _facts(run, job.recipe))
     if not job.keep_model:
@@ -94,6 +92,11 @@ def _threads(n: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _times(run: Run, job: RunJob) -> dict[str, Any]:
+    seconds = [model.facts["seconds_per_step"] for model in run.models]
+    return {"seconds_per_step": seconds, "machine": _machine(job.device)}
 
 
 def _machine(device: str | None) -> dict[str, Any]:

@@ -167,6 +167,15 @@ class Study:
 
 def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
     """Reads a study file, applies `a.b=c` changes, and checks every recipe in it."""
+    settings = _read_settings(file, changes)
+    if not settings.experiment and not settings.coverage:
+        raise UserError(f"{file}: nothing to do; add an [[experiment]].")
+    experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
+    _check_names(experiments, file)
+    return Study(settings, experiments, _published(settings, file))
+
+
+def _read_settings(file: Path, changes: Sequence[str]) -> StudySettings:
     if not file.is_file():
         raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
     try:
@@ -175,14 +184,9 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
         raise UserError(f"{file}: not readable as a study ({error}).") from error
     apply_changes(content, changes)
     try:
-        settings = StudySettings.model_validate(content)
+        return StudySettings.model_validate(content)
     except ValidationError as error:
         raise UserError(f"{file}: {first_problem(error, StudySettings)}") from error
-    if not settings.experiment and not settings.coverage:
-        raise UserError(f"{file}: nothing to do; add an [[experiment]].")
-    experiments = tuple(_experiment(one, settings, file) for one in settings.experiment)
-    _check_names(experiments, file)
-    return Study(settings, experiments, _published(settings, file))
 
 
 def _published(settings: StudySettings, file: Path) -> Published | None:
