@@ -130,13 +130,19 @@ def _mean_excess(sums: Sequence[Floats], n: int) -> Estimate:
 
     Texts are resampled for all cells and seeds together. sums: (seed, text) each
     """
-    generator = np.random.default_rng(0)
     by_seed = sum(one.sum(1) for one in sums) * len(sums[0]) / n  # (seed,)
+    value = float(np.mean(by_seed))
+    margin = seed_margin(np.asarray(by_seed))
+    over_texts = interval(_resample_excess(sums, n))
+    return Estimate(value, widen_interval(value, over_texts, margin, within=(-1.0, 1.0)))
+
+
+def _resample_excess(sums: Sequence[Floats], n: int) -> Floats:
+    """(resample,)"""
+    generator = np.random.default_rng(0)
     drawn = np.zeros(N_RESAMPLES)
     for one in sums:
         n_texts = one.shape[1]
         shares = np.full(n_texts, 1 / n_texts)
         drawn += generator.multinomial(n_texts, shares, size=N_RESAMPLES) @ one.sum(0) / n
-    value = float(np.mean(by_seed))
-    margin = seed_margin(np.asarray(by_seed))
-    return Estimate(value, widen_interval(value, interval(drawn), margin, within=(-1.0, 1.0)))
+    return drawn

@@ -120,14 +120,18 @@ def _by_task(predictions: Mapping[str, TaskPredictions], column: str, axis: Axis
     for task, result in predictions.items():
         part = result.only([name_along(example, axis) == column for example in result.examples])
         if part.examples and not part.task.is_regression:
-            content[task] = {
-                "labels": list(part.task.labels),
-                "texts": _hash_of_texts(part),
-                "gold": part.gold().tolist(),
-                "answers": part.predicted().tolist(),
-                "probability": [round(answer.probability or 0.0, 6) for answer in part.answers],
-            }
+            content[task] = _part_json(part)
     return content
+
+
+def _part_json(part: TaskPredictions) -> dict[str, Any]:
+    return {
+        "labels": list(part.task.labels),
+        "texts": _hash_of_texts(part),
+        "gold": part.gold().tolist(),
+        "answers": part.predicted().tolist(),
+        "probability": [round(answer.probability or 0.0, 6) for answer in part.answers],
+    }
 
 
 def _hash_of_texts(part: TaskPredictions) -> str:
