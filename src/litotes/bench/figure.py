@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.bench.benchmark import OWN
 from litotes.bench.lines import Line
@@ -160,8 +160,7 @@ def _stack(ax: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
         left = 0.0
         for part in PARTS:
             if part in parts:
-                look = {"color": PART_COLOURS[part], "edgecolor": INK, "linewidth": 0.2}
-                ax.barh(place, parts[part], left=left, label=part.replace("_", "-"), **look)
+                _bar(ax, place, part, left, parts[part])
                 left += parts[part]
         ax.text(left, place, f" {left:.3g}", va="center", fontsize=8)
     ax.set_yticks(range(len(bars)), [name.removeprefix("litotes-") for name in bars])
@@ -169,6 +168,11 @@ def _stack(ax: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     # room for the numbers
     ax.set_xlim(0, 1.16 * max(sum(parts.values()) for parts in bars.values()))
     _plain(ax)
+
+
+def _bar(ax: Axes, place: int, part: str, left: float, width: float) -> None:
+    label, colour = part.replace("_", "-"), PART_COLOURS[part]
+    ax.barh(place, width, left=left, color=colour, edgecolor=INK, linewidth=0.2, label=label)
 
 
 def _curve(ax: Axes, name: str, places: Sequence[int], values: Sequence[float]) -> None:
@@ -197,7 +201,7 @@ def _legend(
     picture: Figure, axes: Sequence[Axes], order: Sequence[str], *, most_columns: int = 4
 ) -> None:
     """Below the picture, what the axes show, in the given order."""
-    drawn = {}
+    drawn: dict[str, Any] = {}
     for ax in axes:
         handles, labels = ax.get_legend_handles_labels()
         drawn |= dict(zip(labels, handles, strict=True))
