@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 WEIGHTS, PIECES, ABOUT = "model.safetensors", "tokenizer.json", "litotes.json"
 OUTSIDE = "OUTSIDE"
 
-Told = dict[str, tuple[str, list[str]]]
+Refusals = dict[str, tuple[str, list[str]]]
 
 
 def about(folder: Path, **changes: Any) -> None:
@@ -196,7 +196,7 @@ def hook(event, arguments):
 def is_outside(one):
     return outside in one or "/etc/" in one or not one.startswith("open ")
 sys.addaudithook(hook)
-told = {}
+refusals = {}
 for number in range(int(n)):
     opened.clear()
     sentence = ""
@@ -206,13 +206,13 @@ for number in range(int(n)):
         sentence = str(error)
     except Exception as error:
         sentence = f"a stack: {error!r}\\n"
-    told[number] = [sentence, list(filter(is_outside, opened))]
-print(json.dumps(told))
+    refusals[number] = [sentence, list(filter(is_outside, opened))]
+print(json.dumps(refusals))
 """
 
 
 @pytest.fixture(scope="module")
-def told(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
+def refusals(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Refusals:
     if not hasattr(os, "mkfifo"):
         pytest.skip("there are no named pipes on this system")
     root, outside = tmp_path_factory.mktemp("strangers"), tmp_path_factory.mktemp("outside")
@@ -235,8 +235,8 @@ def told(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Told:
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_a_strange_folder_is_refused_in_a_sentence(kind: str, told: Told) -> None:
-    sentence, touched = told[kind]
+def test_a_strange_folder_is_refused_in_a_sentence(kind: str, refusals: Refusals) -> None:
+    sentence, touched = refusals[kind]
     assert sentence, "it was loaded"
     assert "\n" not in sentence
     assert sentence.rstrip().endswith("."), sentence
