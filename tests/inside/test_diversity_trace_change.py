@@ -15,7 +15,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.reshaping import keep_heads
 from litotes.explain.observation import Observation, observe
 from litotes.explain.trace import trace_of
-from litotes.inside.change.measure import ChangeMeasure, _of_the_same
+from litotes.inside.change.measure import ChangeMeasure, _shared_part
 from litotes.inside.diversity.measure import DiversityMeasure, _at_offset, divergence_between
 from litotes.inside.effective.measure import EffectiveMeasure
 from litotes.inside.heads_table import by_head
@@ -207,7 +207,7 @@ def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained)
     kept = before[[1, 3]][:, [0, 4, 7]][:, :, [0, 4, 7]]
     with_fused = torch.zeros(2, 4, 4)
     with_fused[:, :3, :3] = kept
-    after, past = _of_the_same(view, with_fused, before)
+    after, past = _shared_part(view, with_fused, before)
     torch.testing.assert_close(after, kept)
     torch.testing.assert_close(past, kept)
 
@@ -269,7 +269,7 @@ def test_one_fused_for_one_gone_is_not_nothing_gone(dense: Model) -> None:
     """As many pieces as before, one of them another."""
     before = torch.rand(4, 6, 6)
     view = replace(observations_of(dense)[0].layers[0], origin=torch.tensor([0, 1, 2, 3, 5, -1]))
-    after, past = _of_the_same(view, torch.rand(4, 6, 6), before)
+    after, past = _shared_part(view, torch.rand(4, 6, 6), before)
     assert after.shape == past.shape == (4, 5, 5)
     torch.testing.assert_close(past, before[:, [0, 1, 2, 3, 5]][:, :, [0, 1, 2, 3, 5]])
 

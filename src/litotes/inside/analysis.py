@@ -5,11 +5,14 @@ and a section of the report.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from torch import Tensor
+
 from litotes.explain.observation import Observation
+from litotes.inside.heads_table import by_head
 from litotes.inside.section import Section
 from litotes.model.checkpoint import Model
 
@@ -41,8 +44,8 @@ class Measure(ABC):
 
     The first line of its docstring is what `litotes list analyses` shows, its keyword-only
     arguments are its options. It must not depend on the order of the texts, and it must accept
-    pruned texts: a layer shows the pieces and attention heads that are left in it, `TextAttention.origin`
-    and `TextAttention.heads` say which.
+    pruned texts: a layer shows the pieces and attention heads that are left in it;
+    `TextAttention.origin` and `TextAttention.heads` say which.
 
     needs_base: needs the encoder that the model was tuned from (`Observation.base`); where that is
     not given, the analysis is left out and the report says so.
@@ -59,6 +62,14 @@ class Measure(ABC):
     def missing_package(cls) -> str | None:
         """What has to be installed first, as the end of a sentence ("needs …"); None: nothing."""
         return None
+
+    def _by_head(self, observation: Observation, values: Sequence[Tensor]) -> Tensor:
+        """Values of the attention heads a text still used, laid out for all of them.
+
+        values: per layer one number for each head in it. (layer, attention_head), NaN for attention
+        heads that are gone.
+        """
+        return by_head(observation.layers, values, self.n_attention_heads)
 
     @abstractmethod
     def add(self, observation: Observation) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.explain.observation import in_batches, observe
 from litotes.inside.analysis import Analysis, Measure, Result
 from litotes.model.checkpoint import Model
+from litotes.text.tokenizer import ReadText
 
 _READ_AHEAD = 256
 """Texts tokenized at once."""
@@ -98,7 +99,8 @@ def analyze(
     measures: dict[str, Measure] = {}
     for name, analysis in analyses.items():
         if name not in left_out:
-            measures[name] = analysis.measure(subject.model, **(options or {}).get(name, {}))
+            chosen = (options or {}).get(name, {})
+            measures[name] = analysis.measure(subject.model, **chosen)
     examples = _draw(corpus, n_texts, seed)
     n_truncated = _measure(subject, examples, list(measures.values()), watch)
     return CorpusAnalysis(
@@ -138,23 +140,24 @@ def _measure(
     subject: Subject, examples: Sequence[Example], measures: Sequence[Measure], watch: Watch
 ) -> int:
     """Shows every text to every measure. How many texts were longer than the model reads."""
-    model = subject.model
     n_truncated = n_done = 0
+    for batch in _batches(subject.model, examples):
+        n_truncated += sum(text.pieces.truncated for text in batch)
+        device = subject.model.classifier.device
+        for observation in observe(subject.model, batch, base=subject.base, device=device):
+            for measure in measures:
+                measure.add(observation)
+            n_done += 1
+            watch("looking", n_done, len(examples), "")
+        trim_malloc()  # the maps of a batch take far more memory than what is kept of them
+    return n_truncated
+
+
+def _batches(model: Model, examples: Sequence[Example]) -> Iterator[list[ReadText]]:
     for start in range(0, len(examples), _READ_AHEAD):
         chunk = examples[start : start + _READ_AHEAD]
-        texts = model.tokenizer.read(
-            [example.text for example in chunk], [example.pair for example in chunk]
-        )
-        n_truncated += sum(text.pieces.truncated for text in texts)
-        for batch in in_batches(texts):
-            device = model.classifier.device
-            for observation in observe(model, batch, base=subject.base, device=device):
-                for measure in measures:
-                    measure.add(observation)
-                n_done += 1
-                watch("looking", n_done, len(examples), "")
-            trim_malloc()  # the maps of a batch take far more memory than what is kept of them
-    return n_truncated
+        texts = [example.text for example in chunk]
+        yield from in_batches(model.tokenizer.read(texts, [example.pair for example in chunk]))
 
 
 def _facts(model: Model) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 
 class RunningMean:
-    """The mean of something that every text has one value of, or a whole table of values, some of
-    them absent.
+    """The mean of one value of each text, or of a whole table of values; some may be absent.
 
     Welford's update, so that a small spread around a large mean is not lost to rounding.
     """
@@ -24,11 +23,11 @@ class RunningMean:
     def add(self, values: Tensor | float) -> None:
         """The values of one text; NaN where it has none."""
         new = torch.as_tensor(values, dtype=torch.float64, device="cpu").expand(self.n.shape)
-        there = ~new.isnan()
-        self.n += there
-        away = torch.where(there, new - self._mean, 0.0)
+        known = ~new.isnan()
+        self.n += known
+        away = torch.where(known, new - self._mean, 0.0)
         self._mean += away / self.n.clamp(min=1)
-        self._squares += torch.where(there, away * (new - self._mean), 0.0)
+        self._squares += torch.where(known, away * (new - self._mean), 0.0)
 
     @property
     def mean(self) -> Tensor:
@@ -38,9 +37,8 @@ class RunningMean:
     @property
     def deviation(self) -> Tensor:
         """The standard deviation between texts; NaN where there are fewer than two."""
-        return torch.where(
-            self.n > 1, (self._squares / (self.n - 1).clamp(min=1)).clamp(min=0).sqrt(), math.nan
-        )
+        variance = (self._squares / (self.n - 1).clamp(min=1)).clamp(min=0)
+        return torch.where(self.n > 1, variance.sqrt(), math.nan)
 
     @property
     def half_width(self) -> Tensor:
@@ -49,10 +47,17 @@ class RunningMean:
         """
         from scipy.stats import t  # takes a moment
 
-        reach = torch.as_tensor(
-            t.ppf(0.975, (self.n - 1).clamp(min=1).numpy()), dtype=torch.float64
-        )
-        return reach * self.deviation / self.n.clamp(min=1).sqrt()
+        freedom = (self.n - 1).clamp(min=1)
+        quantile = torch.as_tensor(t.ppf(0.975, freedom.numpy()), dtype=torch.float64)
+        return quantile * self.deviation / self.n.clamp(min=1).sqrt()
+
+
+def means(running: Mapping[str, RunningMean]) -> dict[str, Tensor]:
+    return {name: one.mean for name, one in running.items()}
+
+
+def half_widths(running: Mapping[str, RunningMean]) -> dict[str, Tensor]:
+    return {name: one.half_width for name, one in running.items()}
 
 
 Number = float | None
@@ -60,7 +65,7 @@ Table = tuple[tuple[Number, ...], ...]
 
 
 def number(value: Tensor | float) -> Number:
-    """As JSON may hold it: what nobody could measure is null, not NaN."""
+    """As JSON may hold it: what could not be measured is null, not NaN."""
     plain = float(value)
     return None if math.isnan(plain) else plain
 
@@ -74,15 +79,16 @@ def table(values: Tensor) -> Table:
     return tuple(numbers(row) for row in values)
 
 
+def tables(values: Mapping[str, Tensor]) -> dict[str, Table]:
+    return {name: table(one) for name, one in values.items()}
+
+
 def format_number(value: Number, digits: int = 3) -> str:
-    """As people read it."""
     return "–" if value is None else f"{value:.{digits}f}"
 
 
 def format_interval(value: Number, half_width: Number, digits: int = 3) -> str:
     """`0.612 ± 0.014`; what was measured on one text has no interval."""
-    return (
-        format_number(value, digits)
-        if value is None or half_width is None
-        else f"{value:.{digits}f} ± {half_width:.{digits}f}"
-    )
+    if value is None or half_width is None:
+        return format_number(value, digits)
+    return f"{value:.{digits}f} ± {half_width:.{digits}f}"

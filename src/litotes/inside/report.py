@@ -26,7 +26,7 @@ FACTS = {
     "weighting": "weighting",
     "pruning": "pruning",
 }
-"""What is told of a model, in people's words."""
+"""The facts about a model that the report gives, and what it calls them."""
 
 CANNOT = (
     (
@@ -55,26 +55,23 @@ CANNOT = (
 
 def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
     """The whole page. pictures: the SVG of each analysis that has one, as a file would hold it."""
-    sections = {
-        name: analysis.write_section(analysed.results[name])
-        for name, analysis in ANALYSES.items()
-        if name in analysed.results
-    }
-    bodies = [
-        Part(section.title, _body(name, section, analysed, pictures.get(name)))
-        for name, section in sections.items()
-    ]
-    parts = (
-        *bodies,
+    abstract: list[str] = []
+    parts: list[Part] = []
+    for name, analysis in ANALYSES.items():
+        if name in analysed.results:
+            section = analysis.write_section(analysed.results[name])
+            abstract += section.first
+            parts.append(Part(section.title, _body(name, section, analysed, pictures.get(name))))
+    parts += [
         Part("How it was measured", _measured(analysed)),
         Part("What this cannot say", words(CANNOT)),
-    )
+    ]
     return page(
         Article(
             title=f"What {analysed.model} looks at",
             lead=f"Its attention over {analysed.n_texts:,} texts of {analysed.data}, measured.",
-            abstract=tuple(finding for section in sections.values() for finding in section.first),
-            parts=parts,
+            abstract=tuple(abstract),
+            parts=tuple(parts),
             sources="All numbers are in analysis.json, those of a figure in the file beside it.",
         )
     )
@@ -82,9 +79,9 @@ def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
 
 def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | None) -> str:
     svg = None if picture is None else inline(picture, f"figure-{name}")
-    asked = "".join(f'<p class="asked">{escape(paragraph)}</p>' for paragraph in section.asked)
+    asked = [f'<p class="asked">{escape(paragraph)}</p>' for paragraph in section.asked]
     body = (
-        asked,
+        "".join(asked),
         f'<p class="notes">{escape(section.paper)}.</p>',
         figure(svg, section.caption, says=section.shows, kind="natural"),
         "<h3>What it says</h3>",
@@ -98,15 +95,7 @@ def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | 
 
 
 def _measured(analysed: CorpusAnalysis) -> str:
-    facts = {
-        name: analysed.facts[key]
-        for key, name in FACTS.items()
-        if analysed.facts.get(key) not in (None, "", {})
-    }
-    rows = [
-        row([name], [_fact(value)]) for name, value in {"model": analysed.model, **facts}.items()
-    ]
-    drawn = [
+    said = [
         (
             f"{analysed.n_texts:,} texts of {analysed.data}, in an order drawn with seed"
             f" {analysed.seed}. An analysis of fewer says so."
@@ -115,18 +104,22 @@ def _measured(analysed: CorpusAnalysis) -> str:
         f"Measured with litotes {__version__}.",
     ]
     if analysed.n_truncated:
-        drawn.append(
+        said.append(
             f"{analysed.n_truncated:,} texts are longer than the model reads; their ends were not"
             " looked at."
         )
-    left_out = [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
-    return words([*drawn, *left_out]) + table(["of the model", ""], rows)
+    said += [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
+    rows = [row(["model"], [analysed.model])]
+    for key, name in FACTS.items():
+        value = analysed.facts.get(key)
+        if value not in (None, "", {}):
+            rows.append(row([name], [_fact(value)]))
+    return words(said) + table(["of the model", ""], rows)
 
 
 def _fact(value: Any) -> str:
     """Tasks with their labels are written out; all else is a word or a number."""
-    if isinstance(value, Mapping):
-        return "; ".join(
-            f"{name} ({', '.join(labels) or 'a number'})" for name, labels in value.items()
-        )
-    return str(value)
+    if not isinstance(value, Mapping):
+        return str(value)
+    tasks = [f"{name} ({', '.join(labels) or 'a number'})" for name, labels in value.items()]
+    return "; ".join(tasks)

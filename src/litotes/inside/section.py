@@ -45,12 +45,11 @@ def percent_with_interval(value: Number, half_width: Number, *, signed: bool = F
 
 
 def heads_table(values: Table, caption: str, *, digits: int = 2) -> str:
-    """(layer, attention_head), both counted from 1 as people do."""
+    """(layer, attention_head), both counted from 1."""
     head = ["layer", *(f"head {number + 1}" for number in range(len(values[0])))]
-    rows = (
-        row([str(layer + 1)], [format_number(value, digits) for value in line])
-        for layer, line in enumerate(values)
-    )
+    rows = []
+    for layer, line in enumerate(values):
+        rows.append(row([str(layer + 1)], [format_number(value, digits) for value in line]))
     return table(head, rows, caption=caption)
 
 
@@ -59,13 +58,10 @@ def layers_table(
 ) -> str:
     """A line for every layer; {name of a column: (means, halves of their intervals)}."""
     n_layers = len(next(iter(columns.values()))[0])
-    rows = (
-        row(
-            [str(n + 1)],
-            [format_interval(means[n], widths[n]) for means, widths in columns.values()],
-        )
-        for n in range(n_layers)
-    )
+    rows = []
+    for n in range(n_layers):
+        cells = [format_interval(means[n], widths[n]) for means, widths in columns.values()]
+        rows.append(row([str(n + 1)], cells))
     return table(["layer", *columns], rows, caption=caption)
 
 

@@ -27,7 +27,7 @@ FEWEST = 5
 """Texts a word must occur in before its mean says anything."""
 
 N_WORDS = 15
-"""How many words are told for each label."""
+"""How many words are listed for each label."""
 
 _FEWEST_WORDS = 3
 """Of a text, before a rank correlation over them says anything."""
@@ -43,6 +43,9 @@ class Push:
     weight: float
     half_width: float
     n: int
+
+    def in_words(self) -> str:
+        return f"{self.word} ({format_signed(self.weight, 2)} ± {self.half_width:.2f})"
 
 
 @dataclass(frozen=True)
@@ -67,32 +70,32 @@ class Pushes(Result):
     n_compared: int
 
     def findings(self) -> tuple[str, ...]:
-        said = (
-            [f"Words were weighed in the first {self.n_texts} of {self.n_seen} texts."]
-            if self.n_seen > self.n_texts
-            else []
-        )
-        said += [
-            f"Towards {label} ({task}) push"
-            f" {', '.join(f'{push.word} ({format_signed(push.weight, 2)} ± {push.half_width:.2f})' for push in words[:6])}."
-            for task, labels in self.towards.items()
-            for label, words in labels.items()
-            if words
-        ]
-        pairs = [
-            (value, self.compared[row], self.compared[column])
-            for row, values in enumerate(self.agreement)
-            for column, value in enumerate(values[:row])
-            if value is not None
-        ]
-        if pairs:
-            (least, *lower), (most, *upper) = min(pairs), max(pairs)
-            said.append(
-                f"Over the words of a text the methods {upper[1]} and {upper[0]} agree most"
-                f" (Spearman's correlation {most:.2f}, mean of {self.n_compared} texts), {lower[1]}"
-                f" and {lower[0]} least ({least:.2f})."
-            )
+        said = []
+        if self.n_seen > self.n_texts:
+            said.append(f"Words were weighed in the first {self.n_texts} of {self.n_seen} texts.")
+        for task, labels in self.towards.items():
+            for label, words in labels.items():
+                if words:
+                    listed = ", ".join(push.in_words() for push in words[:6])
+                    said.append(f"Towards {label} ({task}) push {listed}.")
+        said += self._agreement_finding()
         return tuple(said) or (f"No word occurs in {FEWEST} texts and pushes them all one way.",)
+
+    def _agreement_finding(self) -> list[str]:
+        pairs = []
+        for row, values in enumerate(self.agreement):
+            for column, value in enumerate(values[:row]):
+                if value is not None:
+                    pairs.append((value, self.compared[row], self.compared[column]))
+        if not pairs:
+            return []
+        most, second, first = max(pairs)
+        least, other_second, other_first = min(pairs)
+        return [
+            f"Over the words of a text the methods {first} and {second} agree most"
+            f" (Spearman's correlation {most:.2f}, mean of {self.n_compared} texts), {other_first}"
+            f" and {other_second} least ({least:.2f})."
+        ]
 
 
 class AttributionMeasure(Measure):
@@ -114,20 +117,15 @@ class AttributionMeasure(Measure):
         compared: Sequence[str] | None = None,
     ) -> None:
         super().__init__(model)
-        if not pick(METHODS, method, "method").is_signed:
-            signed = ", ".join(name for name, kind in METHODS.items() if kind.is_signed)
-            raise UserError(
-                f"{method} does not say which way a word pushes. Choose one of {signed}."
-            )
-        self.compared = (
-            tuple(name for name in METHODS if name != CONTROL)
-            if compared is None
-            else tuple(compared)
-        )
-        for name in self.compared:
+        _check_signed(method)
+        if compared is None:
+            compared = [name for name in METHODS if name != CONTROL]
+        for name in compared:
             pick(METHODS, name, "method")
         self.method, self.most_texts, self.most_compared = method, n_texts, n_compared
+        self.compared = tuple(compared)
         self.agreement = RunningMean(len(self.compared), len(self.compared))
+        # (task, label): {word: its weight}
         self.weights: defaultdict[tuple[str, int], defaultdict[str, RunningMean]] = defaultdict(
             lambda: defaultdict(RunningMean)
         )
@@ -146,46 +144,41 @@ class AttributionMeasure(Measure):
                     self.weights[task.name, label][word].add(mean)
         if self.n_compared < self.most_compared:
             self.n_compared += 1
-            question = Question.about(
-                self.model, observation, next(iter(self.model.classifier.tasks.values()))
-            )
-            weighed = {
-                name: np.array(weigh_words(name, question).weights) for name in self.compared
-            }
-            self.agreement.add(
-                torch.tensor(
-                    [[agreement(weighed, one, other) for other in weighed] for one in weighed]
-                )
-            )
+            self._compare_methods(observation)
+
+    def _compare_methods(self, observation: Observation) -> None:
+        first_task = next(iter(self.model.classifier.tasks.values()))
+        question = Question.about(self.model, observation, first_task)
+        weights = {name: np.array(weigh_words(name, question).weights) for name in self.compared}
+        rows = [[agreement(weights, one, other) for other in weights] for one in weights]
+        self.agreement.add(torch.tensor(rows))
 
     def _weights(
         self, observation: Observation, task: Task
     ) -> Iterator[tuple[int, Sequence[float]]]:
-        """For each label asked for the words' weights.
+        """The words' weights for each label asked about.
 
-        Of two labels the answer is asked about, as others do, and turned if need be.
+        Of two labels the answer is asked about, as other measures do, and turned if need be.
         """
+        labels = _labels_asked(task)
         if len(task.labels) == 2:
             question = Question.about(self.model, observation, task)
-            (asked,) = _asked(task)
             # log odds of one label are those of the other, turned
-            sign = 1 if question.label == asked else -1
-            yield asked, [sign * weight for weight in weigh_words(self.method, question).weights]
+            sign = 1 if question.label == labels[0] else -1
+            weights = weigh_words(self.method, question).weights
+            yield labels[0], [sign * weight for weight in weights]
             return
-        for label in _asked(task):
-            yield (
-                label,
-                weigh_words(self.method, Question(self.model, observation, task, label)).weights,
-            )
+        for label in labels:
+            question = Question(self.model, observation, task, label)
+            yield label, weigh_words(self.method, question).weights
 
     def result(self) -> Pushes:
+        tasks = self.model.classifier.tasks.values()
         return Pushes(
             n_texts=self.n_texts,
             n_seen=self.n_seen,
             method=self.method,
-            towards={
-                task.name: self._towards(task) for task in self.model.classifier.tasks.values()
-            },
+            towards={task.name: self._towards(task) for task in tasks},
             compared=self.compared,
             agreement=table(self.agreement.mean),
             agreement_half_width=table(self.agreement.half_width),
@@ -193,7 +186,7 @@ class AttributionMeasure(Measure):
         )
 
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
-        """Of two labels, or of a number, one is asked for; what pushes towards the other is what
+        """Of two labels, or of a number, one is asked about; what pushes towards the other is what
         pushes away from it.
         """
         if len(task.labels) > 2:
@@ -202,14 +195,17 @@ class AttributionMeasure(Measure):
                 for place, label in enumerate(task.labels)
             }
         no, yes = ("lower", "higher") if task.is_regression else task.labels
-        (asked,) = _asked(task)
-        return {
-            no: _surest(self.weights[task.name, asked], sign=-1),
-            yes: _surest(self.weights[task.name, asked]),
-        }
+        weights = self.weights[task.name, _labels_asked(task)[0]]
+        return {no: _surest(weights, sign=-1), yes: _surest(weights)}
 
 
-def _asked(task: Task) -> Sequence[int]:
+def _check_signed(method: str) -> None:
+    if not pick(METHODS, method, "method").is_signed:
+        signed = ", ".join(name for name, kind in METHODS.items() if kind.is_signed)
+        raise UserError(f"{method} does not say which way a word pushes. Choose one of {signed}.")
+
+
+def _labels_asked(task: Task) -> Sequence[int]:
     """The labels whose log odds are explained."""
     if task.is_regression:
         return (0,)
@@ -217,33 +213,34 @@ def _asked(task: Task) -> Sequence[int]:
 
 
 def _by_spelling(observation: Observation, weights: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Each different word of a text with the mean weight of its occurrences: one text has one say
-    about a word.
+    """Each different word of a text with the mean weight of its occurrences: a text counts once
+    for a word.
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     for word, weight in zip(observation.read.words, weights, strict=True):
         found[word.written.casefold()].append(weight)
-    yield from ((word, sum(values) / len(values)) for word, values in found.items())
+    for spelling, values in found.items():
+        yield spelling, sum(values) / len(values)
 
 
 def _surest(weights: Mapping[str, RunningMean], *, sign: int = 1) -> tuple[Push, ...]:
-    known = [
-        Push(word, sign * float(running.mean), float(running.half_width), int(running.n))
-        for word, running in weights.items()
-        if running.n >= FEWEST
-    ]
-    sure = [push for push in known if push.weight > push.half_width]
-    return tuple(
-        sorted(sure, key=lambda push: (push.half_width - push.weight, push.word))[:N_WORDS]
-    )
+    sure = []
+    for word, running in weights.items():
+        if running.n >= FEWEST:
+            mean, half_width = sign * float(running.mean), float(running.half_width)
+            if mean > half_width:
+                sure.append(Push(word, mean, half_width, int(running.n)))
+    sure.sort(key=lambda push: (push.half_width - push.weight, push.word))
+    return tuple(sure[:N_WORDS])
 
 
-def agreement(weighed: Mapping[str, Floats], one: str, other: str) -> float:
+def agreement(weights: Mapping[str, Floats], one: str, other: str) -> float:
     """Spearman's correlation over words, of signed weights where both methods have signs; NaN where
     one of them sees no difference.
     """
-    both_signed = METHODS[one].is_signed and METHODS[other].is_signed
-    left, right = (weighed[name] if both_signed else np.abs(weighed[name]) for name in (one, other))
+    left, right = weights[one], weights[other]
+    if not (METHODS[one].is_signed and METHODS[other].is_signed):
+        left, right = np.abs(left), np.abs(right)
     if len(left) < _FEWEST_WORDS or np.ptp(left) == 0 or np.ptp(right) == 0:
         return math.nan
     return float(pearson(ranks(left), ranks(right)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from litotes.inside.attribution.measure import FEWEST, N_WORDS, Pushes
+from collections.abc import Sequence
+
+from litotes.inside.attribution.measure import FEWEST, N_WORDS, Push, Pushes
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section
 from litotes.report.html import row, table
@@ -58,30 +60,21 @@ def write_section(result: Pushes) -> Section:
 
 
 def _tables(result: Pushes) -> str:
-    words = "".join(
-        table(
-            ["word", "weight", "texts"],
-            (
-                row([push.word], [format_interval(push.weight, push.half_width), f"{push.n:,}"])
-                for push in pushes
-            ),
-            caption=f"Towards {label} ({task})",
-        )
-        for task, labels in result.towards.items()
-        for label, pushes in labels.items()
-        if pushes
-    )
-    rows = (
-        row(
-            [method],
-            [format_interval(value, width, 2) for value, width in zip(values, widths, strict=True)],
-        )
-        for method, values, widths in zip(
-            result.compared, result.agreement, result.agreement_half_width, strict=True
-        )
-    )
-    return words + table(
-        ["method", *result.compared],
-        rows,
-        caption="Spearman’s correlation between methods, mean over texts",
-    )
+    html = ""
+    for task, labels in result.towards.items():
+        for label, pushes in labels.items():
+            html += _words_table(pushes, f"Towards {label} ({task})") if pushes else ""
+    rows = []
+    for place, method in enumerate(result.compared):
+        cells = zip(result.agreement[place], result.agreement_half_width[place], strict=True)
+        rows.append(row([method], [format_interval(value, width, 2) for value, width in cells]))
+    caption = "Spearman’s correlation between methods, mean over texts"
+    return html + table(["method", *result.compared], rows, caption=caption)
+
+
+def _words_table(pushes: Sequence[Push], caption: str) -> str:
+    rows = []
+    for push in pushes:
+        weight = format_interval(push.weight, push.half_width)
+        rows.append(row([push.word], [weight, f"{push.n:,}"]))
+    return table(["word", "weight", "texts"], rows, caption=caption)

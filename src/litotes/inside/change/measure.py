@@ -16,8 +16,7 @@ from litotes.core.errors import UserError
 from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.effective.measure import cosine
-from litotes.inside.heads_table import by_head
-from litotes.inside.means import Number, RunningMean, Table, numbers, table
+from litotes.inside.means import Number, RunningMean, Table, half_widths, means, numbers, tables
 from litotes.model.checkpoint import Model
 
 _SAME = 0.9995
@@ -38,29 +37,23 @@ class Change(Result):
     by_layer_half_width: dict[str, tuple[Number, ...]]
 
     def findings(self) -> tuple[str, ...]:
-        said = []
-        for kind in KINDS:
-            known = [
-                (value, layer)
-                for layer, value in enumerate(self.by_layer[kind])
-                if value is not None
-            ]
-            (first, most), (second, next_most) = (
-                sorted(known)[:2] if len(known) > 1 else (known[0], known[0])
-            )
-            if first > _SAME:
-                said.append(
-                    f"{kind.capitalize()} attention did not change (cosine {first:.3f} and more in"
-                    " every layer)."
-                )
-                continue
-            width = self.by_layer_half_width[kind][most] or 0.0
-            said.append(
-                f"{kind.capitalize()} attention changed most in layer {most + 1} (cosine"
-                f" {first:.2f} ± {width:.2f})"
-                + (f", then in layer {next_most + 1} ({second:.2f})." if len(known) > 1 else ".")
-            )
-        return tuple(said)
+        return tuple(self._finding(kind) for kind in KINDS)
+
+    def _finding(self, kind: str) -> str:
+        known = [
+            (value, layer) for layer, value in enumerate(self.by_layer[kind]) if value is not None
+        ]
+        least, *others = sorted(known)
+        cosine, layer = least
+        name = f"{kind.capitalize()} attention"
+        if cosine > _SAME:
+            return f"{name} did not change (cosine {cosine:.3f} and more in every layer)."
+        width = self.by_layer_half_width[kind][layer] or 0.0
+        said = f"{name} changed most in layer {layer + 1} (cosine {cosine:.2f} ± {width:.2f})"
+        if others:
+            second, next_layer = others[0]
+            said += f", then in layer {next_layer + 1} ({second:.2f})"
+        return f"{said}."
 
 
 class ChangeMeasure(Measure):
@@ -79,44 +72,40 @@ class ChangeMeasure(Measure):
     def add(self, observation: Observation) -> None:
         if observation.base is None or observation.base_effective is None:
             raise UserError(
-                "What changed cannot be told without the encoder the model was tuned from: give"
+                "What changed cannot be said without the encoder the model was tuned from: give"
                 " --tuned-from."
             )
         self.n_texts += 1
-        views = observation.layers
         before = {
             "standard": [view.weights for view in observation.base],
             "effective": [one.maps for one in observation.base_effective],
         }
         for kind, after in observation.maps.items():
-            values = [
-                cosine(*_of_the_same(*three))
-                for three in zip(views, after, before[kind], strict=True)
-            ]
-            whole = by_head(views, values, self.n_attention_heads)
-            self.similarity[kind].add(whole)
-            self.by_layer[kind].add(whole.nanmean(-1))
+            cosines = []
+            for view, new, old in zip(observation.layers, after, before[kind], strict=True):
+                cosines.append(cosine(*_shared_part(view, new, old)))
+            similarity = self._by_head(observation, cosines)
+            self.similarity[kind].add(similarity)
+            self.by_layer[kind].add(similarity.nanmean(-1))
 
     def result(self) -> Change:
+        by_layer, widths = means(self.by_layer), half_widths(self.by_layer)
         return Change(
             n_texts=self.n_texts,
-            similarity={kind: table(running.mean) for kind, running in self.similarity.items()},
-            by_layer={kind: numbers(running.mean) for kind, running in self.by_layer.items()},
-            by_layer_half_width={
-                kind: numbers(running.half_width) for kind, running in self.by_layer.items()
-            },
+            similarity=tables(means(self.similarity)),
+            by_layer={kind: numbers(by_layer[kind]) for kind in KINDS},
+            by_layer_half_width={kind: numbers(widths[kind]) for kind in KINDS},
         )
 
 
-def _of_the_same(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
-    """Both maps for the pieces and attention heads that are still there; before fine-tuning none
-    had left.
+def _shared_part(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:
+    """Both maps for the pieces and attention heads that are left; before fine-tuning none had
+    left.
     """
-    heads = torch.tensor(view.heads, device=before.device)
-    if after.shape == before.shape and bool(
-        (view.origin == torch.arange(after.shape[-1], device=view.origin.device)).all()
-    ):
+    everywhere = torch.arange(after.shape[-1], device=view.origin.device)
+    if after.shape == before.shape and bool((view.origin == everywhere).all()):
         return after, before  # nothing left: spares copies of large maps
-    there = view.origin >= 0  # a fused piece has no counterpart
-    places = view.origin[there]
-    return after[:, there][:, :, there], before[heads][:, places][:, :, places]
+    heads = torch.tensor(view.heads, device=before.device)
+    has_place = view.origin >= 0  # a fused piece has no counterpart
+    places = view.origin[has_place]
+    return after[:, has_place][:, :, has_place], before[heads][:, places][:, :, places]

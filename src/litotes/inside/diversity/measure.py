@@ -1,5 +1,5 @@
 """diversity: how much the attention heads of a layer differ, how sparse and how sure they are, and
-which have a plain job.
+which have a clear role.
 
 Correia, Niculae and Martins 2019, "Adaptively Sparse Transformers", arXiv 1909.00015, §5:
 Jensen-Shannon divergence between heads, density, positional heads and heads that merge the pieces
@@ -19,8 +19,7 @@ from litotes.attention.entmax import Entmax
 from litotes.attention.observer import TextAttention
 from litotes.explain.observation import Observation
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.heads_table import by_head
-from litotes.inside.means import Number, RunningMean, Table, numbers, table
+from litotes.inside.means import Number, RunningMean, Table, means, numbers, table, tables
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import ReadText
 
@@ -28,20 +27,24 @@ OFFSETS = {"previous piece": -1, "same piece": 0, "next piece": 1}
 """Where a positional head may look."""
 
 NAMED = 0.7
-"""A head has a plain job when it does it this much: the share of queries whose largest weight falls
-there (Voita et al. say 90 %, of a translation model; sentence encoders are softer), or the weight
-it keeps within words of several pieces.
+"""A head has a clear role when it does one thing this much: the share of queries whose largest
+weight falls there (Voita et al. say 90 %, of a translation model; sentence encoders are softer), or
+the weight it keeps within words of several pieces.
 """
 
 
 @dataclass(frozen=True)
 class NamedHead:
-    """An attention head with a plain job. strength: how much it does it, 0 to 1."""
+    """An attention head with a clear role. strength: how much it does it, 0 to 1."""
 
     layer: int
     attention_head: int
     job: str
     strength: float
+
+    def in_words(self) -> str:
+        place = f"layer {self.layer + 1}, head {self.attention_head + 1}"
+        return f"{self.job} in {place} ({self.strength:.2f})"
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,8 @@ class Diversity(Result):
     named: tuple[NamedHead, ...]
 
     def findings(self) -> tuple[str, ...]:
-        known = [value for value in self.divergence if value is not None]
         said = []
+        known = [value for value in self.divergence if value is not None]
         if known:
             most, least = max(known), min(known)
             said.append(
@@ -79,13 +82,11 @@ class Diversity(Result):
                 f" (Jensen-Shannon divergence {most:.2f} bits) and least in layer"
                 f" {self.divergence.index(least) + 1} ({least:.2f})."
             )
-        jobs = [
-            f"{one.job} in layer {one.layer + 1}, head {one.attention_head + 1}"
-            f" ({one.strength:.2f})"
-            for one in self.named
-        ]
-        none = f"No attention head does one plain job {NAMED:.0%} of the time."
-        said.append(f"Attention heads with a plain job: {', '.join(jobs)}." if jobs else none)
+        if self.named:
+            jobs = ", ".join(head.in_words() for head in self.named)
+            said.append(f"Attention heads with a plain job: {jobs}.")
+        else:
+            said.append(f"No attention head does one plain job {NAMED:.0%} of the time.")
         return tuple(said)
 
 
@@ -98,41 +99,30 @@ class DiversityMeasure(Measure):
         super().__init__(model)
         shape = (self.n_layers, self.n_attention_heads)
         self.divergence = RunningMean(self.n_layers)
-        self.density, self.entropy, self.confidence, self.merging = (
-            RunningMean(*shape) for _ in range(4)
-        )
+        self.density, self.entropy = RunningMean(*shape), RunningMean(*shape)
+        self.confidence, self.merging = RunningMean(*shape), RunningMean(*shape)
         self.positional = {job: RunningMean(*shape) for job in OFFSETS}
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
         views = observation.layers
-        self.divergence.add(torch.stack([divergence_between(view.weights) for view in views]))
-        for running, measure in (
+        weights = [view.weights for view in views]  # per layer (attention_head, query, key)
+        self.divergence.add(torch.stack([divergence_between(layer) for layer in weights]))
+        for running, value in (
             (self.density, _density),
             (self.entropy, _entropy),
             (self.confidence, _confidence),
         ):
-            running.add(
-                by_head(views, [measure(view.weights) for view in views], self.n_attention_heads)
-            )
-        self.merging.add(
-            by_head(
-                views, [_merging(view, observation.read) for view in views], self.n_attention_heads
-            )
-        )
+            running.add(self._by_head(observation, [value(layer) for layer in weights]))
+        merging = [_merging(view, observation.read) for view in views]
+        self.merging.add(self._by_head(observation, merging))
         for job, running in self.positional.items():
-            running.add(
-                by_head(
-                    views,
-                    [_at_offset(view, OFFSETS[job]) for view in views],
-                    self.n_attention_heads,
-                )
-            )
+            shares = [_at_offset(view, OFFSETS[job]) for view in views]
+            running.add(self._by_head(observation, shares))
 
     def result(self) -> Diversity:
-        merging = self.merging.mean
-        positional = {job: running.mean for job, running in self.positional.items()}
+        merging, positional = self.merging.mean, means(self.positional)
         return Diversity(
             n_texts=self.n_texts,
             divergence=numbers(self.divergence.mean),
@@ -141,9 +131,9 @@ class DiversityMeasure(Measure):
             entropy=table(self.entropy.mean),
             confidence=table(self.confidence.mean),
             alpha=self._alpha(),
-            positional={job: table(values) for job, values in positional.items()},
+            positional=tables(positional),
             merging=table(merging),
-            named=_named(positional | {"pieces of a word": merging}),
+            named=_named_heads(positional | {"pieces of a word": merging}),
         )
 
     def _alpha(self) -> Table:
@@ -193,33 +183,32 @@ def _at_offset(view: TextAttention, offset: int) -> Tensor:
 
 
 def _merging(view: TextAttention, read: ReadText) -> Tensor:
-    """(attention_head,); NaN where no word has two of its pieces left."""
-    word_of = read.word_of()
-    words = torch.tensor(
-        [
-            -1 if place < 0 or (word := word_of[place]) is None else word
-            for place in view.origin.tolist()
-        ]
-    )
-    words = words.to(view.weights.device)
-    # (query, key)
-    same = (
-        (words[:, None] == words)
-        & (words >= 0)
-        & ~torch.eye(len(words), dtype=torch.bool, device=words.device)
-    )
+    """The weight on the other pieces of the same word, mean over the pieces that have some.
+
+    (attention_head,); NaN where no word has two of its pieces left.
+    """
+    words = _words_at(view, read)
+    same = (words[:, None] == words) & (words >= 0)  # (query, key)
+    same &= ~torch.eye(len(words), dtype=torch.bool, device=words.device)
     asking = same.any(-1)
     if not asking.any():
         return torch.full((len(view.heads),), math.nan)
     return (view.weights * same).sum(-1)[:, asking].mean(-1)
 
 
-def _named(jobs: Mapping[str, Tensor]) -> tuple[NamedHead, ...]:
-    found = [
-        NamedHead(layer, head, job, float(strength))
-        for job, values in jobs.items()
-        for layer, row in enumerate(values)
-        for head, strength in enumerate(row)
-        if strength >= NAMED
-    ]
+def _words_at(view: TextAttention, read: ReadText) -> Tensor:
+    """The number of each piece's word, -1 for special and fused pieces. (piece,)"""
+    word_of = read.word_of()
+    words = []
+    for place in view.origin.tolist():
+        word = None if place < 0 else word_of[place]
+        words.append(-1 if word is None else word)
+    return torch.tensor(words).to(view.weights.device)
+
+
+def _named_heads(jobs: Mapping[str, Tensor]) -> tuple[NamedHead, ...]:
+    found = []
+    for job, strengths in jobs.items():
+        for layer, head in (strengths >= NAMED).nonzero().tolist():
+            found.append(NamedHead(layer, head, job, float(strengths[layer, head])))
     return tuple(sorted(found, key=lambda head: (head.layer, head.attention_head)))

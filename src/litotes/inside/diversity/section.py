@@ -57,28 +57,23 @@ def write_section(result: Diversity) -> Section:
 
 
 def _tables(result: Diversity) -> str:
-    named = (
-        row([head.job], [str(head.layer + 1), str(head.attention_head + 1), f"{head.strength:.2f}"])
-        for head in result.named
+    html = layers_table(
+        {"divergence, bits": (result.divergence, result.divergence_half_width)},
+        "Divergence between the heads of a layer",
     )
-    found = [
-        layers_table(
-            {"divergence, bits": (result.divergence, result.divergence_half_width)},
-            "Divergence between the heads of a layer",
-        ),
-        (
-            table(["job", "layer", "head", "strength"], named, caption="Heads with a plain job")
-            if result.named
-            else ""
-        ),
-        heads_table(result.entropy, "Entropy, bits a query"),
-        heads_table(result.confidence, "Mean of the largest weight"),
-        heads_table(result.density, "Share of weights above 0"),
-        heads_table(result.alpha, "α as learned", digits=3) if result.alpha else "",
-        *(
-            heads_table(values, f"Share of queries that weigh the {job} most")
-            for job, values in result.positional.items()
-        ),
-        heads_table(result.merging, "Weight on the other pieces of the same word"),
-    ]
-    return "".join(found)
+    html += _roles_table(result) if result.named else ""
+    html += heads_table(result.entropy, "Entropy, bits a query")
+    html += heads_table(result.confidence, "Mean of the largest weight")
+    html += heads_table(result.density, "Share of weights above 0")
+    html += heads_table(result.alpha, "α as learned", digits=3) if result.alpha else ""
+    for job, values in result.positional.items():
+        html += heads_table(values, f"Share of queries that weigh the {job} most")
+    return html + heads_table(result.merging, "Weight on the other pieces of the same word")
+
+
+def _roles_table(result: Diversity) -> str:
+    rows = []
+    for head in result.named:
+        place = [str(head.layer + 1), str(head.attention_head + 1)]
+        rows.append(row([head.job], [*place, f"{head.strength:.2f}"]))
+    return table(["job", "layer", "head", "strength"], rows, caption="Heads with a plain job")

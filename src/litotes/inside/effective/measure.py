@@ -1,8 +1,8 @@
 """effective: how much of the attention reaches the output.
 
-Brunner et al. 2020, arXiv 1908.04211; Sun and Marasović 2021.
+Brunner et al. 2020, arXiv 1908.04211; Sun and Marasović 2021, arXiv 2105.08855, §2:
 
-arXiv 2105.08855, §2: A⊥ = A − (the projection of A onto the left null space of V), and A⊥ V = A V.
+    A⊥ = A − (the projection of A onto the left null space of V),   A⊥ V = A V
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from litotes.attention.observer import TextAttention
+from litotes.explain.effective_attention import EffectiveAttention
 from litotes.explain.observation import Observation
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.heads_table import by_head
 from litotes.inside.means import Number, RunningMean, Table, format_interval, number, table
 from litotes.model.checkpoint import Model
 
@@ -70,37 +71,28 @@ class EffectiveMeasure(Measure):
     def __init__(self, model: Model) -> None:
         super().__init__(model)
         shape = (self.n_layers, self.n_attention_heads)
-        self.null_share, self.cosine, self.negative, self.n_null = (
-            RunningMean(*shape) for _ in range(4)
-        )
+        self.null_share, self.cosine = RunningMean(*shape), RunningMean(*shape)
+        self.negative, self.n_null = RunningMean(*shape), RunningMean(*shape)
         self.same, self.mean_null_share = RunningMean(), RunningMean()
         self.error = 0.0
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
-        views = observation.layers
-        pairs = [
-            (view.weights, effective.maps)
-            for view, effective in zip(views, observation.effective, strict=True)
-        ]
-        null_share = by_head(views, [_null_share(*pair) for pair in pairs], self.n_attention_heads)
-        n_null = by_head(
-            views, [effective.n_null for effective in observation.effective], self.n_attention_heads
-        )
+        null_shares, cosines, negatives = [], [], []
+        for view, effective in zip(observation.layers, observation.effective, strict=True):
+            null_shares.append(_null_share(view.weights, effective.maps))
+            cosines.append(cosine(view.weights, effective.maps))
+            negatives.append(_negative(effective.maps))
+            self.error = max(self.error, _relative_error(view, effective))
+        null_share = self._by_head(observation, null_shares)
+        n_null = self._by_head(observation, [one.n_null for one in observation.effective])
         self.null_share.add(null_share)
         self.n_null.add(n_null)
-        self.cosine.add(by_head(views, [cosine(*pair) for pair in pairs], self.n_attention_heads))
-        self.negative.add(
-            by_head(views, [_negative(maps) for _, maps in pairs], self.n_attention_heads)
-        )
+        self.cosine.add(self._by_head(observation, cosines))
+        self.negative.add(self._by_head(observation, negatives))
         self.mean_null_share.add(null_share.nanmean())
         self.same.add((n_null[~n_null.isnan()] == 0).double().mean())
-        for view, effective in zip(views, observation.effective, strict=True):
-            away = (effective.maps @ view.value - view.mixed).norm() / view.mixed.norm().clamp(
-                min=1e-12
-            )
-            self.error = max(self.error, float(away))
 
     def result(self) -> Effective:
         return Effective(
@@ -122,10 +114,18 @@ def cosine(one: Tensor, other: Tensor) -> Tensor:
     return torch.cosine_similarity(one.flatten(1), other.flatten(1), dim=-1)
 
 
+def _relative_error(view: TextAttention, effective: EffectiveAttention) -> float:
+    """‖A⊥V − O‖ / ‖O‖"""
+    away = (effective.maps @ view.value - view.mixed).norm()
+    return float(away / view.mixed.norm().clamp(min=1e-12))
+
+
 def _null_share(weights: Tensor, maps: Tensor) -> Tensor:
+    """‖A − A⊥‖ / ‖A‖, (attention_head,)"""
     return (weights - maps).flatten(1).norm(dim=-1) / weights.flatten(1).norm(dim=-1)
 
 
 def _negative(maps: Tensor) -> Tensor:
-    """Σ|A⊥ below 0| / Σ|A⊥|"""
-    return maps.clamp(max=0).abs().sum((-2, -1)) / maps.abs().sum((-2, -1)).clamp(min=1e-12)
+    """Σ|A⊥ below 0| / Σ|A⊥|, (attention_head,)"""
+    below = maps.clamp(max=0).abs().sum((-2, -1))
+    return below / maps.abs().sum((-2, -1)).clamp(min=1e-12)

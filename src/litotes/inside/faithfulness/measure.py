@@ -18,7 +18,6 @@ import torch
 from litotes.core.counts import Floats
 from litotes.core.registry import pick
 from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
-from litotes.explain.explanation import Faithfulness
 from litotes.explain.observation import Observation
 from litotes.explain.word_removal import SHARES, faithfulness, order_of
 from litotes.inside.analysis import Measure, Result
@@ -40,6 +39,18 @@ class Mean:
     value: float
     low: Number
     high: Number
+
+    @property
+    def is_above_0(self) -> bool:
+        return self.low is not None and self.low > 0
+
+    @property
+    def is_below_0(self) -> bool:
+        return self.high is not None and self.high < 0
+
+    @property
+    def holds_0(self) -> bool:
+        return self.low is not None and self.high is not None and self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
@@ -80,48 +91,43 @@ class Ranking(Result):
     def findings(self) -> tuple[str, ...]:
         if not self.methods:
             return ("No text had a word: there was nothing to take away.",)
-        sample = (
-            f"the first {self.n_texts} of {self.n_seen} texts"
-            if self.n_seen > self.n_texts
-            else f"{self.n_texts} texts"
-        )
+        sample = f"{self.n_texts} texts"
+        if self.n_seen > self.n_texts:
+            sample = f"the first {self.n_texts} of {self.n_seen} texts"
         if self.n_texts < FEWEST:
+            said = f"{sample} are too few to tell one method from another ({FEWEST} at least)."
+            return (said.capitalize(),)
+        best = self.methods[0]
+        if best.method == CONTROL or not best.over_random.is_above_0:
             return (
-                f"{sample} are too few to tell one method from another ({FEWEST} at least).".capitalize(),
+                f"On {sample} no method is told apart from random words ({self.task}): none of"
+                " them deserves belief.",
             )
-        best, *others = self.methods
-        if best.method == CONTROL or (best.over_random.low or 0.0) <= 0:
-            return (
-                (
-                    f"On {sample} no method is told apart from random words ({self.task}): none of"
-                    " them deserves belief."
-                ),
-            )
-        said = [
+        first = (
             f"{best.method} deserves most belief ({self.task}, {sample}): without its words the"
             f" answer loses {best.comprehensiveness.value:.3f}, with nothing but its words"
             f" {best.sufficiency_loss.value:.3f}, a lead of {best.lead.value:.3f} (95 % interval"
             f" {best.lead.low:.3f} to {best.lead.high:.3f})."
-        ]
+        )
+        return (first, *self._groups())
+
+    def _groups(self) -> list[str]:
+        """The methods that cannot be told from the best, or are no better than random words."""
+        best, *others = self.methods
         groups = {
             f"Not told apart from {best.method}": [
-                one for one in others if (one.behind_best.low or 0.0) <= 0
+                one for one in others if not one.behind_best.is_above_0
             ],
             "Not told apart from random words": [
-                one
-                for one in self.methods
-                if one.method != CONTROL and _holds_zero(one.over_random)
+                one for one in self.methods if one.method != CONTROL and one.over_random.holds_0
             ],
-            "Worse than random words": [
-                one for one in self.methods if (one.over_random.high or 0.0) < 0
-            ],
+            "Worse than random words": [one for one in self.methods if one.over_random.is_below_0],
         }
-        said += [
-            f"{what}: {', '.join(one.method for one in members)}."
-            for what, members in groups.items()
-            if members
-        ]
-        return tuple(said)
+        said = []
+        for group, members in groups.items():
+            if members:
+                said.append(f"{group}: {', '.join(one.method for one in members)}.")
+        return said
 
 
 class FaithfulnessMeasure(Measure):
@@ -142,9 +148,8 @@ class FaithfulnessMeasure(Measure):
             pick(METHODS, name, "method")
         self.methods = tuple(dict.fromkeys((*methods, CONTROL)))
         self.most_texts, self.n_seen = n_texts, 0
-        self.deletion, self.sufficiency = (
-            {name: RunningMean(len(SHARES)) for name in self.methods} for _ in range(2)
-        )
+        self.deletion = {name: RunningMean(len(SHARES)) for name in self.methods}
+        self.sufficiency = {name: RunningMean(len(SHARES)) for name in self.methods}
         # (text, method): comprehensiveness, sufficiency loss
         self.by_text: list[list[tuple[float, float]]] = []
 
@@ -155,44 +160,40 @@ class FaithfulnessMeasure(Measure):
         if len(self.by_text) == self.most_texts:
             return
         question = Question.about(self.model, observation, self.task)
-        found = faithfulness(
-            question,
-            {name: order_of(question, weigh_words(name, question)) for name in self.methods},
-        )
-        for name, one in found.items():
-            self.deletion[name].add(torch.tensor(one.deletion.values, dtype=torch.float64))
-            self.sufficiency[name].add(torch.tensor(one.sufficiency.values, dtype=torch.float64))
-        self.by_text.append([_scalars(found[name]) for name in self.methods])
+        orders = {}
+        for name in self.methods:
+            orders[name] = order_of(question, weigh_words(name, question))
+        scores = []
+        for name, found in faithfulness(question, orders).items():
+            self.deletion[name].add(torch.tensor(found.deletion.values, dtype=torch.float64))
+            self.sufficiency[name].add(torch.tensor(found.sufficiency.values, dtype=torch.float64))
+            scores.append((found.comprehensiveness, found.sufficiency_loss))
+        self.by_text.append(scores)
 
     def result(self) -> Ranking:
-        if not self.by_text:
-            return Ranking(n_texts=0, task=self.task.name, n_seen=0, shares=SHARES, methods=())
         # (text, method, 2); sorted, so that the texts' order does not matter
         values = np.array(sorted(self.by_text))
-        lead = values[:, :, 0] - values[:, :, 1]
-        order = sorted(range(len(self.methods)), key=lambda place: -lead[:, place].mean())
-        control, best = self.methods.index(CONTROL), order[0]
-        # (text, method) each
-        compared = (
-            *values.transpose(2, 0, 1),
-            lead,
-            lead - lead[:, [control]],
-            lead[:, [best]] - lead,
-        )
-        means = bootstrap_means(np.concatenate(compared, axis=1))
-        n_methods = len(self.methods)
-        scores = tuple(
-            self._ranked(self.methods[place], means[place::n_methods]) for place in order
-        )
         return Ranking(
             n_texts=len(values),
             task=self.task.name,
-            n_seen=self.n_seen,
+            n_seen=self.n_seen if self.by_text else 0,
             shares=SHARES,
-            methods=scores,
+            methods=self._rank(values) if self.by_text else (),
         )
 
-    def _ranked(self, name: str, means: Sequence[Mean]) -> MethodScore:
+    def _rank(self, values: Floats) -> tuple[MethodScore, ...]:
+        """The methods, the most faithful first. values: (text, method, 2)"""
+        n_methods = len(self.methods)
+        lead = values[:, :, 0] - values[:, :, 1]  # (text, method)
+        order = sorted(range(n_methods), key=lambda place: -lead[:, place].mean())
+        control, best = self.methods.index(CONTROL), order[0]
+        over_random, behind_best = lead - lead[:, [control]], lead[:, [best]] - lead
+        # the columns of one method are n_methods apart
+        columns = (*values.transpose(2, 0, 1), lead, over_random, behind_best)
+        means = bootstrap_means(np.concatenate(columns, axis=1))
+        return tuple(self._score(self.methods[n], means[n::n_methods]) for n in order)
+
+    def _score(self, name: str, means: Sequence[Mean]) -> MethodScore:
         comprehensiveness, sufficiency_loss, lead, over_random, behind_best = means
         return MethodScore(
             method=name,
@@ -210,8 +211,9 @@ class FaithfulnessMeasure(Measure):
 
 
 def bootstrap_means(values: Floats, *, seed: int = 0) -> list[Mean]:
-    """Of every column, with 95 % of the means of resampled texts, which all columns share. values:
-    (text, column)
+    """The mean of every column, with 95 % of the means of resampled texts, which all columns share.
+
+    values: (text, column)
     """
     n, means = len(values), values.mean(0).tolist()
     if n < FEWEST:
@@ -220,11 +222,3 @@ def bootstrap_means(values: Floats, *, seed: int = 0) -> list[Mean]:
     draws = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=_N_RESAMPLES)
     low, high = np.quantile(draws @ values / n, [0.025, 0.975], axis=0).tolist()
     return [Mean(*ends) for ends in zip(means, low, high, strict=True)]
-
-
-def _scalars(found: Faithfulness) -> tuple[float, float]:
-    return found.comprehensiveness, found.sufficiency_loss
-
-
-def _holds_zero(mean: Mean) -> bool:
-    return mean.low is not None and mean.high is not None and mean.low <= 0 <= mean.high

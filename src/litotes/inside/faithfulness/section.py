@@ -64,16 +64,12 @@ def write_section(result: Ranking) -> Section:
 
 
 def _row(one: MethodScore) -> str:
-    ahead = one.over_random.low is not None and one.over_random.low > 0
-    return row(
-        [one.method],
-        [_mean(getattr(one, name)) for name in SCORES],
-        unsure=not ahead and one.method != CONTROL,
-    )
+    scores = [_format_mean(getattr(one, name)) for name in SCORES]
+    is_unsure = one.method != CONTROL and not one.over_random.is_above_0
+    return row([one.method], scores, unsure=is_unsure)
 
 
-def _mean(mean: Mean) -> str:
-    interval = (
-        "" if mean.low is None or mean.high is None else f" ({mean.low:.3f} to {mean.high:.3f})"
-    )
-    return f"{mean.value:.3f}{interval}"
+def _format_mean(mean: Mean) -> str:
+    if mean.low is None or mean.high is None:
+        return f"{mean.value:.3f}"
+    return f"{mean.value:.3f} ({mean.low:.3f} to {mean.high:.3f})"

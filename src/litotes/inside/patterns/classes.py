@@ -1,4 +1,4 @@
-"""The five patterns that attention maps fall into (Kovaleva et al. 2019, arXiv 1908.08593, §4.1)."""
+"""The five patterns of attention maps (Kovaleva et al. 2019, arXiv 1908.08593, §4.1)."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
 """What the network sees of a map of any length: the map on one grid, so that thin lines survive,
 and shares of its weight in full detail.
 
-    density = A / (mean of |A|)                         (query, key): 1 everywhere where a map is even
-    cell    = mean of the density over the cell's area   pieces that a cell's border cuts count in part
+    density = A / (mean of |A|)                 (query, key): 1 everywhere where a map is even
+    cell    = mean of the density over the area of the cell, to which a piece on its border
+              counts in part
 
 A mean over an area keeps the weight: a column or a diagonal one piece wide comes out of 512 pieces
 as strong as out of 32, where a sample could miss it; below 32 pieces cells repeat. Densities spread
 over orders of magnitude, so the network sees ±log(1 + |cell|), once of the density with its sign,
 where noise cancels, and once without, where stripes of both signs stay.
 
-What a cell cannot tell is how few pieces hold its weight. So beside the grid stand shares of |A|, 0
-by chance and 1 at most: in the strongest columns (one, two, then n/64 to n/4 of them), in columns
-that keep their sign, and near the diagonal (0 to n/8 away).
+A cell does not show how few pieces hold its weight. So with the grid go shares of |A|, 0 by chance
+and 1 at most: in the strongest columns (one, two, then n/64 to n/4 of them), in columns that keep
+their sign, and near the diagonal (0 to n/8 away).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class MapFeatures:
 
 
 def map_features(maps: Tensor) -> MapFeatures:
-    """What there is to see of maps (map, query, key), whatever their scale."""
+    """The features of maps (map, query, key), whatever their scale."""
     if maps.dim() != 3 or maps.shape[1] != maps.shape[2] or not maps.shape[1]:
         raise UserError(
             f"Maps of shape {tuple(maps.shape)} have no patterns to tell: give (map, query, key),"
@@ -54,9 +55,8 @@ def map_features(maps: Tensor) -> MapFeatures:
             " them."
         )
     density = maps / even.clamp(min=torch.finfo(torch.float32).tiny)  # (map, query, key)
-    return MapFeatures(
-        _on_grid(density), torch.cat([_in_columns(density), _near_diagonal(density)], 1)
-    )
+    shares = torch.cat([_in_columns(density), _near_diagonal(density)], 1)
+    return MapFeatures(_on_grid(density), shares)
 
 
 def _on_grid(density: Tensor) -> Tensor:
@@ -78,21 +78,20 @@ def _overlap(n: int, device: torch.device) -> Tensor:
 def _in_columns(density: Tensor) -> Tensor:
     """The weight in the strongest columns, once by |A|, once by |sum of A|. (map, share)"""
     n = density.shape[1]
-    counts = torch.tensor(
-        [1, *(min(max(2, n // part), n) for part in _COLUMNS)], device=density.device
-    )
+    sizes = [1, *(min(max(2, n // part), n) for part in _COLUMNS)]
+    counts = torch.tensor(sizes, device=density.device)
     columns = torch.stack([density.abs().mean(1), density.mean(1).abs()], 1) / n  # (map, 2, key)
-    held = columns.sort(2, descending=True).values.cumsum(2)[:, :, counts - 1]  # (map, 2, count)
-    return _excess(held, counts / n).flatten(1)
+    summed = columns.sort(2, descending=True).values.cumsum(2)
+    return _excess(summed[:, :, counts - 1], counts / n).flatten(1)  # (map, 2, count)
 
 
 def _near_diagonal(density: Tensor) -> Tensor:
     """The weight of keys no farther from their query than each width. (map, share)"""
     n = density.shape[1]
     place = torch.arange(n, device=density.device)
+    distance = (place[:, None] - place[None, :]).abs()  # (query, key)
     widths = torch.tensor([0, *(max(1, n // part) for part in _WIDTHS)], device=density.device)
-    # (width, query × key)
-    near = ((place[:, None] - place[None, :]).abs() <= widths[:, None, None]).float().flatten(1)
+    near = (distance <= widths[:, None, None]).float().flatten(1)  # (width, query × key)
     return _excess(density.abs().flatten(1) @ near.T / n**2, near.mean(1))
 
 

@@ -6,7 +6,7 @@ Kovaleva et al. 2019, arXiv 1908.08593, §4.1; Sun and Marasović 2021, table 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,7 +16,16 @@ from litotes.attention.observer import TextAttention
 from litotes.core.numbers import format_signed
 from litotes.explain.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
-from litotes.inside.means import Number, RunningMean, Table, number, numbers, table
+from litotes.inside.means import (
+    Number,
+    RunningMean,
+    Table,
+    half_widths,
+    means,
+    number,
+    numbers,
+    tables,
+)
 from litotes.inside.patterns.classes import CLASSES
 from litotes.inside.patterns.network import classify
 from litotes.inside.patterns.rules import by_rules
@@ -48,24 +57,28 @@ class PatternShares(Result):
     sure: Shares
 
     def findings(self) -> tuple[str, ...]:
-        said = [f"{kind.capitalize()} maps: {_listed(self.shares[kind])}." for kind in KINDS]
-        moved = [
-            f"{'more' if change > 0 else 'fewer'} {name} ({format_signed(100 * change, 1)} ±"
-            f" {100 * (self.difference_half_width[name] or 0):.1f} points)"
-            for name, change in self.difference.items()
-            if change is not None and abs(change) > (self.difference_half_width[name] or math.inf)
-        ]
-        same = "No pattern is told apart between standard and effective attention."
-        said.append(
-            f"Against standard attention, effective attention shows {', '.join(moved)}."
-            if moved
-            else same
-        )
-        said.append(
-            f"Written rules agree with the network on {100 * (self.agreement['standard'] or 0):.0f}"
-            " % of the standard maps."
-        )
+        said = [f"{kind.capitalize()} maps: {_list_shares(self.shares[kind])}." for kind in KINDS]
+        moved = self._differences()
+        if moved:
+            said.append(
+                f"Against standard attention, effective attention shows {', '.join(moved)}."
+            )
+        else:
+            said.append("No pattern is told apart between standard and effective attention.")
+        agreed = 100 * (self.agreement["standard"] or 0)
+        said.append(f"Written rules agree with the network on {agreed:.0f} % of the standard maps.")
         return tuple(said)
+
+    def _differences(self) -> list[str]:
+        """The patterns whose share differs by more than its interval."""
+        said = []
+        for name, change in self.difference.items():
+            width = self.difference_half_width[name]
+            if change is not None and abs(change) > (width or math.inf):
+                more = "more" if change > 0 else "fewer"
+                points = format_signed(100 * change, 1)
+                said.append(f"{more} {name} ({points} ± {100 * (width or 0):.1f} points)")
+        return said
 
 
 class PatternsMeasure(Measure):
@@ -84,9 +97,9 @@ class PatternsMeasure(Measure):
         """Every map counts alike; a text is the unit of the intervals, for its maps are not
         independent.
         """
-        shares = {
-            kind: self._add(kind, observation, maps) for kind, maps in observation.maps.items()
-        }
+        shares = {}
+        for kind, maps in observation.maps.items():
+            shares[kind] = self._add(kind, observation, maps)
         self.difference.add(shares["effective"] - shares["standard"])
         self.n_texts += 1
 
@@ -94,40 +107,34 @@ class PatternsMeasure(Measure):
         # per layer (attention_head, class)
         probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]
         answers = [layer.argmax(-1) for layer in probabilities]
-        # (layer, class)
-        counts = torch.stack(
-            [torch.bincount(layer, minlength=len(CLASSES)) for layer in answers]
-        ).double()
+        counts = torch.stack([torch.bincount(layer, minlength=len(CLASSES)) for layer in answers])
+        counts = counts.double()  # (layer, class)
         self.by_layer[kind].add(counts / counts.sum(-1, keepdim=True))
         shares = counts.sum(0) / counts.sum()
         self.shares[kind].add(shares)
         self.sure[kind].add(torch.cat(probabilities).amax(-1).mean())
         layer, head = self._spot_check(observation)
-        view = observation.layers[layer]
-        ruled = by_rules(maps[layer][head].double().cpu(), segments_of(view, observation))
-        self.agreement[kind].add(float(ruled == tuple(CLASSES)[int(answers[layer][head])]))
+        segments = segments_of(observation.layers[layer], observation)
+        answer = tuple(CLASSES)[int(answers[layer][head])]
+        ruled = by_rules(maps[layer][head].double().cpu(), segments)
+        self.agreement[kind].add(float(ruled == answer))
         return shares
 
     def _spot_check(self, observation: Observation) -> tuple[int, int]:
-        """One map of the text, whichever its pieces point at: rules are slow, and one a text tells
-        enough.
-        """
-        place = sum(observation.read.pieces.ids)  # any number that hangs on the text alone
+        """One map of the text, chosen by its pieces: rules are slow, and one a text is enough."""
+        place = sum(observation.read.pieces.ids)  # any number that depends on the text alone
         layer = place % self.n_layers
         return layer, (place // self.n_layers) % len(observation.layers[layer].heads)
 
     def result(self) -> PatternShares:
-        names = tuple(CLASSES)
         return PatternShares(
             n_texts=self.n_texts,
-            classes=names,
-            shares={kind: _named(names, running.mean) for kind, running in self.shares.items()},
-            half_width={
-                kind: _named(names, running.half_width) for kind, running in self.shares.items()
-            },
-            by_layer={kind: table(running.mean) for kind, running in self.by_layer.items()},
-            difference=_named(names, self.difference.mean),
-            difference_half_width=_named(names, self.difference.half_width),
+            classes=tuple(CLASSES),
+            shares=_by_kind_and_class(means(self.shares)),
+            half_width=_by_kind_and_class(half_widths(self.shares)),
+            by_layer=tables(means(self.by_layer)),
+            difference=_by_class(self.difference.mean),
+            difference_half_width=_by_class(self.difference.half_width),
             agreement={kind: number(running.mean) for kind, running in self.agreement.items()},
             sure={kind: number(running.mean) for kind, running in self.sure.items()},
         )
@@ -144,9 +151,13 @@ def segments_of(view: TextAttention, observation: Observation) -> Tensor | None:
     return (view.origin.cpu() >= first_of_pair).long()
 
 
-def _named(names: Sequence[str], values: Tensor) -> Shares:
-    return dict(zip(names, numbers(values), strict=True))
+def _by_class(values: Tensor) -> Shares:
+    return dict(zip(CLASSES, numbers(values), strict=True))
 
 
-def _listed(shares: Shares) -> str:
+def _by_kind_and_class(values: Mapping[str, Tensor]) -> dict[str, Shares]:
+    return {kind: _by_class(one) for kind, one in values.items()}
+
+
+def _list_shares(shares: Shares) -> str:
     return ", ".join(f"{name} {100 * (share or 0):.1f} %" for name, share in shares.items())

@@ -1,14 +1,14 @@
-"""A small ConvNet that tells the pattern of an attention map.
+"""A small ConvNet that recognises the pattern of an attention map.
 
 Three convolutions, each halving the grid, then what is left in 4 × 4 places together with the
 shares (features.py):
 
-    grid (2, 32, 32) and how far each cell is from the diagonal → (16, 16, 16) → (24, 8, 8) → (32,
-    4, 4), 17 shares → 48 → 5 classes
+    grid (2, 32, 32) and the distance of each cell from the diagonal
+        → (16, 16, 16) → (24, 8, 8) → (32, 4, 4), 17 shares → 48 → 5 classes
 
 Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this one
-learns from generated maps alone (generated.py) and was checked against labels by eye on real ones
-(docs/results/inside/patterns.md).
+learns from random maps alone (reproduction/patterns) and was checked against labels by eye on real
+ones (docs/results/inside/patterns.md).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from litotes.inside.patterns.features import GRID, N_CHANNELS, N_SHARES, MapFeat
 
 WEIGHTS = "patterns.safetensors"
 
-_WEIGHTS_AT_ONCE = 2**20  # 4 MB: maps looked at together stay in a core's cache
+_WEIGHTS_AT_ONCE = 2**20  # 4 MB: maps classified together stay in a core's cache
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Patterns:
 
 
 class PatternNetwork(nn.Module):
-    """What is seen of maps → logits (map, class)."""
+    """Features of maps → logits (map, class)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,10 +60,10 @@ class PatternNetwork(nn.Module):
         # (cell, cell)
         self.register_buffer("distance", (place[:, None] - place[None, :]).abs(), persistent=False)
 
-    def forward(self, seen: MapFeatures) -> Tensor:
-        distance = self.get_buffer("distance").expand(len(seen.grids), 1, GRID, GRID)
-        places = self.convolutions(torch.cat([seen.grids, distance], 1))  # (map, 32 × 4 × 4)
-        hidden = functional.relu(self.hidden(torch.cat([places, seen.shares], 1)))
+    def forward(self, features: MapFeatures) -> Tensor:
+        distance = self.get_buffer("distance").expand(len(features.grids), 1, GRID, GRID)
+        places = self.convolutions(torch.cat([features.grids, distance], 1))  # (map, 32 × 4 × 4)
+        hidden = functional.relu(self.hidden(torch.cat([places, features.shares], 1)))
         return self.output(self.dropout(hidden))
 
 
@@ -79,8 +79,9 @@ def classify(maps: Tensor) -> Patterns:
     others.
     """
     network = load_network(str(maps.device))
-    parts = maps.split(max(1, _WEIGHTS_AT_ONCE // max(1, maps[:1].numel())))
-    return Patterns(torch.cat([network(map_features(part)).softmax(1) for part in parts]))
+    n_together = max(1, _WEIGHTS_AT_ONCE // max(1, maps[:1].numel()))
+    parts = [network(map_features(part)).softmax(1) for part in maps.split(n_together)]
+    return Patterns(torch.cat(parts))
 
 
 @cache

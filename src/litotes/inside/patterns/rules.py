@@ -1,11 +1,11 @@
-"""A second opinion on the pattern of an attention map: three shares of its weight, three
+"""A second opinion on the pattern of an attention map: three shares of its weight, and three
 thresholds.
 
 With m = |map| scaled to a sum of 1 and excess(share, chance) = (share - chance) / (1 - chance):
 
     columns  = excess of the weight in the strongest tenth of the columns
     diagonal = excess of the weight where |query - key| ≤ n/16 (or 1)
-    blocks   = excess, of the weight that is left without these two, between pieces of the same text of a pair
+    blocks   = excess, of the weight outside of both, between pieces of the same text of a pair
 
 0 is what an even map has, 1 all the weight. The thresholds were set before any map was labelled
 (docs/results/inside/patterns.md).
@@ -47,10 +47,8 @@ def by_rules(weights: Tensor, segments: Tensor | None = None) -> str:
     called block.
     """
     found = evidence(weights, segments)
-    has_columns, has_diagonal = (
-        found.columns >= ENOUGH_IN_COLUMNS,
-        found.diagonal >= ENOUGH_ON_DIAGONAL,
-    )
+    has_columns = found.columns >= ENOUGH_IN_COLUMNS
+    has_diagonal = found.diagonal >= ENOUGH_ON_DIAGONAL
     if has_columns:
         return BOTH if has_diagonal else VERTICAL
     if has_diagonal:
@@ -60,6 +58,25 @@ def by_rules(weights: Tensor, segments: Tensor | None = None) -> str:
 
 def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
     """The three shares of one map (query, key)."""
+    _check_shapes(weights, segments)
+    n = len(weights)
+    share = weights.abs().double()
+    share = share / share.sum().clamp(min=1e-30)  # (query, key)
+    place = torch.arange(n, device=weights.device)
+    near = (place[:, None] - place[None, :]).abs() <= max(1, n // _NEAR)
+    groups = torch.zeros_like(place) if segments is None else segments
+    strongest = _shared_columns(share, groups).topk(min(max(_FEWEST, n // _STRONGEST), n))
+    elsewhere = ~near  # (query, key): neither near the diagonal nor in a strong column
+    elsewhere[:, strongest.indices] = False
+    same = groups[:, None] == groups[None, :]
+    return Evidence(
+        columns=_excess(float(strongest.values.sum()), len(strongest.indices) / n),
+        diagonal=_excess(float((share * near).sum()), float(near.double().mean())),
+        blocks=_within_groups(share, same, elsewhere),
+    )
+
+
+def _check_shapes(weights: Tensor, segments: Tensor | None) -> None:
     if weights.dim() != 2 or weights.shape[0] != weights.shape[1]:
         raise UserError(
             f"A map of shape {tuple(weights.shape)} cannot be judged: give one square (query, key)."
@@ -68,37 +85,23 @@ def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
         raise UserError(
             f"{len(weights)} pieces but {tuple(segments.shape)} segments: give one for each piece."
         )
-    n = len(weights)
-    share = weights.abs().double()
-    share = share / share.sum().clamp(min=1e-30)  # (query, key)
-    place = torch.arange(n, device=weights.device)
-    near = (place[:, None] - place[None, :]).abs() <= max(1, n // _NEAR)
-    groups = torch.zeros_like(place) if segments is None else segments
-    strongest = _shared_columns(share, groups).topk(min(max(_FEWEST, n // _STRONGEST), n))
-    left = ~near  # (query, key)
-    left[:, strongest.indices] = False
-    return Evidence(
-        columns=_excess(float(strongest.values.sum()), len(strongest.indices) / n),
-        diagonal=_excess(float((share * near).sum()), float(near.double().mean())),
-        blocks=_within(share, groups[:, None] == groups[None, :], left),
-    )
 
 
 def _shared_columns(share: Tensor, groups: Tensor) -> Tensor:
-    """The weight of every column as far as all texts of a pair look at it: what one text alone
-    looks at is no column but a block. (key,)
+    """The weight of every column as far as all texts of a pair look at it: what only one of them
+    looks at is part of a block. (key,)
     """
     by_group = [share[groups == group].mean(0) for group in groups.unique()]
     return torch.stack(by_group).amin(0) * len(share)
 
 
-def _within(share: Tensor, same: Tensor, left: Tensor) -> float:
-    """The excess of weight between pieces of the same text, among the places that are left."""
-    n_left, weight_left = float(left.sum()), float((share * left).sum())
-    if not n_left or not weight_left:
+def _within_groups(share: Tensor, same: Tensor, elsewhere: Tensor) -> float:
+    """The excess of weight between pieces of the same text, among the places `elsewhere`."""
+    n_places, weight = float(elsewhere.sum()), float((share * elsewhere).sum())
+    if not n_places or not weight:
         return 0.0
-    both = left & same
-    return _excess(float((share * both).sum()) / weight_left, float(both.sum()) / n_left)
+    both = elsewhere & same
+    return _excess(float((share * both).sum()) / weight, float(both.sum()) / n_places)
 
 
 def _excess(share: float, chance: float) -> float:

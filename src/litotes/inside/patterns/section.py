@@ -68,33 +68,23 @@ def _believed(result: PatternShares) -> tuple[str, ...]:
 
 
 def _tables(result: PatternShares) -> str:
-    overall = (
-        row(
-            [name],
-            [
-                *(
-                    percent_with_interval(result.shares[kind][name], result.half_width[kind][name])
-                    for kind in KINDS
-                ),
-                percent_with_interval(
-                    result.difference[name], result.difference_half_width[name], signed=True
-                ),
-            ],
-        )
-        for name in result.classes
-    )
-    by_layer = "".join(
-        table(
-            ["layer", *result.classes],
-            (
-                row([str(layer + 1)], [percent(share) for share in shares])
-                for layer, shares in enumerate(result.by_layer[kind])
-            ),
-            caption=f"{kind.capitalize()} attention, by layer",
-        )
-        for kind in KINDS
-    )
-    return (
-        table(["pattern", *KINDS, "effective less standard"], overall, caption="Shares of all maps")
-        + by_layer
-    )
+    head = ["pattern", *KINDS, "effective less standard"]
+    rows = [_class_row(result, name) for name in result.classes]
+    html = table(head, rows, caption="Shares of all maps")
+    for kind in KINDS:
+        layers = []
+        for number, shares in enumerate(result.by_layer[kind]):
+            layers.append(row([str(number + 1)], [percent(share) for share in shares]))
+        caption = f"{kind.capitalize()} attention, by layer"
+        html += table(["layer", *result.classes], layers, caption=caption)
+    return html
+
+
+def _class_row(result: PatternShares, name: str) -> str:
+    cells = []
+    for kind in KINDS:
+        share, width = result.shares[kind][name], result.half_width[kind][name]
+        cells.append(percent_with_interval(share, width))
+    change, width = result.difference[name], result.difference_half_width[name]
+    cells.append(percent_with_interval(change, width, signed=True))
+    return row([name], cells)

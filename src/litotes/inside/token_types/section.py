@@ -73,49 +73,33 @@ def _believed(result: TokenTypes) -> tuple[str, ...]:
 
 
 def _tables(result: TokenTypes) -> str:
-    by_type = (
-        row(
-            [name],
-            [
-                *(
-                    format_interval(
-                        result.by_type[kind][name], result.by_type_half_width[kind][name]
-                    )
-                    for kind in KINDS
-                ),
-                format_interval(result.difference[name], result.difference_half_width[name]),
-                f"{result.n_with[name]:,}",
-            ],
-        )
-        for name in result.types
-    )
     head = ["type", *KINDS, "standard less effective", "texts"]
-    by_head = (_by_head(result, kind) for kind in KINDS)
-    from_others = (
-        heads_table(
-            result.from_others[name][kind],
-            f"To {name} from other pieces, {kind} attention",
-            digits=3,
-        )
-        for name in SPECIAL
-        for kind in KINDS
-    )
-    return table(
-        head, by_type, caption=f"From {FIRST} in the last layer, mean over heads"
-    ) + "".join((*by_head, *from_others))
+    rows = [_type_row(result, name) for name in result.types]
+    html = table(head, rows, caption=f"From {FIRST} in the last layer, mean over heads")
+    for kind in KINDS:
+        html += _by_head(result, kind)
+    for name in SPECIAL:
+        for kind in KINDS:
+            caption = f"To {name} from other pieces, {kind} attention"
+            html += heads_table(result.from_others[name][kind], caption, digits=3)
+    return html
+
+
+def _type_row(result: TokenTypes, name: str) -> str:
+    cells = []
+    for kind in KINDS:
+        weight, width = result.by_type[kind][name], result.by_type_half_width[kind][name]
+        cells.append(format_interval(weight, width))
+    cells.append(format_interval(result.difference[name], result.difference_half_width[name]))
+    return row([name], [*cells, f"{result.n_with[name]:,}"])
 
 
 def _by_head(result: TokenTypes, kind: str) -> str:
-    values, widths = result.from_first[kind], result.from_first_half_width[kind]
-    rows = (
-        row(
-            [name],
-            [
-                format_interval(value, width)
-                for value, width in zip(values[place], widths[place], strict=True)
-            ],
-        )
-        for place, name in enumerate(result.types)
-    )
-    head = ["type", *(f"head {number + 1}" for number in range(len(values[0])))]
+    rows = []
+    for place, name in enumerate(result.types):
+        values, widths = result.from_first[kind][place], result.from_first_half_width[kind][place]
+        cells = zip(values, widths, strict=True)
+        rows.append(row([name], [format_interval(value, width) for value, width in cells]))
+    n_heads = len(result.from_first[kind][0])
+    head = ["type", *(f"head {number + 1}" for number in range(n_heads))]
     return table(head, rows, caption=f"From {FIRST} in the last layer by head, {kind} attention")

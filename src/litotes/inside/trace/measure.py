@@ -20,7 +20,7 @@ FEWEST = 5
 """A word must occur this often before its mean says anything."""
 
 N_WORDS = 15
-"""How many of the words that leave first and of those that stay longest are told."""
+"""How many of the words that leave first, and of those that stay longest, are listed."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,18 @@ class Traces(Result):
             return ("Nothing leaves: every layer sees all pieces, with all attention heads.",)
         said = [f"The last layer sees {last:.0%} of the pieces."] if last is not None else []
         if self.first_to_leave and last != 1.0:
-            early, late = (
-                ", ".join(word.word for word in words[:6])
-                for words in (self.first_to_leave, self.last_to_leave)
-            )
+            early = ", ".join(word.word for word in self.first_to_leave[:6])
+            late = ", ".join(word.word for word in self.last_to_leave[:6])
             said.append(f"First to leave: {early}. Last: {late}.")
         return tuple(said)
+
+
+@dataclass
+class _Stay:
+    """The occurrences of a word so far, and the sum of the shares of layers that saw it."""
+
+    n: int = 0
+    total: float = 0.0
 
 
 class TraceMeasure(Measure):
@@ -69,36 +75,35 @@ class TraceMeasure(Measure):
         super().__init__(model)
         self.kept = RunningMean(self.n_layers)
         self.heads = RunningMean(self.n_layers, self.n_attention_heads)
-        self.stays: defaultdict[str, list[float]] = defaultdict(lambda: [0, 0.0])
+        self.stays: defaultdict[str, _Stay] = defaultdict(_Stay)
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
         trace = trace_of(observation)
-        # that see each piece
-        n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]
         self.kept.add(torch.tensor([sum(row) / len(row) for row in trace.seen]))
         used = torch.zeros(self.n_layers, self.n_attention_heads)
         for layer, heads in enumerate(trace.heads):
             used[layer, list(heads)] = 1.0
         self.heads.add(used)
+        # how many layers see each piece
+        n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]
         for word in observation.read.words:
-            entry = self.stays[word.written.casefold()]
-            entry[0] += 1
-            entry[1] += max(n_layers[piece] for piece in word.pieces) / self.n_layers
+            stay = self.stays[word.written.casefold()]
+            stay.n += 1
+            stay.total += max(n_layers[piece] for piece in word.pieces) / self.n_layers
 
     def result(self) -> Traces:
-        known = [
-            WordStay(word, total / n, int(n))
-            for word, (n, total) in self.stays.items()
-            if n >= FEWEST
-        ]
-        by_stay = sorted(known, key=lambda word: (word.share, word.word))
+        words = []
+        for word, stay in self.stays.items():
+            if stay.n >= FEWEST:
+                words.append(WordStay(word, stay.total / stay.n, stay.n))
+        words.sort(key=lambda one: (one.share, one.word))
         return Traces(
             n_texts=self.n_texts,
             kept=numbers(self.kept.mean),
             kept_half_width=numbers(self.kept.half_width),
             heads=table(self.heads.mean),
-            first_to_leave=tuple(by_stay[:N_WORDS]),
-            last_to_leave=tuple(by_stay[::-1][:N_WORDS]),
+            first_to_leave=tuple(words[:N_WORDS]),
+            last_to_leave=tuple(words[::-1][:N_WORDS]),
         )

@@ -58,12 +58,7 @@ def write_section(result: Traces) -> Section:
 
 
 def _words(words: Sequence[WordStay], caption: str) -> str:
-    return (
-        table(
-            ["word", "stay", "n"],
-            (row([one.word], [f"{one.share:.2f}", str(one.n)]) for one in words),
-            caption=caption,
-        )
-        if words
-        else ""
-    )
+    if not words:
+        return ""
+    rows = [row([one.word], [f"{one.share:.2f}", str(one.n)]) for one in words]
+    return table(["word", "stay", "n"], rows, caption=caption)

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 _NEGATED = frozenset((
-    "ain", "aren", "can", "couldn", "daren", "didn", "doesn", "don", "hadn", "hasn", "haven", "isn", "mightn", "mustn", "needn",
-    "oughtn", "shan", "shouldn", "wasn", "weren", "won", "wouldn",
+    "ain", "aren", "can", "couldn", "daren", "didn", "doesn", "don", "hadn", "hasn", "haven",
+    "isn", "mightn", "mustn", "needn", "oughtn", "shan", "shouldn", "wasn", "weren", "won",
+    "wouldn",
 ))  # fmt: skip
 """What may stand before 't."""
 
@@ -24,11 +25,19 @@ _ENDINGS = frozenset(["'s", "'re", "'ve", "'ll", "'d", "'m"])
 
 _WITHOUT_APOSTROPHE = {
     **{f"{stem}t": (stem[:-1], "n't") for stem in _NEGATED - {"can", "won"}},
-    "cant": ("ca", "n't"), "wont": ("wo", "n't"), "im": ("I", "'m"), "ive": ("I", "'ve"), "youre": ("you", "'re"),
-    "theyre": ("they", "'re"), "thats": ("that", "'s"), "whats": ("what", "'s"),
-    "gonna": ("gon", "na"), "wanna": ("wan", "na"), "gotta": ("got", "ta"),
-}  # fmt: skip
-"""Contractions as they are often typed; treebanks take these apart as well."""
+    "cant": ("ca", "n't"),
+    "wont": ("wo", "n't"),
+    "im": ("I", "'m"),
+    "ive": ("I", "'ve"),
+    "youre": ("you", "'re"),
+    "theyre": ("they", "'re"),
+    "thats": ("that", "'s"),
+    "whats": ("what", "'s"),
+    "gonna": ("gon", "na"),
+    "wanna": ("wan", "na"),
+    "gotta": ("got", "ta"),
+}
+"""Contractions as they are often typed; treebanks split these as well."""
 
 _MEANT_IN_CAPITALS = frozenset(["AM", "IT", "US"])
 _NO_PUNCTUATION = frozenset("#@%&*\\")
@@ -39,19 +48,19 @@ _ADDRESS = re.compile(r"https?\b.*|www\b.*|[@#]\w.*|\S+@\S+\.\w+", re.IGNORECASE
 _CUT_ADDRESS = re.compile(r"https?|www", re.IGNORECASE)
 _JOINS_ADDRESS = re.compile(r"[./:?=&_%#-]+")
 
-# words come again and again, and how a word looks does not change
-_remembered = lru_cache(maxsize=65_536)
+# the same words occur again and again
+_cached = lru_cache(maxsize=65_536)
 
 
 @dataclass(frozen=True)
 class TreebankWord:
-    """place: which of the words that came in it answers for; None where it answers for none."""
+    """place: the word of the tokenizer that it stands for; None where it stands for none."""
 
     written: str
     place: int | None
 
 
-@_remembered
+@_cached
 def is_punctuation(word: str) -> bool:
     """Nothing but marks that divide or quote: Unicode's punctuation and the backtick, but not # @ %
     & * and the backslash.
@@ -62,7 +71,7 @@ def is_punctuation(word: str) -> bool:
     )
 
 
-@_remembered
+@_cached
 def has_letters(word: str) -> bool:
     return any(sign.isalpha() for sign in word)
 
@@ -87,22 +96,21 @@ def in_addresses(words: Sequence[str]) -> frozenset[int]:
 def sentences(words: Sequence[str]) -> list[list[TreebankWord]]:
     """The words as a treebank writes them, sentence by sentence."""
     found: list[list[TreebankWord]] = [[]]
-    for typed, places in _typed([word.replace("’", "'") for word in words]):
+    for typed, places in _join_contractions([word.replace("’", "'") for word in words]):
         place_of = {"stem": places[0], "ending": places[-1] if len(places) > 1 else None}
-        found[-1] += [
-            TreebankWord(written, place_of.get(role)) for role, written in _taken_apart(typed)
-        ]
+        for role, written in _split(typed):
+            found[-1].append(TreebankWord(written, place_of.get(role)))
         if _ends_sentence(found[-1][-1].written):
             found.append([])
     return [sentence for sentence in found if sentence]
 
 
-@_remembered
+@_cached
 def _is_address(word: str) -> bool:
     return _ADDRESS.fullmatch(word) is not None
 
 
-@_remembered
+@_cached
 def _ends_sentence(written: str) -> bool:
     return _SENTENCE_END.fullmatch(written) is not None
 
@@ -122,47 +130,44 @@ def _end_of_address(words: Sequence[str], place: int) -> int:
         end = after + 1
 
 
-def _typed(words: list[str]) -> Iterator[tuple[str, range]]:
+def _join_contractions(words: list[str]) -> Iterator[tuple[str, range]]:
     """The words with contractions put together again, as they were typed, and the places they came
     from.
     """
     place = 0
     while place < len(words):
-        n = 1 + _n_in_ending(words[place : place + 3])
-        yield (
-            _calm(words, place) + "".join(words[place + 1 : place + n]).lower(),
-            range(place, place + n),
-        )
-        place += n
+        end = place + 1 + _n_in_ending(words[place : place + 3])
+        ending = "".join(words[place + 1 : end]).lower()
+        yield _lower_shouting(words, place) + ending, range(place, end)
+        place = end
 
 
 def _n_in_ending(words: list[str]) -> int:
     """How many of the words after the first are the ending of a contraction: 't or ' t after don,
     's or ' s after it; 0, 1 or 2.
     """
-    if len(words) == 1 or not words[1].startswith("'"):
+    if len(words) == 1 or not words[1].startswith("'") or not words[0].isalpha():
         return 0
-    ending = "".join(words[1:] if words[1] == "'" else words[1:2]).lower()
+    parts = words[1:] if words[1] == "'" else words[1:2]
+    ending = "".join(parts).lower()
     contracts = ending in _ENDINGS or (ending == "'t" and words[0].lower() in _NEGATED)
-    return (len(words) - 1 if words[1] == "'" else 1) if contracts and words[0].isalpha() else 0
+    return len(parts) if contracts else 0
 
 
-def _calm(words: list[str], place: int) -> str:
-    """Shouting made small; words that mean something else in capitals (US, IT) only where a
-    neighbour shouts too.
+def _lower_shouting(words: list[str], place: int) -> str:
+    """A word in capitals in small letters; words that mean something else in capitals (US, IT) only
+    where a neighbour is in capitals too.
     """
     word = words[place]
     if len(word) < 2 or not (word.isupper() and word.isalpha()):
         return word
-    beside = words[max(place - 1, 0) : place] + words[place + 1 : place + 2]
-    is_meant = word in _MEANT_IN_CAPITALS and not any(
-        len(other) > 2 and other.isupper() for other in beside
-    )
-    return word if is_meant else word.lower()
+    neighbours = words[max(place - 1, 0) : place] + words[place + 1 : place + 2]
+    shouts = any(len(other) > 2 and other.isupper() for other in neighbours)
+    return word if word in _MEANT_IN_CAPITALS and not shouts else word.lower()
 
 
-@_remembered
-def _taken_apart(typed: str) -> tuple[tuple[str, str], ...]:
+@_cached
+def _split(typed: str) -> tuple[tuple[str, str], ...]:
     """(role, written): do n't, it 's; and signs on either side, from a tokenizer that cuts at
     blanks alone.
     """
