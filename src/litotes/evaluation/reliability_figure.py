@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.evaluation.reliability import Bin, Reliability
 from litotes.report.figure import BAR, GAP, INK
@@ -32,7 +32,7 @@ def draw(result: Reliability, ax: Axes, *, title: str) -> None:
 def _draw_bin(one: Bin, ax: Axes) -> None:
     x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
     ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
-    hatched = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
+    hatched: dict[str, Any] = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
     ax.bar(x, gap, width, one.right, **hatched, label="gap to confidence")
     ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
 
@@ -67,7 +67,7 @@ def figure(results: Mapping[str, Reliability]) -> Figure:
 def _add_legend(picture: Figure, ax: Axes) -> None:
     handles, labels = ax.get_legend_handles_labels()
     entries = dict(zip(labels, handles, strict=True))  # each bar brings its label; once is enough
-    style = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
+    style: dict[str, Any] = {"loc": "outside lower center", "frameon": False, "fontsize": 8}
     picture.legend(entries.values(), entries.keys(), ncols=len(entries), **style)
 
 
