@@ -133,7 +133,18 @@ def _describe(job: ToyJob, n_before: int) -> None:
 
 
 DOES = {
-    "write": _write, "fail": _fail, "crash": _crash, "interrupt": _interrupt, "stop": _stop, "stop-once": _stop_once,
-    "die": _die, "die-once": _die_once, "die-later": _die_later, "leave": _leave, "sleep": _sleep, "stay": _stay,
-    "train": _train, "describe": _describe,
-}  # fmt: skip
+    "write": _write,
+    "fail": _fail,
+    "crash": _crash,
+    "interrupt": _interrupt,
+    "stop": _stop,
+    "stop-once": _stop_once,
+    "die": _die,
+    "die-once": _die_once,
+    "die-later": _die_later,
+    "leave": _leave,
+    "sleep": _sleep,
+    "stay": _stay,
+    "train": _train,
+    "describe": _describe,
+}

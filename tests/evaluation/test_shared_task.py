@@ -253,9 +253,13 @@ def test_both_varieties_are_needed(write: Write) -> None:
 
 @pytest.mark.parametrize(
     ("predicted", "message"),
-    [({"sentiment": [0], "sarcasm": [0, 1]}, "1 sentiment answers for 2"), ({"sentiment": [0, 2], "sarcasm": [0, 1]}, "neither 0 nor 1"),
-     ({"sentiment": [0, 1]}, "no answers to sarcasm"), ({"sentiment": [0, 1], "sarcasm": [0, float("nan")]}, "neither 0 nor 1")],
-)  # fmt: skip
+    [
+        ({"sentiment": [0], "sarcasm": [0, 1]}, "1 sentiment answers for 2"),
+        ({"sentiment": [0, 2], "sarcasm": [0, 1]}, "neither 0 nor 1"),
+        ({"sentiment": [0, 1]}, "no answers to sarcasm"),
+        ({"sentiment": [0, 1], "sarcasm": [0, float("nan")]}, "neither 0 nor 1"),
+    ],
+)
 def test_arrays_are_checked(predicted: dict[str, list[int]], message: str) -> None:
     gold = {"sentiment": [0, 1], "sarcasm": [0, 1]}
     with pytest.raises(UserError, match=message):

@@ -242,7 +242,8 @@ def watch(what, done, total, note):
 
 told = False
 try:
-    for outcome in run_jobs(toy_jobs(Path(sys.argv[1]), *sys.argv[2:]), run, n_workers=2, watch=watch):
+    jobs = toy_jobs(Path(sys.argv[1]), *sys.argv[2:])
+    for outcome in run_jobs(jobs, run, n_workers=2, watch=watch):
         print(outcome.name, flush=True)
 except Stopped as error:
     print(error)

@@ -41,7 +41,8 @@ with cluster("local") as ray:  # one for both: it takes seconds to start
     outcomes = run_on_ray(jobs, run, address=None, watch=ignore_progress)
     print(json.dumps({outcome.name: outcome.error for outcome in outcomes}), flush=True)
     try:
-        list(run_on_ray(toy_jobs(second, "train", "die-later", "write"), run, address=None, watch=ignore_progress))
+        jobs = toy_jobs(second, "train", "die-later", "write")
+        list(run_on_ray(jobs, run, address=None, watch=ignore_progress))
     except Stopped as error:
         print(json.dumps(str(error)), flush=True)
 """
@@ -88,8 +89,12 @@ def test_a_cluster_keeps_the_promises_of_one_machine(tmp_path: Path) -> None:
     assert errors == ""
     assert nodes == ["127.0.0.1"]
     assert outcomes == {
-        "0-write": None, "1-die-once": None, "2-fail": "There is no tea. Buy some.", "3-crash": "ValueError: no tea", "4-stop-once": None
-    }  # fmt: skip
+        "0-write": None,
+        "1-die-once": None,
+        "2-fail": "There is no tea. Buy some.",
+        "3-crash": "ValueError: no tea",
+        "4-stop-once": None,
+    }
     for name in ("1-die-once", "4-stop-once"):
         assert (first / name).exists()
         assert len((first / f"{name}.begun").read_text().splitlines()) == 2
