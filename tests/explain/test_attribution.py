@@ -16,8 +16,8 @@ from litotes.attention.observer import TextAttention
 from litotes.core.values import Task
 from litotes.encoders import pretrained
 from litotes.explain.attribution import METHODS, Question, by_weight
-from litotes.explain.attribution.gradients import IntegratedGradients, blanked, embedded
-from litotes.explain.attribution.rollout import rolled_out
+from litotes.explain.attribution.gradients import IntegratedGradients, blank_words, embed
+from litotes.explain.attribution.rollout import roll_out
 from litotes.explain.observation import observe
 from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
@@ -98,7 +98,7 @@ def test_batch_mates_do_not_matter(name: str, model: Model) -> None:
 
 @every_method
 def test_a_method_says_in_a_line_what_it_is(name: str) -> None:
-    first = (METHODS[name].__doc__ or "").splitlines()[0]
+    first = " ".join((METHODS[name].__doc__ or "").split("\n\n")[0].split())
     assert first.endswith(".")
     assert len(first) < 130
 
@@ -139,7 +139,7 @@ def test_a_head_of_first_pieces_is_explained_by_what_first_pieces_ask(
 def test_integrated_gradients_are_complete(head: str, tiny: pretrained.Pretrained) -> None:
     question = question_of(model_of(tiny, MOOD, head=head), TEXTS[2])
     weighed = IntegratedGradients().weigh(question)
-    full, empty = question.scores([question.read.pieces, blanked(question)]).tolist()
+    full, empty = question.scores([question.read.pieces, blank_words(question)]).tolist()
     assert abs(full - empty) > 0.01
     assert weighed.error["answer_less_baseline"] == pytest.approx(full - empty, abs=1e-4)
     assert sum(weighed.weights) == pytest.approx(
@@ -162,8 +162,8 @@ def test_fewer_steps_own_up_to_a_larger_error(dense: Model) -> None:
 def test_gradients_equal_captum(head: str, tiny: pretrained.Pretrained) -> None:
     model = model_of(tiny, *((MOOD, SARCASM) if head == "crosstalk" else (MOOD,)), head=head)
     question = question_of(model, TEXTS[2], task="mood")
-    hidden, layout = embedded(question, question.read.pieces)
-    blank, _ = embedded(question, blanked(question))
+    hidden, layout = embed(question, question.read.pieces)
+    blank, _ = embed(question, blank_words(question))
 
     # captum wants (text, piece, width), one row for every step
     def score(rows: torch.Tensor) -> torch.Tensor:
@@ -188,7 +188,7 @@ def test_gradients_equal_finite_differences(tiny: pretrained.Pretrained) -> None
     model = model_of(tiny, MOOD)
     model.classifier.double()
     question = question_of(model)
-    hidden, layout = embedded(question, question.read.pieces)
+    hidden, layout = embed(question, question.read.pieces)
     weights = METHODS["gradient_input"]().weigh(question).weights
     for word, weight in zip(question.read.words, weights, strict=True):
         step = torch.zeros_like(hidden)
@@ -263,22 +263,22 @@ def test_rollout_by_hand() -> None:
     second = view_of([[0, 1], [0, 1]], [0, 2], [0, 2], 1)
     rows = [[0.5, 0.5, 0], [0.5, 0, 0.5]]  # after the first layer, those of 0 and 2
     mixed = [[(a + b) / 2 for a, b in zip(*rows, strict=True)], rows[1]]
-    np.testing.assert_allclose(rolled_out((first, second), 3, restore=False), mixed)
-    np.testing.assert_allclose(rolled_out((first, second), 3, restore=True), [*mixed, [0, 1, 0]])
+    np.testing.assert_allclose(roll_out((first, second), 3, restore=False), mixed)
+    np.testing.assert_allclose(roll_out((first, second), 3, restore=True), [*mixed, [0, 1, 0]])
 
 
 def test_rollout_of_a_fused_piece_is_the_mean_of_those_it_stands_for() -> None:
     first = view_of([[1, 0, 0], [0, 1, 0], [0, 0, 1]], [0, 1, 2], [0, -1])
     second = view_of([[0, 1], [0, 1]], [0, -1], [0, -1], 1)
     np.testing.assert_allclose(
-        rolled_out((first, second), 3, restore=False), [[0.5, 0.25, 0.25], [0, 0.5, 0.5]]
+        roll_out((first, second), 3, restore=False), [[0.5, 0.25, 0.25], [0, 0.5, 0.5]]
     )
 
 
 def test_rows_of_a_rollout_add_up_to_one(model: Model) -> None:
     for observation in observations_of(model):
         for restore in (False, True):
-            rows = rolled_out(observation.layers, len(observation.read.written), restore=restore)
+            rows = roll_out(observation.layers, len(observation.read.written), restore=restore)
             torch.testing.assert_close(rows.sum(-1), torch.ones(len(rows)).double())
         if model.classifier.encoder.pruning.restore:
             assert len(rows) == len(observation.read.written)
@@ -298,7 +298,7 @@ def test_what_is_asked_follows_the_threshold(dense: Model) -> None:
 
 def test_padding_is_the_baseline_of_words_alone(dense: Model) -> None:
     question = question_of(dense, "queueing", pair="tea")
-    written, ids = question.read.written, blanked(question).ids
+    written, ids = question.read.written, blank_words(question).ids
     kept = [
         piece
         for piece, now, before in zip(written, ids, question.read.pieces.ids, strict=True)

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 import torch
 from torch import Tensor
@@ -89,10 +88,9 @@ def effective_attentions(attended: Sequence[Attended]) -> tuple[EffectiveAttenti
         places_by_size.setdefault(min(value.shape[-2:]), []).append(place)
     found: dict[int, EffectiveAttention] = {}
     for places in places_by_size.values():
-        for place, factor in zip(
-            places, _factors([attended[place][1] for place in places]), strict=True
-        ):
-            found[place] = _projected(*attended[place], factor)
+        factors = _factors([attended[place][1] for place in places])
+        for place, factor in zip(places, factors, strict=True):
+            found[place] = _project(*attended[place], factor)
     return tuple(found[place] for place in range(len(attended)))
 
 
@@ -116,24 +114,33 @@ def _factors(values: Sequence[Tensor]) -> list[_Factor]:
     much as several of them.
     """
     exact = [value.double() for value in values]
-    n_heads, size = [len(value) for value in exact], min(exact[0].shape[-2:])
-    gram = exact[0].new_empty(sum(n_heads), size, size)
-    for value, room in zip(exact, gram.split(n_heads), strict=True):
-        torch.bmm(*((value, value.mT) if value.shape[1] == size else (value.mT, value)), out=room)
+    n_heads = [len(value) for value in exact]
+    gram = _gram_matrices(exact, n_heads)
     root, failed = torch.linalg.cholesky_ex(gram)
-    one = torch.eye(size, dtype=gram.dtype, device=gram.device).expand_as(gram)
+    one = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device).expand_as(gram)
     inverse = torch.linalg.solve_triangular(root, one, upper=False)  # (attention_head, size, size)
     length = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
-    spreads = iter((length * _norm(inverse)).masked_fill(failed != 0, torch.inf).tolist())
-    return [
-        _Factor(value, part, tuple(islice(spreads, len(part))))
-        for value, part in zip(exact, inverse.split(n_heads), strict=True)
-    ]
+    spreads = (length * _norm(inverse)).masked_fill(failed != 0, torch.inf).tolist()
+    factors, start = [], 0
+    for value, part in zip(exact, inverse.split(n_heads), strict=True):
+        factors.append(_Factor(value, part, tuple(spreads[start : start + len(part)])))
+        start += len(part)
+    return factors
 
 
-def _projected(
-    weights: Tensor, value: Tensor, mixed: Tensor, factor: _Factor
-) -> EffectiveAttention:
+def _gram_matrices(values: Sequence[Tensor], n_heads: Sequence[int]) -> Tensor:
+    """V Vᵀ or Vᵀ V, whichever is smaller, of all attention heads. (attention_head, size, size)"""
+    size = min(values[0].shape[-2:])
+    gram = values[0].new_empty(sum(n_heads), size, size)
+    for value, room in zip(values, gram.split(list(n_heads)), strict=True):
+        if value.shape[1] == size:
+            torch.bmm(value, value.mT, out=room)
+        else:
+            torch.bmm(value.mT, value, out=room)
+    return gram
+
+
+def _project(weights: Tensor, value: Tensor, mixed: Tensor, factor: _Factor) -> EffectiveAttention:
     n_keys, head_width = value.shape[-2:]
     zero = max(n_keys, head_width) * torch.finfo(value.dtype).eps  # of the largest singular value
     limit = min(1 / zero, _TELLING if n_keys <= head_width else _STEADY)
@@ -154,17 +161,19 @@ def _by_factor(weights: Tensor, value: Tensor, mixed: Tensor, factor: _Factor) -
     those hardly longer than head_width a lot.
     """
     n_keys, head_width = value.shape[-2:]
-    if (
-        n_keys > _LONG * head_width
-        and (torch.linalg.vector_norm(value, dim=-1).amax(-1) * _norm(factor.inverse) < _CALM).all()
-    ):
+    if n_keys > _LONG * head_width and _is_calm(value, factor):
         inverse = factor.inverse.mT.to(weights.dtype)
         return (mixed @ inverse) @ (value @ inverse).mT
     # Here the matrices are small: bmm asks less than @ before it starts, and is twice as fast where
     # both sides lie in rows.
-    # (attention_head, key, head_width)
-    basis = torch.bmm(factor.exact, factor.inverse.mT).to(weights.dtype)
+    basis = torch.bmm(factor.exact, factor.inverse.mT)  # (attention_head, key, head_width)
+    basis = basis.to(weights.dtype)
     return torch.bmm(torch.bmm(weights, basis), basis.mT.contiguous())
+
+
+def _is_calm(value: Tensor, factor: _Factor) -> bool:
+    longest = torch.linalg.vector_norm(value, dim=-1).amax(-1)  # (attention_head,)
+    return bool((longest * _norm(factor.inverse) < _CALM).all())
 
 
 def _norm(matrices: Tensor) -> Tensor:

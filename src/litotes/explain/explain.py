@@ -1,10 +1,11 @@
-"""One answer, explained: every method's weights, how far to believe them, who left where, and the
-maps.
+"""One answer, explained: every method's weights and how faithful they are, which words left where,
+and the attention maps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from litotes.core.errors import UserError
@@ -40,8 +41,8 @@ def explain(
 ) -> Explanation:
     """Why the model gave its answer to `task`. answers: what it says of the text.
 
-    methods: those to ask beside `method`; None: all. is_tested: how faithful each of them is, is
-    measured as well.
+    methods: those to run as well as `method`; None: all. is_tested: how faithful each of them is,
+    is measured as well.
     """
     chosen = chosen_methods(method, methods)
     if not read.words:
@@ -50,50 +51,64 @@ def explain(
         )
     observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
-    weighed: dict[str, WordWeights] = {}
-
-    def tell() -> None:
-        """Also between the batches of a method: whoever watches may then end it."""
-        watch(
-            "explaining",
-            len(weighed),
-            len(chosen) + 1,
-            [*chosen, "taking words away"][len(weighed)],
-        )
-
-    question = Question(model, observation, task, label, tell)
-    for name in chosen:
-        tell()
-        weighed[name] = METHODS[name]().weigh(question)
-    tell()
-    tested = (
-        faithfulness(question, {name: order_of(question, one) for name, one in weighed.items()})
-        if is_tested
-        else {}
-    )
-    watch("explaining", len(chosen) + 1, len(chosen) + 1, "")
+    progress = _Progress(watch, [*chosen, "taking words away"])
+    question = Question(model, observation, task, label, progress.report)
     return Explanation(
         read=read,
         task=task.name,
         answers=answers,
         probabilities=_probabilities(question),
         method=method,
-        shadings={name: _shading(name, one, tested.get(name)) for name, one in weighed.items()},
+        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
         trace=trace_of(observation),
         layers=_maps(observation),
         model=_name(model),
     )
 
 
+@dataclass
+class _Progress:
+    """How many of the steps are done. Also reported between the batches of a step, so that a caller
+    who watches may stop there.
+    """
+
+    watch: Watch
+    steps: Sequence[str]
+    n_done: int = 0
+
+    def report(self) -> None:
+        step = self.steps[self.n_done] if self.n_done < len(self.steps) else ""
+        self.watch("explaining", self.n_done, len(self.steps), step)
+
+
+def _shadings(
+    question: Question, chosen: Sequence[str], progress: _Progress, *, is_tested: bool
+) -> dict[str, Shading]:
+    weights: dict[str, WordWeights] = {}
+    for name in chosen:
+        progress.report()
+        weights[name] = METHODS[name]().weigh(question)
+        progress.n_done += 1
+    progress.report()
+    tested: Mapping[str, Faithfulness] = {}
+    if is_tested:
+        tested = faithfulness(
+            question, {name: order_of(question, one) for name, one in weights.items()}
+        )
+    progress.n_done += 1
+    progress.report()
+    shadings = {}
+    for name, one in weights.items():
+        is_signed = METHODS[name].is_signed
+        shadings[name] = Shading(name, is_signed, one.weights, one.error, tested.get(name))
+    return shadings
+
+
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:
-    """In the table's order; an unknown name is answered with the nearest."""
+    """In the table's order; an unknown name is an error that names the nearest."""
     for name in (method, *(methods or ())):
         pick(METHODS, name, "method")
     return [name for name in METHODS if methods is None or name == method or name in methods]
-
-
-def _shading(name: str, weighed: WordWeights, tested: Faithfulness | None) -> Shading:
-    return Shading(name, METHODS[name].is_signed, weighed.weights, weighed.error, tested)
 
 
 def _probabilities(question: Question) -> dict[str, float]:
@@ -106,21 +121,22 @@ def _probabilities(question: Question) -> dict[str, float]:
 
 
 def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
-    return tuple(
-        LayerMaps(
-            heads=view.heads,
-            origin=tuple(view.origin.tolist()),
-            standard=view.weights.cpu(),
-            effective=effective.maps.cpu(),
-            n_null=tuple(effective.n_null.tolist()),
+    layers = []
+    for view, effective in zip(observation.layers, observation.effective, strict=True):
+        layers.append(
+            LayerMaps(
+                heads=view.heads,
+                origin=tuple(view.origin.tolist()),
+                standard=view.weights.cpu(),
+                effective=effective.maps.cpu(),
+                n_null=tuple(effective.n_null.tolist()),
+            )
         )
-        for view, effective in zip(observation.layers, observation.effective, strict=True)
-    )
+    return tuple(layers)
 
 
 def _name(model: Model) -> str:
     """What is known of a model that has no name of its own."""
+    name = f"{Path(model.base).name}, {model.classifier.head_name}"
     pruning = model.classifier.encoder.spec.pruning
-    return f"{Path(model.base).name}, {model.classifier.head_name}" + (
-        "" if pruning == "none" else f", {pruning}"
-    )
+    return name if pruning == "none" else f"{name}, {pruning}"

@@ -23,7 +23,7 @@ MOST_WEIGHTS = 10_000_000
 
 @dataclass(frozen=True)
 class Curve:
-    """What becomes of the answer as words are taken away: its probability (a regression: its value)
+    """What happens to the answer as words are taken away: its probability (a regression: its value)
     at every share of words.
 
     shares: of the words, from 0 to 1. values: of the same length.
@@ -111,13 +111,12 @@ class Explanation:
         """Per word the layer, from 0, after which its last piece left; None where one stayed to the
         end.
         """
-        found: list[int | None] = []
+        by_word: list[int | None] = []
         for word in self.read.words:
-            lefts = [
-                left for piece in word.pieces if (left := self.trace.left_after[piece]) is not None
-            ]
-            found.append(max(lefts) if len(lefts) == len(word.pieces) else None)
-        return tuple(found)
+            by_piece = [self.trace.left_after[piece] for piece in word.pieces]
+            left = [layer for layer in by_piece if layer is not None]
+            by_word.append(max(left) if len(left) == len(by_piece) else None)
+        return tuple(by_word)
 
     def as_json(self, *, maps: bool = True) -> dict[str, Any]:
         """Numbers and words; maps: with every layer's attention, which is most of it."""
@@ -127,27 +126,12 @@ class Explanation:
             "truncated": self.read.pieces.truncated,
             "model": self.model,
             "task": self.task,
-            "answers": {
-                name: {"label": answer.label, "probability": answer.probability}
-                for name, answer in self.answers.items()
-            },
+            "answers": {name: _answer_json(answer) for name, answer in self.answers.items()},
             "probabilities": dict(self.probabilities),
             "method": self.method,
-            "words": [
-                {
-                    "word": word.written,
-                    "start": word.start,
-                    "end": word.end,
-                    "is_pair": word.is_pair,
-                    "left_at_layer": left,
-                }
-                for word, left in zip(self.read.words, self.left_at_layer, strict=True)
-            ],
+            "words": self._words_json(),
             "shadings": {name: _shading_json(shading) for name, shading in self.shadings.items()},
-            "pieces": [
-                {"piece": piece, "left_at_layer": left}
-                for piece, left in zip(self.read.written, self.trace.left_after, strict=True)
-            ],
+            "pieces": self._pieces_json(),
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
         if maps and self.n_weights <= MOST_WEIGHTS:
@@ -157,6 +141,19 @@ class Explanation:
                 f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
                 " Predictor.explain gives them."
             )
+        return content
+
+    def _words_json(self) -> list[dict[str, Any]]:
+        content = []
+        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
+            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
+            content.append({"word": word.written, **place, "left_at_layer": left})
+        return content
+
+    def _pieces_json(self) -> list[dict[str, Any]]:
+        content = []
+        for piece, left in zip(self.read.written, self.trace.left_after, strict=True):
+            content.append({"piece": piece, "left_at_layer": left})
         return content
 
     def _repr_html_(self) -> str:
@@ -174,6 +171,10 @@ class Explanation:
         return sum(2 * layer.standard.numel() for layer in self.layers)
 
 
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    return {"label": answer.label, "probability": answer.probability}
+
+
 def _shading_json(shading: Shading) -> dict[str, Any]:
     content: dict[str, Any] = {
         "is_signed": shading.is_signed,
@@ -181,19 +182,21 @@ def _shading_json(shading: Shading) -> dict[str, Any]:
         "error": dict(shading.error),
     }
     if shading.faithfulness is not None:
-        curves = {
-            name: {"shares": c.shares, "values": c.values}
-            for name, c in _curves(shading.faithfulness).items()
-        }
-        content["faithfulness"] = {
-            "comprehensiveness": shading.faithfulness.comprehensiveness,
-            "sufficiency_loss": shading.faithfulness.sufficiency_loss,
-        } | curves
+        content["faithfulness"] = _faithfulness_json(shading.faithfulness)
     return content
 
 
-def _curves(faithfulness: Faithfulness) -> dict[str, Curve]:
-    return {"deletion": faithfulness.deletion, "sufficiency": faithfulness.sufficiency}
+def _faithfulness_json(faithfulness: Faithfulness) -> dict[str, Any]:
+    return {
+        "comprehensiveness": faithfulness.comprehensiveness,
+        "sufficiency_loss": faithfulness.sufficiency_loss,
+        "deletion": _curve_json(faithfulness.deletion),
+        "sufficiency": _curve_json(faithfulness.sufficiency),
+    }
+
+
+def _curve_json(curve: Curve) -> dict[str, Any]:
+    return {"shares": curve.shares, "values": curve.values}
 
 
 def _maps_json(layer: LayerMaps) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """One text as a model saw it: its pieces and the attention of every layer.
 
-What every analysis is fed with.
+The input of every analysis and every attribution method.
 """
 
 from __future__ import annotations
@@ -37,20 +37,18 @@ class Observation:
     layers: its attention, layer by layer. logits: {task: (class,)}.
     base: the attention of the encoder the model was tuned from, where that is known; it saw the
     same pieces.
-    known: what was worked out about this text at some cost, so that the next who asks need not.
+    cache: what was computed about this text at some cost, for other analyses to use again.
     """
 
     read: ReadText
     layers: tuple[TextAttention, ...]
     logits: Mapping[str, Tensor]
     base: tuple[TextAttention, ...] | None = None
-    known: dict[Hashable, Any] = field(default_factory=dict, compare=False)
+    cache: dict[Hashable, Any] = field(default_factory=dict, compare=False)
 
     @cached_property
     def effective(self) -> tuple[EffectiveAttention, ...]:
-        """The part of every layer's attention that reaches its output; worked out once for all who
-        ask.
-        """
+        """The part of every layer's attention that reaches its output; computed once."""
         return _effective(self.layers)
 
     @property
@@ -81,22 +79,16 @@ def observe(
     traces: list[LayerTrace] = []
     base_traces: list[LayerTrace] = []
     with torch.inference_mode():
-        logits = {
-            task: values.float().cpu()
-            for task, values in model.classifier(batch, observer=traces.append).items()
-        }
+        answers = model.classifier(batch, observer=traces.append)
+        logits = {task: values.float().cpu() for task, values in answers.items()}
         if base is not None:
             base(batch, observer=base_traces.append)
     layers, base_layers = _by_text(traces, len(texts)), _by_text(base_traces, len(texts))
-    return [
-        Observation(
-            text,
-            layers[place],
-            {task: values[place] for task, values in logits.items()},
-            base_layers[place] or None,
-        )
-        for place, text in enumerate(texts)
-    ]
+    observations = []
+    for place, text in enumerate(texts):
+        own = {task: values[place] for task, values in logits.items()}
+        observations.append(Observation(text, layers[place], own, base_layers[place] or None))
+    return observations
 
 
 def in_batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:

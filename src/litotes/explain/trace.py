@@ -1,4 +1,4 @@
-"""One text on its way through a pruned model: which pieces and attention heads left at which layer."""
+"""One text in a pruned model: which pieces and attention heads left at which layer."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from litotes.explain.explanation import Explanation, LayerMaps
 MOST_WORDS = 64
 """Between which every weight is given.
 
-Longer texts have what each word receives alone: nobody reads 4,096 cells.
+For longer texts only what each word receives is given: 4,096 cells cannot be read.
 """
 
 
@@ -42,16 +42,10 @@ def _layer(layer: LayerMaps, word_of: Tensor, n_words: int) -> dict[str, Any]:
     owner = torch.where(is_piece, word_of[origin.clamp_min(0)], -1)  # (place,)
     holds = (owner == torch.arange(n_words)[:, None]).float()  # (word, place)
     specials = torch.eye(len(origin))[is_piece & (owner < 0)]  # (special, place)
-    n_askers = int(holds.any(1).sum()) + len(specials)
-    # a word's mean over its pieces; 0 for one that has left
-    rows = holds / holds.sum(1, keepdim=True).clamp_min(1)
     received, between = {}, {}
     for kind, maps in (("standard", layer.standard), ("effective", layer.effective)):
         mean = maps.float().sum(0) / max(len(layer.heads), 1)  # (query, key)
-        onto = mean @ holds.T  # (query, word)
-        between[kind] = _rounded(rows @ onto)  # (word, word)
-        # (word,)
-        received[kind] = _rounded((rows.sum(0) + specials.sum(0)) @ onto / max(n_askers, 1))
+        received[kind], between[kind] = _word_weights(mean, holds, specials)
     return {
         "attention_heads": len(layer.heads),
         "received": received,
@@ -59,8 +53,18 @@ def _layer(layer: LayerMaps, word_of: Tensor, n_words: int) -> dict[str, Any]:
     }
 
 
-def _rounded(weights: Tensor) -> Any:
+def _word_weights(mean: Tensor, holds: Tensor, specials: Tensor) -> tuple[Any, Any]:
+    """What each word receives, (word), and what words give to words, (word, word)."""
+    # a word's mean over its pieces; 0 for one that has left
+    rows = holds / holds.sum(1, keepdim=True).clamp_min(1)
+    n_askers = int(holds.any(1).sum()) + len(specials)
+    onto = mean @ holds.T  # (query, word)
+    received = (rows.sum(0) + specials.sum(0)) @ onto / max(n_askers, 1)
+    return _round(received), _round(rows @ onto)
+
+
+def _round(weights: Tensor) -> Any:
     """Four digits: enough to draw by, and half the size."""
     if weights.ndim > 1:
-        return [_rounded(row) for row in weights]
+        return [_round(row) for row in weights]
     return [round(weight, 4) for weight in weights.tolist()]

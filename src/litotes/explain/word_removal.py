@@ -5,7 +5,8 @@ DeYoung et al. 2020 (ERASER), arXiv 1911.03429, §4, with p the probability of t
 (a regression: its value, less how far the new value is from it, whichever way it moves), x a text,
 r_s the share s of its words that a method puts first:
 
-    comprehensiveness = mean over s of p(x) − p(x without r_s)        sufficiency loss = mean over s of p(x) − p(r_s alone)
+    comprehensiveness = mean over s of p(x) − p(x without r_s)
+    sufficiency loss  = mean over s of p(x) − p(r_s alone)
 
 Words really leave: their pieces are gone from the packed text, the others close up, special pieces
 stay. Words of a pair count alike. A signed method puts first what speaks most for the answer, and
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 from litotes.explain.attribution import Question, WordWeights, by_weight
 from litotes.explain.explanation import Curve, Faithfulness
@@ -35,23 +37,17 @@ def faithfulness(
     one first}.
     """
     counts = [n_words(share, len(question.read.words)) for share in SHARES]
-    deletions = {
-        name: [question.without(order[:n]) for n in counts] for name, order in orders.items()
-    }
-    sufficiencies = {
-        name: [question.without(order[n:]) for n in counts] for name, order in orders.items()
-    }
-    asked = _answered(
-        question,
-        (text for texts in (*deletions.values(), *sufficiencies.values()) for text in texts),
-    )
-    return {
-        name: _faithfulness(
-            [asked[_key(text)] for text in deletions[name]],
-            [asked[_key(text)] for text in sufficiencies[name]],
-        )
-        for name in orders
-    }
+    deleted, kept = {}, {}  # {method: a text for each share}
+    for name, order in orders.items():
+        deleted[name] = [question.without(order[:n]) for n in counts]
+        kept[name] = [question.without(order[n:]) for n in counts]
+    answers = _ask(question, chain(*deleted.values(), *kept.values()))
+    found = {}
+    for name in orders:
+        deletion = [answers[_key(text)] for text in deleted[name]]
+        sufficiency = [answers[_key(text)] for text in kept[name]]
+        found[name] = _faithfulness(deletion, sufficiency)
+    return found
 
 
 def n_words(share: float, n: int) -> int:
@@ -66,29 +62,29 @@ def _key(text: Pieces) -> _Key:
     return tuple(text.ids), tuple(text.segments)
 
 
-def _answered(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
+def _ask(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
     """How probable the answer is for every text; methods often agree on what to take away, so each
-    is asked once.
+    text is asked about once.
     """
     different = {_key(text): text for text in texts}
-    scores = question.scores(list(different.values()))
-    # the share 0 takes nothing away
-    whole = scores[list(different).index(_key(question.read.pieces))]
-    # the scores are log odds
-    values = whole - (scores - whole).abs() if question.task.is_regression else scores.sigmoid()
+    scores = question.scores(list(different.values()))  # log odds, or values of a regression
+    if question.task.is_regression:
+        # the share 0 takes nothing away
+        whole = scores[list(different).index(_key(question.read.pieces))]
+        values = whole - (scores - whole).abs()
+    else:
+        values = scores.sigmoid()
     return dict(zip(different, values.tolist(), strict=True))
 
 
-def order_of(question: Question, weighed: WordWeights) -> tuple[int, ...]:
+def order_of(question: Question, found: WordWeights) -> tuple[int, ...]:
     """The words, the most important one first.
 
     A number has no side to speak for: there the size of a weight counts.
     """
-    return by_weight(
-        [abs(weight) for weight in weighed.weights]
-        if question.task.is_regression
-        else weighed.weights
-    )
+    if question.task.is_regression:
+        return by_weight([abs(weight) for weight in found.weights])
+    return by_weight(found.weights)
 
 
 def _faithfulness(deleted: Sequence[float], kept: Sequence[float]) -> Faithfulness:

@@ -27,10 +27,10 @@ __all__ = ["CONTROL", "METHODS", "Method", "Question", "WordWeights", "by_weight
 
 
 def weigh_words(name: str, question: Question) -> WordWeights:
-    """What the method called `name` says with its own defaults; worked out once for all analyses
-    that ask about the same answer.
+    """What the method called `name` says with its own defaults; computed once for all analyses that
+    ask about the same answer.
     """
-    known, key = question.observation.known, (name, question.task.name, question.label)
-    if key not in known:
-        known[key] = METHODS[name]().weigh(question)
-    return cast(WordWeights, known[key])
+    cache, key = question.observation.cache, (name, question.task.name, question.label)
+    if key not in cache:
+        cache[key] = METHODS[name]().weigh(question)
+    return cast(WordWeights, cache[key])

@@ -34,10 +34,8 @@ class LastLayer(Method):
         with torch.inference_mode():
             asking = readers(question, view)
             received = self.map(question, view)[asking].mean(0)  # (key,)
-        return WordWeights(
-            by_word(question.read, by_place(received, view.origin, len(question.read.written))),
-            self.error(question),
-        )
+        by_piece = by_place(received, view.origin, len(question.read.written))
+        return WordWeights(by_word(question.read, by_piece), self.error(question))
 
     @abstractmethod
     def map(self, question: Question, view: TextAttention) -> Tensor:
@@ -100,12 +98,10 @@ def readers(question: Question, view: TextAttention) -> Tensor:
     classifier = question.model.classifier
     if classifier.firsts_only:
         return torch.arange(len(view.origin), device=view.origin.device) == 0
-    is_fused = bool((view.stayed == FUSED).any()) and not classifier.encoder.pruning.restore
-    return (
-        torch.ones_like(view.origin, dtype=torch.bool)
-        if is_fused
-        else torch.isin(view.origin, view.stayed)
-    )
+    is_fused = bool((view.stayed == FUSED).any())
+    if is_fused and not classifier.encoder.pruning.restore:
+        return torch.ones_like(view.origin, dtype=torch.bool)
+    return torch.isin(view.origin, view.stayed)
 
 
 def by_place(values: Tensor, origin: Tensor, n_pieces: int) -> Tensor:

@@ -33,7 +33,7 @@ class GradientInput(Method):
     is_signed: ClassVar[bool] = True
 
     def weigh(self, question: Question) -> WordWeights:
-        hidden, layout = embedded(question, question.read.pieces)
+        hidden, layout = embed(question, question.read.pieces)
         gradient = gradient_of(question, hidden, layout)
         return WordWeights(by_word(question.read, (gradient * hidden).sum(-1)))
 
@@ -57,15 +57,14 @@ class IntegratedGradients(Method):
         self.n_steps = n_steps
 
     def weigh(self, question: Question) -> WordWeights:
-        hidden, layout = embedded(question, question.read.pieces)
-        blank, _ = embedded(question, blanked(question))
+        hidden, layout = embed(question, question.read.pieces)
+        blank, _ = embed(question, blank_words(question))
         way = hidden - blank  # (piece, width)
         by_piece = (way * self._mean_gradient(question, blank, way)).sum(-1).double()
-        ends, both = torch.cat([hidden, blank]), Layout.of(layout.lengths * 2, layout.device)
+        both = Layout.of(layout.lengths * 2, layout.device)
         with torch.no_grad():
-            full, empty = question.score(
-                question.model.classifier.from_layer(ends, both, 0)[question.task.name].double()
-            ).tolist()
+            logits = _logits(question, torch.cat([hidden, blank]), both)
+            full, empty = question.score(logits.double()).tolist()
         missed = float(by_piece.sum()) - (full - empty)
         return WordWeights(
             by_word(question.read, by_piece),
@@ -84,22 +83,22 @@ class IntegratedGradients(Method):
         total = torch.zeros_like(way)
         for some, share in zip(steps.split(n_together), weights.split(n_together), strict=True):
             hidden = (blank + some[:, None, None] * way).flatten(0, 1)  # (step × piece, width)
-            gradient = gradient_of(question, hidden, Layout.of([len(way)] * len(some), way.device))
-            total += (share[:, None, None] * gradient.unflatten(0, (len(some), -1))).sum(0)
+            layout = Layout.of([len(way)] * len(some), way.device)
+            gradient = gradient_of(question, hidden, layout).unflatten(0, (len(some), -1))
+            total += (share[:, None, None] * gradient).sum(0)
         return total
 
 
-def blanked(question: Question) -> Pieces:
+def blank_words(question: Question) -> Pieces:
     """The text with the padding piece in the place of every piece of a word."""
     pieces, padding = question.read.pieces, question.model.classifier.encoder.spec.padding_piece
-    ids = [
-        piece if word is None else padding
-        for piece, word in zip(pieces.ids, question.read.word_of(), strict=True)
-    ]
+    ids = []
+    for piece, word in zip(pieces.ids, question.read.word_of(), strict=True):
+        ids.append(piece if word is None else padding)
     return Pieces(ids, pieces.segments, pieces.truncated)
 
 
-def embedded(question: Question, pieces: Pieces) -> tuple[Tensor, Layout]:
+def embed(question: Question, pieces: Pieces) -> tuple[Tensor, Layout]:
     """h₀, (piece, width), and its layout."""
     encoder = question.model.classifier.encoder
     batch = pack([pieces], device=encoder.device)
@@ -113,9 +112,11 @@ def gradient_of(question: Question, hidden: Tensor, layout: Layout) -> Tensor:
     hidden = hidden.detach().requires_grad_()
     # cuDNN's LSTM has a gradient in training mode alone
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-        # (text,)
-        scores = question.score(
-            question.model.classifier.from_layer(hidden, layout, 0)[question.task.name]
-        )
+        scores = question.score(_logits(question, hidden, layout))  # (text,)
         (gradient,) = torch.autograd.grad(scores.sum(), hidden)  # texts do not touch each other
     return gradient
+
+
+def _logits(question: Question, hidden: Tensor, layout: Layout) -> Tensor:
+    """(text, class)"""
+    return question.model.classifier.from_layer(hidden, layout, 0)[question.task.name]

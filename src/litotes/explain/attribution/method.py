@@ -47,6 +47,9 @@ def by_weight(weights: Sequence[float]) -> tuple[int, ...]:
 
 
 def by_word(read: ReadText, by_piece: Tensor) -> tuple[float, ...]:
-    """What the pieces of each word have together; special pieces belong to none. by_piece: (piece,)"""
+    """What the pieces of each word have together; special pieces belong to none.
+
+    by_piece: (piece,)
+    """
     values = by_piece.tolist()
     return tuple(sum(values[place] for place in word.pieces) for word in read.words)

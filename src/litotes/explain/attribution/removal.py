@@ -1,4 +1,4 @@
-"""occlusion: what the answer loses with each word; and random words, which every method must beat."""
+"""occlusion: what the answer loses with each word; and the random words every method must beat."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ class Occlusion(Method):
     is_signed: ClassVar[bool] = True
 
     def weigh(self, question: Question) -> WordWeights:
-        words = range(len(question.read.words))
-        whole, *others = question.scores(
-            [question.read.pieces, *(question.without([word]) for word in words)]
-        ).tolist()
+        n_words = len(question.read.words)
+        shorter = [question.without([word]) for word in range(n_words)]
+        whole, *others = question.scores([question.read.pieces, *shorter]).tolist()
         return WordWeights(tuple(whole - other for other in others))
 
 

@@ -30,7 +30,7 @@ class Rollout(Method):
     def weigh(self, question: Question) -> WordWeights:
         classifier = question.model.classifier
         with torch.inference_mode():
-            rows = rolled_out(
+            rows = roll_out(
                 question.observation.layers,
                 len(question.read.written),
                 restore=classifier.encoder.pruning.restore,
@@ -39,22 +39,24 @@ class Rollout(Method):
         return WordWeights(by_word(question.read, read))
 
 
-def rolled_out(views: tuple[TextAttention, ...], n_pieces: int, *, restore: bool) -> Tensor:
+def roll_out(views: tuple[TextAttention, ...], n_pieces: int, *, restore: bool) -> Tensor:
     """R after the last layer. (piece that goes on, piece of the text)"""
     flow = torch.eye(n_pieces, dtype=torch.float64)
     left = []
     for view in views:
-        origin, stayed = view.origin.cpu(), view.stayed.cpu()
-        weights = view.weights.mean(0).double().cpu()  # (query, key)
-        stays = torch.isin(origin, stayed) & (origin != FUSED)
+        origin = view.origin.cpu()
+        stays = torch.isin(origin, view.stayed.cpu()) & (origin != FUSED)
         left.append(flow[~stays & (origin != FUSED)])
+        weights = view.weights.mean(0).double().cpu()  # (query, key)
         flow = (weights @ flow + flow) / 2
-        has_fused = bool((stayed == FUSED).any())
-        flow = (
-            torch.cat([flow[stays], flow[~stays].mean(0, keepdim=True)])
-            if has_fused
-            else flow[stays]
-        )
+        gone, flow = flow[~stays], flow[stays]
+        if _has_fused(view):
+            flow = torch.cat([flow, gone.mean(0, keepdim=True)])
     if not restore:
         return flow
-    return torch.cat([flow[:-1] if bool((views[-1].stayed == FUSED).any()) else flow, *left])
+    return torch.cat([flow[:-1] if _has_fused(views[-1]) else flow, *left])
+
+
+def _has_fused(view: TextAttention) -> bool:
+    """Whether a piece that stands for those gone goes on to the next layer."""
+    return bool((view.stayed == FUSED).any())
