@@ -20,7 +20,7 @@ from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.builtin import BUILTIN, resolve_model
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 RESULTS = Path("docs/results/builtin.json")
 OWN, BESSTIE = (

@@ -30,7 +30,7 @@ from litotes.attention.observer import LayerTrace
 from litotes.core.counts import confusion
 from litotes.data.sources import load
 from litotes.encoders import pretrained
-from litotes.explain.effective_attention import effective_attention
+from litotes.explanation.effective_attention import effective_attention
 from litotes.inside.patterns import CLASSES, by_rules, classify
 from litotes.inside.patterns.features import map_features
 from litotes.text.packing import pack

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from litotes.data.sources import load
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 N_FILES, ROWS_PER_GROUP = 8, 4096
 N_ALONE = 200  # rows compared with the answer that each gets alone

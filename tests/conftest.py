@@ -33,7 +33,7 @@ torch.set_num_threads(1)  # and for this one
 multiprocessing.set_forkserver_preload(
     [
         "litotes.cli.serve",
-        "litotes.export",
+        "litotes.exporting",
         "litotes.service",
         "litotes.training.run",
         "torch._dynamo",

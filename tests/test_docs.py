@@ -78,7 +78,7 @@ FOREIGN = {
     f"{page.name}-{number}": code
     for page in PAGES
     for number, code in enumerate(blocks(page, "py"))
-    # tests/predict/test_tables_on_ray.py runs that one, on a cluster it has anyway
+    # tests/prediction/test_tables_on_ray.py runs that one, on a cluster it has anyway
     if "import ray" not in code
 }
 

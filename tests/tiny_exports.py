@@ -12,8 +12,8 @@ import torch
 from litotes.core.values import Task
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
-from litotes.export import head_graph
-from litotes.export.model_graph import build_onnx, write_export
+from litotes.exporting import head_graph
+from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.heads import HEADS
 from litotes.heads.crosstalk import CrossTalk
 from litotes.model.calibration import Calibration

@@ -12,7 +12,7 @@ import torch
 from litotes.core.values import Task
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.explain.observation import Observation, observe
+from litotes.explanation.observation import Observation, observe
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from litotes.core.errors import UserError as UserError
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
-    from litotes.explain.explanation import Explanation as Explanation
-    from litotes.predict.batch_predictor import BatchPredictor as BatchPredictor
-    from litotes.predict.predictor import Predictor as Predictor
+    from litotes.explanation.explanation import Explanation as Explanation
+    from litotes.prediction.batch_predictor import BatchPredictor as BatchPredictor
+    from litotes.prediction.predictor import Predictor as Predictor
     from litotes.training.recipe import Recipe as Recipe
 
 _MODULES = {
-    "BatchPredictor": "litotes.predict.batch_predictor",
+    "BatchPredictor": "litotes.prediction.batch_predictor",
     "Corpus": "litotes.data.corpus",
-    "Explanation": "litotes.explain.explanation",
+    "Explanation": "litotes.explanation.explanation",
     "Prediction": "litotes.core.values",
-    "Predictor": "litotes.predict.predictor",
+    "Predictor": "litotes.prediction.predictor",
     "Recipe": "litotes.training.recipe",
     "UserError": "litotes.core.errors",
     "evaluate": "litotes.api.functions",

@@ -21,9 +21,9 @@ from litotes.cli.bench import table
 from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
 from litotes.encoders import pretrained
-from litotes.explain.effective_attention import effective_attention
+from litotes.explanation.effective_attention import effective_attention
 from litotes.heads import HEADS
-from litotes.prune.cost import flops
+from litotes.pruning.cost import flops
 
 TEXTS = [
     "the tea is great",

@@ -24,7 +24,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.reshaping import rebuild_encoder
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
-from litotes.prune.cost import flops
+from litotes.pruning.cost import flops
 
 TEXTS = [
     "the tea is great",

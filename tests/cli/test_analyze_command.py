@@ -153,7 +153,7 @@ def test_a_pair_is_read_from_its_column(
         assert main([*common, *more]) == 0
         return [row["similarity"]["label"] for row in json.loads(capsys.readouterr().out)]
 
-    from litotes.predict.predictor import Predictor
+    from litotes.prediction.predictor import Predictor
 
     texts, others, _ = zip(*(row.split(",") for row in ROWS), strict=True)
     expected = [

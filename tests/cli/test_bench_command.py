@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.bench import PART_BENCHES, MODEL_BENCHES, limits, measure
+from litotes.bench import MODEL_BENCHES, PART_BENCHES, limits, measure
 from litotes.cli import bench as command
 from litotes.cli.main import main
 from litotes.data.tasks import SENTIMENT

@@ -11,7 +11,7 @@ from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.evaluation.scores import Scores
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
 from litotes.evaluation import submission as module
 from litotes.evaluation.shared_task import COLUMNS, read_wide, score_files
 from litotes.evaluation.submission import Submission, answer, write_submission
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from litotes.explain.attribution import CONTROL, METHODS
-from litotes.explain.observation import KINDS
-from litotes.explain.word_removal import SHARES
+from litotes.explanation.attribution import CONTROL, METHODS
+from litotes.explanation.observation import KINDS
+from litotes.explanation.word_removal import SHARES
 from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
 from litotes.inside.attribution.measure import Push, Pushes

@@ -15,7 +15,7 @@ import torch
 from tiny_models import TEXTS, observations_of
 
 from litotes.encoders.encoder import Encoder
-from litotes.explain.observation import Observation, observe
+from litotes.explanation.observation import Observation, observe
 from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
 from litotes.model.checkpoint import Model

@@ -15,7 +15,7 @@ from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.explain import observation as observing
+from litotes.explanation import observation as observing
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import Subject, analyze
 from litotes.inside.token_types.measure import TokenTypesMeasure

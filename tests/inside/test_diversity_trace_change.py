@@ -13,8 +13,8 @@ from tiny_models import KINDS, SENTIMENT, model_of, observations_of
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
 from litotes.encoders.reshaping import keep_heads
-from litotes.explain.observation import Observation, observe
-from litotes.explain.trace import trace_of
+from litotes.explanation.observation import Observation, observe
+from litotes.explanation.trace import trace_of
 from litotes.inside.change.measure import ChangeMeasure, _shared_part
 from litotes.inside.diversity.measure import DiversityMeasure, _at_offset, divergence_between
 from litotes.inside.effective.measure import EffectiveMeasure

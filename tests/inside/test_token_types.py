@@ -15,7 +15,7 @@ from tiny_models import model_of, observations_of
 
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
-from litotes.explain.observation import Observation, observe
+from litotes.explanation.observation import Observation, observe
 from litotes.inside.token_types.measure import TYPES, TokenTypes, TokenTypesMeasure, places_by_type
 from litotes.inside.token_types.speech.part_of_speech import tagger
 from litotes.model.checkpoint import Model

@@ -10,7 +10,7 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.model.builtin import BUILTIN, resolve_model
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 
@@ -98,7 +98,7 @@ def test_a_lean_torch_answers_alike_and_is_whole_when_asked(predictor: Predictor
     text = "Cheers for the rail replacement bus, I do love a tour of every car park in Kent."
     program = (
         "import sys; from litotes.cli.lean_torch import lean_torch\nwith lean_torch():\n    from"
-        " litotes.predict.predictor import Predictor; p = Predictor.load('builtin',"
+        " litotes.prediction.predictor import Predictor; p = Predictor.load('builtin',"
         " device='cpu')\nprint([a.probability for a in"
         f" p.predict([{text!r}])[0].answers.values()])\nimport torch;"
         " print('torch._meta_registrations' in sys.modules)\nimport torch._meta_registrations as"

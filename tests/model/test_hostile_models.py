@@ -183,7 +183,7 @@ ASK = """
 import json, sys
 from pathlib import Path
 root, outside, n = sys.argv[1:]
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.core.errors import UserError
 # whatever is imported has been imported after this
 Predictor.load(root + "/whole", device="cpu", runtime="torch").predict(["ok"])

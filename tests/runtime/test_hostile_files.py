@@ -22,9 +22,9 @@ from tiny_exports import SARCASM, encoder_of, model_of, text_of
 
 from litotes.attention import simplex
 from litotes.core.errors import UserError
-from litotes.export.block_graph import ACTIVATIONS
-from litotes.export.graph import Graph, model_bytes
-from litotes.export.model_graph import build_onnx
+from litotes.exporting.block_graph import ACTIVATIONS
+from litotes.exporting.graph import Graph, model_bytes
+from litotes.exporting.model_graph import build_onnx
 from litotes.model import checkpoint
 from litotes.runtime.onnx import file_format as contents
 from litotes.runtime.onnx import folder_check, wire_format

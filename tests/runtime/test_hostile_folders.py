@@ -219,7 +219,7 @@ def test_a_whole_folder_answers(folder: Path) -> None:
 def test_an_export_that_crashed_is_not_finished(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from litotes.export import model_graph
+    from litotes.exporting import model_graph
 
     def crash(*_: object) -> None:
         raise KeyboardInterrupt

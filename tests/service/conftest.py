@@ -10,7 +10,7 @@ import pytest
 from app_client import ask_app
 from fastapi import FastAPI
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
 Ask = Callable[..., httpx.Response]

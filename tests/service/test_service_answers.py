@@ -10,9 +10,9 @@ import pytest
 from fastapi import FastAPI
 
 from litotes.cli.main import main
-from litotes.explain.attribution import METHODS
-from litotes.predict.columns import as_json, columns_of
-from litotes.predict.predictor import Predictor
+from litotes.explanation.attribution import METHODS
+from litotes.prediction.columns import as_json, columns_of
+from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
 TEXTS = [

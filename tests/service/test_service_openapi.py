@@ -10,7 +10,7 @@ import pytest
 import schemathesis
 from fastapi import FastAPI
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.problems import PROBLEM_KINDS
 

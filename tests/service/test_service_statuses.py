@@ -15,7 +15,7 @@ from fake_models import FakePredictor
 from fastapi import FastAPI
 
 from litotes.core.errors import UserError
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 from litotes.service.models import ServedModels, load_models
 from litotes.service.problems import PROBLEM_KINDS

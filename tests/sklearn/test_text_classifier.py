@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from litotes.core.errors import UserError
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.sklearn import TextClassifier
 
 TEXTS = ["good tea", "the good bus", "very good", "bad tea", "the bad bus", "very bad"] * 4

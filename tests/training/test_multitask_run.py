@@ -17,7 +17,7 @@ from litotes.core.values import MISSING, Task
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.text.packing import TextSet
 from litotes.text.tokenizer import Pieces
 from litotes.training import held_out, loop

@@ -20,7 +20,7 @@ import torch
 from litotes.core.errors import Stopped, UserError
 from litotes.core.storage import locked
 from litotes.model.checkpoint import load_model
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.training import loop
 from litotes.training.recipe import Recipe, read_recipe
 from litotes.training.run import train

@@ -17,12 +17,12 @@ from litotes.encoders import pretrained
 from litotes.encoders.pretrained import Pretrained
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
-from litotes.explain.explanation import Explanation
-from litotes.export.export import ExportResult, export_models, working_copy
+from litotes.explanation.explanation import Explanation
+from litotes.exporting.export import ExportResult, export_models, working_copy
 from litotes.model.builtin import BUILTIN
-from litotes.predict.predictor import Predictor
-from litotes.prune import PruneResult, PruneSettings
-from litotes.prune import prune as prune_folder
+from litotes.prediction.predictor import Predictor
+from litotes.pruning import PruneResult, PruneSettings
+from litotes.pruning import prune as prune_folder
 from litotes.training import run
 from litotes.training.recipe import Recipe, read_recipe
 from litotes.training.run import Run

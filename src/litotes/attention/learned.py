@@ -3,7 +3,7 @@ them.
 
 Kim and Cho 2021 (Length-Adaptive Transformer), arXiv 2010.07003: a model trained with budgets drawn
 afresh at every step works with all of them, so that the best ones can be searched for afterwards
-(prune/search.py). The result of the search is `shares`.
+(pruning/search.py). The result of the search is `shares`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import rebuild_encoder
-from litotes.prune.cost import flops
+from litotes.pruning.cost import flops
 from litotes.text.batch import Batch
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces

@@ -30,7 +30,7 @@ from litotes.bench.lines import Candidate
 from litotes.bench.onnx_baseline import BaselineSession
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
-from litotes.export.model_graph import build_onnx
+from litotes.exporting.model_graph import build_onnx
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.runtime.workers import Workers

@@ -27,7 +27,7 @@ from litotes.bench.limits import LIMIT_OF, limits
 from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Task
-from litotes.prune.cost import flops
+from litotes.pruning.cost import flops
 
 BATCH = 32
 PADDED = "hf-padded-32"

@@ -19,7 +19,11 @@ from litotes.bench.lines import BenchResult, Candidate, time_lines
 from litotes.core.progress import Watch, ignore_progress
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.explain.effective_attention import Attended, effective_attention, effective_attentions
+from litotes.explanation.effective_attention import (
+    Attended,
+    effective_attention,
+    effective_attentions,
+)
 from litotes.text.batch import Batch
 from litotes.text.packing import pack
 

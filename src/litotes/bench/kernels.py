@@ -2,7 +2,7 @@
 part.
 
 Nodes are named after the part they belong to: `layer.3.attention/Softmax_21`
-(export/graph.py). A node's time in the profile includes the writing down of its inputs'
+(exporting/graph.py). A node's time in the profile includes the writing down of its inputs'
 shapes, ten microseconds and more, of which a plain call knows nothing. The cheapest node, a reshape
 that moves no number, shows how much that is; so much is taken off every node.
 """

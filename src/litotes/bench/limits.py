@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from litotes.bench.lines import Candidate, Line, time_lines
 from litotes.core.progress import Watch
-from litotes.export.graph import Graph, Value, model_bytes
+from litotes.exporting.graph import Graph, Value, model_bytes
 
 SIZE = 1024
 """Rows, inputs and outputs of the product: far beyond the caches' first levels, far below a second.

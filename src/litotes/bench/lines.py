@@ -41,7 +41,7 @@ class Line:
     texts per second.
 
     against: the lines it is compared with; None: the baseline of all.
-    flops: the encoder's operations in that time (prune/cost.py), where they are known.
+    flops: the encoder's operations in that time (pruning/cost.py), where they are known.
     limit: the line that shows how fast the machine can multiply at all.
     agreement: the share of texts that get the label our dense float32 encoder gives them.
     parts: milliseconds by part of the work, of the quickest run.

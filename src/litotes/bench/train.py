@@ -28,7 +28,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.reshaping import rebuild_encoder
 from litotes.heads import HEADS
 from litotes.model.classifier import Classifier
-from litotes.prune.cost import flops
+from litotes.pruning.cost import flops
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 from litotes.training.checkpoints import trainable_parameters

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
-    from litotes.predict.batch_predictor import BatchPredictor
-    from litotes.predict.tables.folder_request import FolderRequest
-    from litotes.predict.tables.to_folder import FolderResult, Runner
+    from litotes.prediction.batch_predictor import BatchPredictor
+    from litotes.prediction.tables.folder_request import FolderRequest
+    from litotes.prediction.tables.to_folder import FolderResult, Runner
 
 _ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
 
@@ -60,7 +60,7 @@ def reject_bulk_options(options: argparse.Namespace) -> None:
 def run_bulk(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
-    from litotes.predict.tables.to_folder import predict_to_folder
+    from litotes.prediction.tables.to_folder import predict_to_folder
 
     _check_options(options)
     predictor = _batch_predictor(options)
@@ -84,7 +84,7 @@ def run_bulk(options: argparse.Namespace) -> None:
 
 
 def _request(options: argparse.Namespace) -> FolderRequest:
-    from litotes.predict.tables.folder_request import ROWS_PER_PART, FolderRequest
+    from litotes.prediction.tables.folder_request import ROWS_PER_PART, FolderRequest
 
     return FolderRequest(
         options.file,
@@ -115,7 +115,7 @@ def _check_options(options: argparse.Namespace) -> None:
 
 def _batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """On the CPU by default, so that all workers compute the same, on whatever machine."""
-    from litotes.predict.batch_predictor import BatchPredictor
+    from litotes.prediction.batch_predictor import BatchPredictor
     from litotes.scale.worker_pool import threads_per_worker
 
     n_workers = options.workers or 1
@@ -131,7 +131,7 @@ def _batch_predictor(options: argparse.Namespace) -> BatchPredictor:
 
 
 def _runner(options: argparse.Namespace) -> Runner:
-    from litotes.predict.tables.to_folder import local_runner, ray_runner
+    from litotes.prediction.tables.to_folder import local_runner, ray_runner
 
     if options.on == "here":
         return local_runner(options.workers or 1)

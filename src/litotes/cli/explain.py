@@ -33,9 +33,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.cli.explanation_view import print_explanation
-    from litotes.explain.explain import METHOD, chosen_methods
-    from litotes.explain.writing import check_format, write_explanation
-    from litotes.predict.predictor import Predictor
+    from litotes.explanation.explain import METHOD, chosen_methods
+    from litotes.explanation.writing import check_format, write_explanation
+    from litotes.prediction.predictor import Predictor
 
     # wrong names are reported before anything is computed
     out = None if options.out is None else Path(options.out)

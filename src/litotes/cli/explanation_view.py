@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from litotes.cli.display import console_width, print_table, visible
 from litotes.core.numbers import format_signed
-from litotes.explain.attribution import by_weight
-from litotes.explain.shaded_text import segments, unread
+from litotes.explanation.attribution import by_weight
+from litotes.explanation.shaded_text import segments, unread
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-    from litotes.explain.explanation import Explanation, Shading
+    from litotes.explanation.explanation import Explanation, Shading
 
 FOR, AGAINST = (86, 180, 233), (230, 159, 0)
 """Blue and orange, which colour-blind readers can tell apart (Okabe and Ito 2008)."""

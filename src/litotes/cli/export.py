@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from litotes.cli.numbers import count, percent
 
 if TYPE_CHECKING:
-    from litotes.export.export import ExportResult
+    from litotes.exporting.export import ExportResult
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress
     from litotes.core.errors import UserError
-    from litotes.export.export import export_models, working_copy
+    from litotes.exporting.export import export_models, working_copy
     from litotes.model.builtin import BUILT_IN
     from litotes.model.folder import open_model
 

@@ -59,7 +59,7 @@ def _prunings() -> dict[str, str]:
 
 
 def _methods() -> dict[str, str]:
-    from litotes.explain.attribution import METHODS
+    from litotes.explanation.attribution import METHODS
 
     return {name: _first_paragraph(method) for name, method in METHODS.items()}
 

@@ -17,10 +17,10 @@ from litotes.cli.predictors import load_predictor
 
 if TYPE_CHECKING:
     from litotes.core.values import Prediction, Task
-    from litotes.predict.columns import Column
-    from litotes.predict.predictor import Predictor
-    from litotes.predict.tables.formats import LineFormat
-    from litotes.predict.tables.input import InputTable
+    from litotes.prediction.columns import Column
+    from litotes.prediction.predictor import Predictor
+    from litotes.prediction.tables.formats import LineFormat
+    from litotes.prediction.tables.input import InputTable
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -85,7 +85,7 @@ def _write(
 def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
-    from litotes.predict.tables.to_file import predict_to_file
+    from litotes.prediction.tables.to_file import predict_to_file
 
     with progress() as watch:
         n_rows = predict_to_file(
@@ -95,7 +95,7 @@ def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> InputTable:
-    from litotes.predict.tables.input import InputTable
+    from litotes.prediction.tables.input import InputTable
 
     return InputTable(options.file, options.column, options.pair)
 
@@ -132,8 +132,8 @@ def _print(
     target: TextIO,
     options: argparse.Namespace,
 ) -> None:
-    from litotes.predict.columns import as_json, columns_of
-    from litotes.predict.tables.formats import LINE_FORMATS
+    from litotes.prediction.columns import as_json, columns_of
+    from litotes.prediction.tables.formats import LINE_FORMATS
 
     columns = columns_of(tasks)
     if options.json:
@@ -152,7 +152,7 @@ def _print_lines(
     target: TextIO,
     line_format: LineFormat,
 ) -> None:
-    from litotes.predict.tables.formats import PredictionTable
+    from litotes.prediction.tables.formats import PredictionTable
 
     for number, prediction in enumerate(predictions):
         row = PredictionTable(columns, [prediction])

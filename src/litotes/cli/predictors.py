@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from litotes.predict.predictor import Predictor
+    from litotes.prediction.predictor import Predictor
 
 
 def load_predictor(options: argparse.Namespace, folder: str) -> Predictor:
@@ -22,7 +22,7 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     """
     from litotes.cli.display import say
     from litotes.model.folder import open_model
-    from litotes.predict.predictor import Predictor, choose_runtime
+    from litotes.prediction.predictor import Predictor, choose_runtime
 
     opened = [open_model(folder) for folder in folders]
     parts = [part for folder in opened for part in folder.models]

@@ -10,8 +10,8 @@ from litotes.cli.numbers import chance, count, points, ratios, share
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
-    from litotes.prune import PruneResult
-    from litotes.prune.frontier import Point
+    from litotes.pruning import PruneResult
+    from litotes.pruning.frontier import Point
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +68,8 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.core.errors import UserError
     from litotes.core.storage import write_bytes
-    from litotes.prune import PruneSettings, prune
-    from litotes.prune.figure import figure
+    from litotes.pruning import PruneSettings, prune
+    from litotes.pruning.figure import figure
     from litotes.report.figure import render_figure
 
     settings = PruneSettings(

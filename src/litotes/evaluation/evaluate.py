@@ -16,7 +16,7 @@ from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, reliability
 from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 _CHUNK = 256
 AnyScores = Scores | RegressionScores

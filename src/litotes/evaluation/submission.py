@@ -22,7 +22,7 @@ from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix
 from litotes.data.tables.row import Row
 from litotes.evaluation.shared_task import COLUMNS, PLACES, TASKS, VARIETIES, read_wide
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 ANSWER = "answer.csv"
 _CHUNK = 256

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from litotes.explain.observation import Observation
+from litotes.explanation.observation import Observation
 from litotes.inside.heads_table import by_head
 from litotes.inside.section import Section
 from litotes.model.checkpoint import Model

@@ -17,7 +17,7 @@ from litotes.core.values import Example
 from litotes.core.version import __version__
 from litotes.data.corpus import Corpus
 from litotes.encoders.encoder import Encoder
-from litotes.explain.observation import in_batches, observe
+from litotes.explanation.observation import in_batches, observe
 from litotes.inside.analysis import Analysis, Measure, Result
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import ReadText

@@ -40,17 +40,16 @@ def page(article: Article) -> str:
     """The whole page."""
     template = Template(files("litotes.report").joinpath("article.html").read_text("utf-8"))
     places = slugs([part.title for part in article.parts])
+    contents, parts = "", []
+    for part in article.parts:
+        name, title = f"part-{places[part.title]}", escape(part.title)
+        contents += f'<li><a href="#{name}">{title}</a></li>'
+        parts.append(f'<h2 id="{name}">{title}</h2>\n{part.body}')
     return template.substitute(
         name=escape(article.title),
         lead=escape(article.lead),
         abstract=items(article.abstract),
-        contents="".join(
-            f'<li><a href="#part-{places[part.title]}">{escape(part.title)}</a></li>'
-            for part in article.parts
-        ),
-        parts="\n".join(
-            f'<h2 id="part-{places[part.title]}">{escape(part.title)}</h2>\n{part.body}'
-            for part in article.parts
-        ),
+        contents=contents,
+        parts="\n".join(parts),
         closing=escape(f"Written by litotes {__version__}. {article.sources}"),
     )

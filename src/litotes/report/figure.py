@@ -19,8 +19,8 @@ BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 def render_figure(picture: Figure, kind: str) -> bytes:
     """The figure as `svg` or `png`; the same figure gives the same bytes.
 
-    What matplotlib's letters lack, many emoji among it, a browser finds elsewhere in an SVG; a PNG
-    has a box there. Neither is news.
+    Glyphs that matplotlib's font lacks, many emoji among them, a browser finds elsewhere in an SVG;
+    a PNG has a box there. Neither needs a warning.
     """
     from matplotlib import rc_context
 
@@ -31,22 +31,22 @@ def render_figure(picture: Figure, kind: str) -> bytes:
         picture.savefig(
             target, format=kind, dpi=160, metadata=metadata, bbox_inches="tight", pad_inches=0.15
         )
-    # a layout that is solved ends a hair to either side of 0, and -0 is written as such
-    return (
-        re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", target.getvalue())
-        if kind == "svg"
-        else target.getvalue()
-    )
+    content = target.getvalue()
+    if kind == "svg":
+        # a layout that is solved ends a hair to either side of 0, and -0 is written as such
+        content = re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", content)
+    return content
 
 
 def text_colour(image: Any, value: float) -> str:
     """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at
     a luminance of 0.179).
     """
-    linear = [
-        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
-        for c in image.cmap(image.norm(value))[:3]
-    ]
-    return (
-        "white" if 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] < 0.179 else "black"
-    )
+    red, green, blue = (_linear(channel) for channel in image.cmap(image.norm(value))[:3])
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "white" if luminance < 0.179 else "black"
+
+
+def _linear(channel: float) -> float:
+    """From sRGB."""
+    return channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4

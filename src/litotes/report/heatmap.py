@@ -37,14 +37,24 @@ class Heatmap:
 
 
 def draw(shown: Heatmap, ax: Axes) -> Any:
-    """Draws one heatmap into the given axes and hands the image back (for a colour bar); a cell
-    without a number stays white.
+    """Draws one heatmap into the given axes; returns the image, for a colour bar. A cell without a
+    number stays white.
     """
     values = [
         [shown.values.get((row, column), float("nan")) for column in shown.columns]
         for row in shown.rows
     ]
     image = ax.imshow(values, cmap="YlGnBu", vmin=LOWEST, vmax=HIGHEST)
+    _label_axes(shown, ax)
+    for place, row in enumerate(shown.rows):
+        for number, column in enumerate(shown.columns):
+            value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
+            colour = "#666666" if value is None else text_colour(image, value)
+            _write(ax, (place, number), value, small, colour=colour)
+    return image
+
+
+def _label_axes(shown: Heatmap, ax: Axes) -> None:
     ax.set_xticks(range(len(shown.columns)), shown.columns, parse_math=False)
     ax.set_yticks(range(len(shown.rows)), shown.rows, parse_math=False)
     ax.tick_params(length=0)
@@ -53,40 +63,15 @@ def draw(shown: Heatmap, ax: Axes) -> Any:
     ax.set_title(shown.title, pad=8, fontsize=11, parse_math=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    for place, row in enumerate(shown.rows):
-        for number, column in enumerate(shown.columns):
-            value, small = shown.values.get((row, column)), shown.small.get((row, column), "")
-            _write(
-                ax,
-                (place, number),
-                value,
-                small,
-                colour="#666666" if value is None else text_colour(image, value),
-            )
-    return image
 
 
 def _write(
     ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
 ) -> None:
     row, column = place
+    centred = {"ha": "center", "va": "center", "color": colour}
     if value is not None:
-        ax.text(
-            column,
-            row - (0.08 if small else 0),
-            f"{value:.3f}",
-            ha="center",
-            va="center",
-            color=colour,
-            fontsize=12,
-        )
-    ax.text(
-        column,
-        row + (0.24 if value is not None else 0),
-        small,
-        ha="center",
-        va="center",
-        color=colour,
-        fontsize=8,
-        parse_math=False,
-    )
+        above = 0.08 if small else 0
+        ax.text(column, row - above, f"{value:.3f}", fontsize=12, **centred)
+    below = 0.24 if value is not None else 0
+    ax.text(column, row + below, small, fontsize=8, parse_math=False, **centred)

@@ -26,22 +26,18 @@ def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str
     """
     names = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
     title = f"<caption>{escape(caption)}</caption>" if caption else ""
-    return (
-        "<div"
-        f' class="wide"><table>{title}<thead><tr>{names}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-    )
+    body = f"<thead><tr>{names}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    return f'<div class="wide"><table>{title}{body}</table></div>'
 
 
 def row(
     names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False
 ) -> str:
-    """A row of a table: names may be broken into lines, values not, and a last word about it may be
-    again.
-    """
-    cells = [f'<td class="name">{escape(name)}</td>' for name in names] + [
-        f"<td>{escape(value)}</td>" for value in values
-    ]
-    cells += [f'<td class="name">{escape(verdict)}</td>'] if verdict else []
+    """A row of a table: names may be broken into lines, values not; a verdict at the end may be."""
+    cells = [f'<td class="name">{escape(name)}</td>' for name in names]
+    cells += [f"<td>{escape(value)}</td>" for value in values]
+    if verdict:
+        cells.append(f'<td class="name">{escape(verdict)}</td>')
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"
 
 
@@ -53,17 +49,15 @@ def folded(summary: str, body: str) -> str:
 def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretched") -> str:
     """A picture with what stands below it; nothing where there is no picture.
 
-    says: what the picture shows, for those who cannot see it; the caption where it is left out.
+    says: what the picture shows, for readers who cannot see it; the caption where it is left out.
     kind: `stretched` to the width of the page, or `natural`: as large as it was drawn, so that
     letters have one size in all pictures.
     """
     if svg is None:
         return ""
     named = svg.replace("<svg", f'<svg role="img" aria-label="{escape(says or caption)}"', 1)
-    return (
-        f'<figure class="{kind}"><div'
-        f' class="wide">{named}</div><figcaption>{escape(caption)}</figcaption></figure>'
-    )
+    below = f"<figcaption>{escape(caption)}</figcaption>"
+    return f'<figure class="{kind}"><div class="wide">{named}</div>{below}</figure>'
 
 
 def inline(svg: bytes | str, name: str) -> str:

@@ -14,11 +14,11 @@ from starlette.responses import Response
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
 from litotes.core.version import __version__
-from litotes.explain.attribution import METHODS
-from litotes.explain.explain import METHOD
-from litotes.explain.word_maps import word_maps
-from litotes.predict.columns import as_json, columns_of
-from litotes.predict.predictor import Predictor
+from litotes.explanation.attribution import METHODS
+from litotes.explanation.explain import METHOD
+from litotes.explanation.word_maps import word_maps
+from litotes.prediction.columns import as_json, columns_of
+from litotes.prediction.predictor import Predictor
 from litotes.service.batcher import QueueFull
 from litotes.service.models import check_task
 from litotes.service.openapi import response_docs

@@ -22,7 +22,7 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
 from litotes.core.values import Prediction
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
 from litotes.service.worker import Worker

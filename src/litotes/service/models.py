@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.service.problems import ProblemError
 

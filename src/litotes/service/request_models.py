@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 from pydantic_core import PydanticCustomError
 
-from litotes.explain.attribution import METHODS
+from litotes.explanation.attribution import METHODS
 from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
 

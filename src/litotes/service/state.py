@@ -7,7 +7,7 @@ from functools import partial
 from itertools import count
 from secrets import token_hex
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service.batcher import Batcher
 from litotes.service.explainer import Explainer
 from litotes.service.logs import Log

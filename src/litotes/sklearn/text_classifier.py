@@ -24,7 +24,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.model.checkpoint import Model, load_model, save_model
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.training.card import model_card
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
@@ -33,7 +33,7 @@ TASK = "label"
 """What the one task of such a classifier is called in its model folder."""
 
 
-class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class TextClassifier(ClassifierMixin, BaseEstimator):
     """Fine-tunes an encoder on texts and their labels.
 
     encoder, head, weighting, pruning: see `litotes list`. freeze_below: layers below this number
@@ -51,6 +51,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     classes_: NDArray[Any]
     model_: Model
+    _predictor: Predictor | None = None
 
     def __init__(
         self,
@@ -161,7 +162,7 @@ class TextClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         texts = check_texts(X)
         if not texts:
             return np.empty(0, np.int64), np.empty((0, len(self.classes_)))
-        if getattr(self, "_predictor", None) is None:
+        if self._predictor is None:
             self._predictor = Predictor(self.model_, device=self.device)
         return self._predictor.labels_and_probabilities(texts)[TASK]
 

@@ -26,7 +26,7 @@ from litotes.core.storage import write_json
 from litotes.data.cells import Axis, name_along
 from litotes.data.keys import example_key
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.study.corpora import select_test_texts
 from litotes.study.plan import TestedOn
 from litotes.training.recipe import Recipe

@@ -30,7 +30,7 @@ from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, save_model, save_parts
 from litotes.model.classifier import Classifier
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.text.packing import TextSet, make_text_set
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card

@@ -17,7 +17,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")

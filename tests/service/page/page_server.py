@@ -10,7 +10,7 @@ from collections.abc import Callable
 import uvicorn
 from playwright.sync_api import Page
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 from litotes.service.app import create_app
 from litotes.service.settings import ServiceSettings
 

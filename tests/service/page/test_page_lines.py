@@ -13,7 +13,7 @@ import pytest
 from page_server import Opens
 from playwright.sync_api import Page, Route, expect
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 

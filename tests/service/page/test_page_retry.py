@@ -8,7 +8,7 @@ import pytest
 from page_server import Opens, Server
 from playwright.sync_api import expect
 
-from litotes.predict.predictor import Predictor
+from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 

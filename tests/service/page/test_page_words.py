@@ -8,8 +8,8 @@ import pytest
 from page_server import Opens
 from playwright.sync_api import Page, expect
 
-from litotes.explain.word_maps import word_maps
-from litotes.predict.predictor import Predictor
+from litotes.explanation.word_maps import word_maps
+from litotes.prediction.predictor import Predictor
 
 pytestmark = pytest.mark.slow
 

@@ -17,8 +17,8 @@ from litotes.core.errors import UserError
 from litotes.core.numbers import format_signed
 from litotes.core.registry import pick
 from litotes.core.values import Task
-from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
-from litotes.explain.observation import Observation
+from litotes.explanation.attribution import CONTROL, METHODS, Question, weigh_words
+from litotes.explanation.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import RunningMean, Table, table
 from litotes.model.checkpoint import Model

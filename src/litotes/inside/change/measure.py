@@ -13,7 +13,7 @@ from torch import Tensor
 
 from litotes.attention.observer import TextAttention
 from litotes.core.errors import UserError
-from litotes.explain.observation import KINDS, Observation
+from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.effective.measure import cosine
 from litotes.inside.means import Number, RunningMean, Table, half_widths, means, numbers, tables

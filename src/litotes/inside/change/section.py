@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explain.observation import KINDS
+from litotes.explanation.observation import KINDS
 from litotes.inside.change.measure import Change
 from litotes.inside.section import Section, heads_table, layers_table, size_of
 

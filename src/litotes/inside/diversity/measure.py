@@ -17,7 +17,7 @@ from torch import Tensor
 
 from litotes.attention.entmax import Entmax
 from litotes.attention.observer import TextAttention
-from litotes.explain.observation import Observation
+from litotes.explanation.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, means, numbers, table, tables
 from litotes.model.checkpoint import Model

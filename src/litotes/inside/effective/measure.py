@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import TextAttention
-from litotes.explain.effective_attention import EffectiveAttention
-from litotes.explain.observation import Observation
+from litotes.explanation.effective_attention import EffectiveAttention
+from litotes.explanation.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, format_interval, number, table
 from litotes.model.checkpoint import Model

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from litotes.explain.attribution import CONTROL, METHODS
+from litotes.explanation.attribution import CONTROL, METHODS
 from litotes.inside.drawing.canvas import Box, Canvas, new_canvas
 from litotes.inside.drawing.marks import (
     MarkStyle,

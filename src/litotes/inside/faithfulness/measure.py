@@ -17,9 +17,9 @@ import torch
 
 from litotes.core.counts import Floats
 from litotes.core.registry import pick
-from litotes.explain.attribution import CONTROL, METHODS, Question, weigh_words
-from litotes.explain.observation import Observation
-from litotes.explain.word_removal import SHARES, faithfulness, order_of
+from litotes.explanation.attribution import CONTROL, METHODS, Question, weigh_words
+from litotes.explanation.observation import Observation
+from litotes.explanation.word_removal import SHARES, faithfulness, order_of
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, numbers
 from litotes.model.checkpoint import Model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explain.attribution import CONTROL
+from litotes.explanation.attribution import CONTROL
 from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
 from litotes.inside.section import Section
 from litotes.report.html import row, table

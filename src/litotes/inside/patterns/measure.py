@@ -14,7 +14,7 @@ from torch import Tensor
 
 from litotes.attention.observer import TextAttention
 from litotes.core.numbers import format_signed
-from litotes.explain.observation import KINDS, Observation
+from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import (
     Number,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explain.observation import KINDS
+from litotes.explanation.observation import KINDS
 from litotes.inside.patterns.classes import CLASSES
 from litotes.inside.patterns.measure import PatternShares
 from litotes.inside.section import Section, percent, percent_with_interval

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import TextAttention
-from litotes.explain.observation import KINDS, Observation
+from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
 from litotes.inside.means import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explain.observation import KINDS
+from litotes.explanation.observation import KINDS
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
 from litotes.inside.token_types.measure import FIRST, SEPARATOR, SPECIAL, TokenTypes

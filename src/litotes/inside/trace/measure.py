@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import torch
 
-from litotes.explain.observation import Observation
-from litotes.explain.trace import trace_of
+from litotes.explanation.observation import Observation
+from litotes.explanation.trace import trace_of
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, numbers, table
 from litotes.model.checkpoint import Model

@@ -1,0 +1,214 @@
+"""What one answer rests on: the value that `litotes explain`, the page and Python share.
+
+Everything is kept as the model saw it, by pieces; words are what people read, so every method says
+how much each word counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor
+
+from litotes.core.values import Answer
+from litotes.explanation.shaded_text import answer_in_words, notebook_html
+from litotes.explanation.trace import Trace
+from litotes.text.tokenizer import ReadText
+
+MOST_WEIGHTS = 10_000_000
+"""That a JSON file holds: some 80 MB. A text of 512 pieces has ten times as many."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What happens to the answer as words are taken away: its probability (a regression: its value)
+    at every share of words.
+
+    shares: of the words, from 0 to 1. values: of the same length.
+    """
+
+    shares: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """Whether a method's words are those the model needs (DeYoung et al. 2020, arXiv 1911.03429).
+
+    deletion: the most important words leave first; a good method's curve falls fast. sufficiency:
+    the most important words alone are kept, ever more of them; a good method's curve rises fast.
+    comprehensiveness, sufficiency_loss: how far the answer falls on average over the shares; high
+    and low are good.
+    """
+
+    deletion: Curve
+    sufficiency: Curve
+    comprehensiveness: float
+    sufficiency_loss: float
+
+
+@dataclass(frozen=True)
+class Shading:
+    """One method's opinion on every word.
+
+    weights: one per word; where the method is signed, above 0 speaks for the answer and below 0
+    against it.
+    error: what the method knows of its own error, by name (a convergence delta, a dimension of a
+    null space); may be empty.
+    """
+
+    method: str
+    is_signed: bool
+    weights: tuple[float, ...]
+    error: Mapping[str, float]
+    faithfulness: Faithfulness | None = None
+
+
+@dataclass(frozen=True)
+class LayerMaps:
+    """The attention of one layer for one text.
+
+    heads: the attention heads that were there. origin: the places in the text of the pieces that
+    were there; -1: stands for those gone.
+    standard, effective: (attention_head, query, key). n_null: per attention head the dimension of
+    the null space; 0: both are the same.
+    """
+
+    heads: tuple[int, ...]
+    origin: tuple[int, ...]
+    standard: Tensor
+    effective: Tensor
+    n_null: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All that is known about one answer.
+
+    task: the one explained, of all in `answers`. probabilities: {label: probability}; empty for a
+    regression.
+    method: the one to show first. shadings: {method: its opinion}.
+    """
+
+    read: ReadText
+    task: str
+    answers: Mapping[str, Answer]
+    probabilities: Mapping[str, float]
+    method: str
+    shadings: Mapping[str, Shading]
+    trace: Trace
+    layers: tuple[LayerMaps, ...]
+    model: str
+
+    @property
+    def answer(self) -> Answer:
+        return self.answers[self.task]
+
+    @property
+    def left_at_layer(self) -> tuple[int | None, ...]:
+        """Per word the layer, from 0, after which its last piece left; None where one stayed to the
+        end.
+        """
+        by_word: list[int | None] = []
+        for word in self.read.words:
+            by_piece = [self.trace.left_after[piece] for piece in word.pieces]
+            left = [layer for layer in by_piece if layer is not None]
+            by_word.append(max(left) if len(left) == len(by_piece) else None)
+        return tuple(by_word)
+
+    def as_json(self, *, maps: bool = True) -> dict[str, Any]:
+        """Numbers and words; maps: with every layer's attention, which is most of it."""
+        content: dict[str, Any] = {
+            "text": self.read.text,
+            "pair": self.read.pair,
+            "truncated": self.read.pieces.truncated,
+            "model": self.model,
+            "task": self.task,
+            "answers": {name: _answer_json(answer) for name, answer in self.answers.items()},
+            "probabilities": dict(self.probabilities),
+            "method": self.method,
+            "words": self._words_json(),
+            "shadings": {name: _shading_json(shading) for name, shading in self.shadings.items()},
+            "pieces": self._pieces_json(),
+            "attention_heads": [list(heads) for heads in self.trace.heads],
+        }
+        if maps and self.n_weights <= MOST_WEIGHTS:
+            content["layers"] = [_maps_json(layer) for layer in self.layers]
+        elif maps:
+            content["layers_left_out"] = (
+                f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
+                " Predictor.explain gives them."
+            )
+        return content
+
+    def _words_json(self) -> list[dict[str, Any]]:
+        content = []
+        for word, left in zip(self.read.words, self.left_at_layer, strict=True):
+            place = {"start": word.start, "end": word.end, "is_pair": word.is_pair}
+            content.append({"word": word.written, **place, "left_at_layer": left})
+        return content
+
+    def _pieces_json(self) -> list[dict[str, Any]]:
+        content = []
+        for piece, left in zip(self.read.written, self.trace.left_after, strict=True):
+            content.append({"piece": piece, "left_at_layer": left})
+        return content
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the answer, and the text shaded by the method to show first."""
+        shading = self.shadings[self.method]
+        note = f"{self.model}; shaded by {self.method.replace('_', ' ')}"
+        if shading.is_signed:
+            note += " (blue: for the answer; orange, dotted: against it)"
+        title = f"{self.task}: {answer_in_words(self.answer)}"
+        return notebook_html(self.read, shading.weights, title=title, note=note)
+
+    @property
+    def n_weights(self) -> int:
+        """Of all maps, standard and effective."""
+        return sum(2 * layer.standard.numel() for layer in self.layers)
+
+
+def _answer_json(answer: Answer) -> dict[str, Any]:
+    return {"label": answer.label, "probability": answer.probability}
+
+
+def _shading_json(shading: Shading) -> dict[str, Any]:
+    content: dict[str, Any] = {
+        "is_signed": shading.is_signed,
+        "weights": list(shading.weights),
+        "error": dict(shading.error),
+    }
+    if shading.faithfulness is not None:
+        content["faithfulness"] = _faithfulness_json(shading.faithfulness)
+    return content
+
+
+def _faithfulness_json(faithfulness: Faithfulness) -> dict[str, Any]:
+    return {
+        "comprehensiveness": faithfulness.comprehensiveness,
+        "sufficiency_loss": faithfulness.sufficiency_loss,
+        "deletion": _curve_json(faithfulness.deletion),
+        "sufficiency": _curve_json(faithfulness.sufficiency),
+    }
+
+
+def _curve_json(curve: Curve) -> dict[str, Any]:
+    return {"shares": curve.shares, "values": curve.values}
+
+
+def _maps_json(layer: LayerMaps) -> dict[str, Any]:
+    return {
+        "heads": layer.heads,
+        "origin": layer.origin,
+        "n_null": layer.n_null,
+        "standard": _rounded(layer.standard),
+        "effective": _rounded(layer.effective),
+    }
+
+
+def _rounded(maps: Tensor) -> Any:
+    """Four digits: enough to draw and to compare by, and a quarter of the size."""
+    return [[[round(weight, 4) for weight in row] for row in head] for head in maps.tolist()]

@@ -1,0 +1,37 @@
+"""Writes an explanation to a file, in the format that its name ends in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from litotes.core.errors import UserError
+from litotes.core.storage import write_bytes, write_json, write_text
+from litotes.explanation.explanation import Explanation
+
+FORMATS = (".html", ".json", ".svg", ".png")
+
+
+def check_format(file: Path) -> None:
+    if file.suffix.lower() not in FORMATS:
+        raise UserError(
+            f"{file}: an explanation is written as {', '.join(FORMATS)}. End the name in one"
+            " of them, e.g. why.html."
+        )
+
+
+def write_explanation(explanation: Explanation, file: Path) -> None:
+    """A page (.html), the numbers (.json) or a picture (.svg, .png)."""
+    check_format(file)
+    suffix = file.suffix.lower()
+    if suffix == ".html":
+        from litotes.explanation.page.html import why_html
+
+        write_text(file, why_html(explanation))
+    elif suffix == ".json":
+        write_json(file, explanation.as_json())
+    else:
+        # drawing needs matplotlib, which is slow to import
+        from litotes.explanation.figures.explanation import figure
+        from litotes.report.figure import render_figure
+
+        write_bytes(file, render_figure(figure(explanation), suffix[1:]))

@@ -1,0 +1,141 @@
+"""A model folder gains its ONNX file, if measuring against torch shows that it loses little enough.
+
+model folder  →  model.onnx, in float32 or int8  →  the same held-out texts asked of both
+              →  accepted, with the loss written next to it, or refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from math import ceil
+from pathlib import Path
+from shutil import rmtree
+from typing import Any
+
+from litotes.core.errors import UserError
+from litotes.core.progress import Watch, ignore_progress, prefix_watch
+from litotes.core.storage import write_bytes
+from litotes.exporting.loss import ExportLoss, measure_losses
+from litotes.exporting.model_graph import build_onnx, write_export
+from litotes.exporting.sample import choose_sample, encode_examples
+from litotes.model.checkpoint import load_model
+from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
+from litotes.runtime.onnx.file_check import check_content
+from litotes.runtime.onnx.file_format import FILE
+from litotes.runtime.onnx.session import OnnxSession
+
+ALLOWED = {"float32": 0.0, "int8": 0.01}
+"""Share of the labels that an export may change, by precision."""
+_N_CALIBRATION_TEXTS = 64
+"""Training texts that int8 reads; a few dozen show which of an encoder's channels are large."""
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """An export that was accepted. measured_on: the texts of `losses`."""
+
+    file: Path
+    precision: str
+    n_bytes: int
+    measured_on: str
+    losses: tuple[ExportLoss, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self) | {"file": str(self.file)}
+
+    def note(self) -> dict[str, Any]:
+        """What is written next to the file."""
+        losses = {loss.task: asdict(loss) for loss in self.losses}
+        return {"measured_on": self.measured_on, "loss": losses}
+
+
+def export_models(
+    folder: str | Path | ModelFolder,
+    *,
+    precision: str = "float32",
+    source: str | None = None,
+    allowed: float | None = None,
+    n_texts: int = 500,
+    watch: Watch = ignore_progress,
+) -> list[ExportResult]:
+    """Exports the model of a folder, or all of its parts.
+
+    source: where texts come from, for int8 to learn from (training split) and to measure on (test
+    split); None: those of the model's own recipe, and then its reserved or held-out texts.
+    allowed: the share of labels that may change; None: that of ALLOWED.
+    """
+    if allowed is None:
+        allowed = ALLOWED.get(precision, 0.0)
+    exports = []
+    for part in open_model(folder).models:
+        part_watch = prefix_watch(watch, part.path.name)
+        exports.append(_export(part, precision, source, allowed, n_texts, part_watch))
+    # Only now, when all of them are good enough, is anything written.
+    for result, content in exports:
+        write_export(result.file.parent, content, precision, result.note())
+    return [result for result, _ in exports]
+
+
+@contextmanager
+def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[ModelFolder]:
+    """The folder itself, or a copy of it without its export, for a model that must stay as it is;
+    what fails leaves no copy behind.
+    """
+    folder = open_model(model)
+    if out is None:
+        yield folder
+        return
+    _copy(folder, Path(out))
+    try:
+        yield open_model(Path(out))
+    except BaseException:
+        rmtree(out)
+        raise
+
+
+def _copy(folder: ModelFolder, out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
+    for part in folder.models:
+        copy = out / part.path.relative_to(folder.path)
+        for name in (*HASHED, "README.md", "config.json", DESCRIPTION):
+            file = part.path / name
+            if file.is_file():
+                write_bytes(copy / name, file.read_bytes())
+    # last: a folder that has it is whole
+    write_bytes(out / DESCRIPTION, (folder.path / DESCRIPTION).read_bytes())
+
+
+def _export(
+    folder: ModelFolder,
+    precision: str,
+    source: str | None,
+    allowed: float,
+    n_texts: int,
+    watch: Watch,
+) -> tuple[ExportResult, bytes]:
+    """What an export would be, and the file's content."""
+    model = load_model(folder)
+    sample = choose_sample(model, source)
+    training = sample.training[:_N_CALIBRATION_TEXTS] if precision == "int8" else []
+    watch("writing the file", 0, 1, "")
+    texts = encode_examples(model, training)
+    content = build_onnx(model, precision=precision, texts=texts, made_from=folder.stated_hashes)
+    file = folder.path / FILE
+    session = OnnxSession.from_file(check_content(file, content))
+    losses = measure_losses(model, session, sample.measured[:n_texts], watch)
+    _check(losses, precision, allowed)
+    return ExportResult(file, precision, len(content), sample.name, tuple(losses)), content
+
+
+def _check(losses: Sequence[ExportLoss], precision: str, limit: float) -> None:
+    """limit: the share of answers that may change."""
+    for loss in losses:
+        if loss.n_changed > limit * loss.n + 1e-9:
+            raise UserError(
+                f"In {precision} {loss.n_changed} of {loss.n} answers of {loss.task} change"
+                f" ({loss.changed:.1%}), more than the {limit:.1%} allowed: nothing was exported."
+                f" Use float32, or allow it with --allow {ceil(loss.changed * 1000) / 10:g}."
+            )

@@ -1,0 +1,131 @@
+"""What an export changes: the same texts asked of torch and of the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from litotes.core.counts import confusion, macro_f1
+from litotes.core.errors import UserError
+from litotes.core.processor import n_cores
+from litotes.core.progress import Watch
+from litotes.core.values import Example, Task
+from litotes.exporting.sample import encode_examples
+from litotes.model.calibration import Calibration
+from litotes.model.checkpoint import Model
+from litotes.model.inference import compute_logits
+from litotes.runtime.onnx.session import OnnxSession
+from litotes.runtime.workers import Workers
+
+_CHUNK = 32
+"""Texts asked at a time."""
+
+Logits = Mapping[str, NDArray[Any]]
+"""By task, (text, class) each."""
+
+
+@dataclass(frozen=True)
+class ExportLoss:
+    """What the export changed in a task.
+
+    n_changed: labels that are others, or numbers that moved noticeably.
+    largest_difference: of a probability, or of the number.
+    macro_f1: None without gold labels.
+    """
+
+    task: str
+    n: int
+    n_changed: int
+    largest_difference: float
+    macro_f1: float | None
+    macro_f1_exported: float | None
+
+    @property
+    def changed(self) -> float:
+        return self.n_changed / self.n
+
+
+def measure_losses(
+    model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch
+) -> list[ExportLoss]:
+    """The loss in every task of the model."""
+    before, after = _answer(model, session, examples, watch)
+    losses = []
+    for name, task in model.classifier.tasks.items():
+        gold = [example.labels.get(name) for example in examples]
+        calibration = model.calibration_of(name)
+        losses.append(compare(task, calibration, before[name], after[name], gold))
+    return losses
+
+
+def _answer(
+    model: Model, session: OnnxSession, examples: Sequence[Example], watch: Watch
+) -> tuple[Logits, Logits]:
+    """The logits of all texts by torch, and by the exported file."""
+    pieces = encode_examples(model, examples)
+    workers = Workers(session, n_cores())
+    before: list[Logits] = []
+    after: list[Logits] = []
+    for start in range(0, len(pieces), _CHUNK):
+        chunk = pieces[start : start + _CHUNK]
+        before.append(
+            {task: values.numpy() for task, values in compute_logits(model, chunk).items()}
+        )
+        after.append(workers.logits(chunk))
+        watch("measuring", start + len(chunk), len(pieces), "")
+    return _join(before), _join(after)
+
+
+def _join(chunks: Sequence[Logits]) -> Logits:
+    return {task: np.concatenate([chunk[task] for chunk in chunks]) for task in chunks[0]}
+
+
+def compare(
+    task: Task,
+    calibration: Calibration,
+    torch_logits: NDArray[Any],
+    logits: NDArray[Any],
+    gold: Sequence[Any],
+) -> ExportLoss:
+    """The loss in one task. logits: (text, class)"""
+    _check_finite(logits, task)
+    if task.is_regression:
+        return _compare_numbers(task, torch_logits[:, 0], logits[:, 0])
+    labels_before, before = calibration.apply(torch_logits)
+    labels_after, after = calibration.apply(logits)
+    return ExportLoss(
+        task.name,
+        n=len(gold),
+        n_changed=int((labels_before != labels_after).sum()),
+        largest_difference=float(np.abs(before - after).max()),
+        macro_f1=_macro_f1(task, labels_before, gold),
+        macro_f1_exported=_macro_f1(task, labels_after, gold),
+    )
+
+
+def _check_finite(logits: NDArray[Any], task: Task) -> None:
+    if not np.isfinite(logits).all():
+        raise UserError(
+            f"The exported file gives {task.name} answers that are not numbers: nothing was"
+            " exported. Use the torch runtime."
+        )
+
+
+def _compare_numbers(task: Task, before: NDArray[Any], after: NDArray[Any]) -> ExportLoss:
+    """A number has changed when it moved by more than a hundredth of the range of all of them."""
+    moved = np.abs(before - after)
+    n_changed = int((moved > 0.01 * np.ptp(before) + 1e-4).sum())
+    return ExportLoss(task.name, len(moved), n_changed, float(moved.max()), None, None)
+
+
+def _macro_f1(task: Task, labels: NDArray[Any], gold: Sequence[Any]) -> float | None:
+    """Over the texts that have a gold label; None if none has."""
+    known = [place for place, label in enumerate(gold) if label in task.labels]
+    if not known:
+        return None
+    right = np.array([task.labels.index(gold[place]) for place in known])
+    return float(macro_f1(confusion(right, labels[np.array(known)], task.n_outputs)))

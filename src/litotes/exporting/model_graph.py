@@ -1,0 +1,113 @@
+"""A model as one ONNX file with everything inside: embeddings, blocks, pruning, heads, calibration.
+
+The graph is written operator by operator from our own modules, for texts of equal length, one or
+several, without padding:
+
+    pieces (text, piece), segments (text, piece)
+        →  TASK.logits (text, class), TASK.probabilities (text, class), TASK.label (text,)
+
+Nothing is traced, so the file contains only what a text needs. Its metadata says what it was made
+from: the sha256 of the model folder's weights and tokenizer, so that a file that does not belong to
+its folder is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown_name
+from litotes.core.storage import write_bytes, write_json
+from litotes.core.version import __version__
+from litotes.exporting.encoder_graph import write_encoder
+from litotes.exporting.graph import Graph, Value, model_bytes
+from litotes.exporting.head_graph import write_answer, write_heads
+from litotes.exporting.int8 import Int8, measure_inputs
+from litotes.exporting.products import Float32, Products
+from litotes.exporting.texts_graph import Texts
+from litotes.model.checkpoint import Model
+from litotes.model.classifier import Classifier
+from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
+from litotes.text.tokenizer import Pieces
+
+PRECISIONS = ("float32", "int8")
+
+
+def build_onnx(
+    model: Model,
+    *,
+    precision: str = "float32",
+    texts: Sequence[Pieces] = (),
+    made_from: Mapping[str, str],
+) -> bytes:
+    """The file's content.
+
+    texts: a few dozen, from which int8 learns how large activations get; float32 needs none.
+    made_from: the sha256 of the files the model came from, by name.
+    """
+    graph, classifier = Graph(), model.classifier.eval()
+    graph.inputs = [Value(name, np.int64, ("text", "piece")) for name in (PIECES, SEGMENTS)]
+    with graph.part("embeddings"):
+        group = Texts(graph, PIECES, most_pieces=classifier.encoder.spec.max_pieces)
+    products = _choose_products(group, classifier, precision, texts)
+    with torch.no_grad():
+        _write_classifier(products, group, model)
+    return model_bytes(graph, _metadata(model, precision, made_from))
+
+
+def _write_classifier(products: Products, group: Texts, model: Model) -> None:
+    graph, classifier = products.graph, model.classifier
+    firsts_only = classifier.firsts_only
+    hidden = write_encoder(products, classifier.encoder, group, firsts_only=firsts_only)
+    with graph.part("head"):
+        logits = write_heads(products, group, classifier.heads, hidden)
+        for name, task in classifier.tasks.items():
+            calibration = model.calibration_of(name)
+            graph.outputs += write_answer(graph, task, calibration, logits[name])
+
+
+def _choose_products(
+    group: Texts, classifier: Classifier, precision: str, texts: Sequence[Pieces]
+) -> Products:
+    if precision not in PRECISIONS:
+        raise UserError(unknown_name(precision, PRECISIONS, "precision"))
+    if precision == "float32":
+        return Float32(group)
+    if not texts:
+        raise UserError(
+            "int8 has to see how large activations get before it can write them in steps: give it a"
+            " few dozen texts."
+        )
+    return Int8(group.graph, measure_inputs(classifier, texts))
+
+
+def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dict[str, str]:
+    classifier = model.classifier
+    labels = {name: list(task.labels) for name, task in classifier.tasks.items()}
+    calibration = {name: values.as_json() for name, values in model.calibration.items()}
+    metadata = {
+        "litotes": __version__,
+        "precision": precision,
+        "tasks": json.dumps(labels),
+        "max_pieces": str(classifier.encoder.spec.max_pieces),
+        "calibration": json.dumps(calibration),
+    }
+    for name, sha256 in made_from.items():
+        metadata[f"{HASH_OF}{name}"] = sha256
+    return metadata
+
+
+def write_export(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
+    """Writes the file and then the note that it is whole. more: what else the note says."""
+    # a crash from here on leaves a file without its note, which is refused as unfinished
+    (folder / NOTE).unlink(missing_ok=True)
+    write_bytes(folder / FILE, content)
+    note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision}
+    write_json(folder / NOTE, note | dict(more))

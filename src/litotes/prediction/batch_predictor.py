@@ -1,0 +1,60 @@
+"""A predictor for the workers of Spark, Dask and Ray Data: it travels as a path, not as a model."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from litotes.model.builtin import BUILT_IN
+from litotes.prediction.predictor import Predictor
+
+_LOADING = Lock()  # threads of one worker process share a model
+
+
+@dataclass(frozen=True)
+class BatchPredictor:
+    """Predicts batches in any process it is sent to; each loads the model once, on first use.
+
+    n_cores: how many cores the model may use in each process; None: all. The default is 1 because
+    there is usually a process for every core. With torch it holds for everything the process
+    computes.
+
+    >>> frame.map_partitions(BatchPredictor("builtin"))  # Dask               # doctest: +SKIP
+    """
+
+    folder: str
+    device: str | None = None
+    runtime: str | None = None
+    n_cores: int | None = 1
+
+    def __post_init__(self) -> None:
+        # the worker may have another working directory
+        if self.folder not in BUILT_IN and Path(self.folder).exists():
+            object.__setattr__(self, "folder", str(Path(self.folder).resolve()))
+
+    def __call__(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
+        return self.map_batches(batch, column=column, pair=pair)
+
+    def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
+        """See `Predictor.map_batches`."""
+        return self.predictor().map_batches(batch, column=column, pair=pair)
+
+    def predictor(self) -> Predictor:
+        """The model of this process."""
+        with _LOADING:
+            return _load(self, os.getpid())
+
+
+@cache
+def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
+    """process: a fork inherits what was loaded before, but not the threads that compute it."""
+    return Predictor.load(
+        batch_predictor.folder,
+        device=batch_predictor.device,
+        runtime=batch_predictor.runtime,
+        n_cores=batch_predictor.n_cores,
+    )

@@ -1,0 +1,171 @@
+"""Adds the columns of predictions to a batch, whatever kind of batch it is.
+
+    pandas DataFrame · pyarrow Table or RecordBatch · {"text": array or list, …}
+
+A batch is recognised by its class: pandas and pyarrow are imported only for batches of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from litotes.core.errors import UserError
+from litotes.core.values import Prediction, Task
+from litotes.data.tables.row import Row, require_columns
+from litotes.prediction.columns import BOOL, FLOAT, STRING, Column, answer_columns
+
+Predict = Callable[[list[str], list[str] | None], list[Prediction]]
+"""predict(texts, pairs): one prediction for each text."""
+
+
+def add_predictions(
+    batch: Any, predict: Predict, tasks: Mapping[str, Task], *, column: str, pair: str | None
+) -> Any:
+    """The batch with one more column for each of `answer_columns(tasks)`."""
+    adapter = _adapter_of(batch)
+    columns = answer_columns(tasks)
+    _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
+    texts = _texts(adapter.values(batch, column), column)
+    pairs = None
+    if pair is not None:
+        pairs = _texts(adapter.values(batch, pair), pair)
+        _check_lengths({column: len(texts), pair: len(pairs)})
+    predictions = predict(texts, pairs)
+    added = {column: column.values(predictions) for column in columns}
+    return adapter.add(batch, added, text_column=column)
+
+
+def arrow_array(values: Sequence[object], kind: str) -> Any:
+    """A pyarrow array of the type that stands for a column's kind."""
+    import pyarrow as pa
+
+    types = {STRING: pa.string(), FLOAT: pa.float64(), BOOL: pa.bool_()}
+    return pa.array(values, types[kind])
+
+
+def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Column]) -> None:
+    require_columns("The batch", names, needs)
+    for name in needs:
+        if names.count(name) > 1:
+            raise UserError(
+                f"The batch has the column {name!r} {names.count(name)} times. Rename all but one."
+            )
+    for column in columns:
+        if column.name in names:
+            raise UserError(
+                f"The batch has a column {column.name!r} already, which the answers would take:"
+                " rename it, or leave it out."
+            )
+
+
+def _check_lengths(lengths: Mapping[str, int]) -> None:
+    (column, n_texts), *others = lengths.items()
+    for pair, n_pairs in others:
+        if n_pairs != n_texts:
+            raise UserError(
+                f"The batch has {n_texts} values in {column!r} and {n_pairs} in {pair!r}: give as"
+                " many of each."
+            )
+
+
+def _texts(values: Sequence[object], column: str) -> list[str]:
+    return [_text(value, number, column) for number, value in enumerate(values, start=1)]
+
+
+def _text(value: object, number: int, column: str) -> str:
+    is_missing = isinstance(value, float) and value != value  # NaN, as numpy marks it
+    if value is None or is_missing:
+        value = ""
+    if isinstance(value, str):
+        return Row("The batch", number, {column: value}, unit="row").text(column)
+    raise UserError(
+        f"The batch, row {number}, column {column!r} holds a {type(value).__name__}: make it a"
+        " text."
+    )
+
+
+class _Adapter(ABC):
+    """Reads the columns of one class of batch and adds to them."""
+
+    @abstractmethod
+    def names(self, batch: Any) -> list[str]:
+        """The names of its columns."""
+
+    @abstractmethod
+    def values(self, batch: Any, column: str) -> Sequence[object]:
+        """What a column holds; None for what is missing."""
+
+    @abstractmethod
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+        """A batch of the same class with more columns; the one given is left as it was."""
+
+
+class _Pandas(_Adapter):
+    def names(self, batch: Any) -> list[str]:
+        return list(batch.columns)
+
+    def values(self, batch: Any, column: str) -> Sequence[object]:
+        series = batch[column]
+        return list(series.astype(object).where(series.notna(), None))
+
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+        import pandas as pd
+
+        dtypes = {STRING: "str", FLOAT: "float64", BOOL: "bool"}
+        series = {}
+        for column, values in added.items():
+            series[column.name] = pd.Series(values, batch.index, dtypes[column.kind])
+        return batch.assign(**series)
+
+
+class _Arrow(_Adapter):
+    def names(self, batch: Any) -> list[str]:
+        return list(batch.schema.names)
+
+    def values(self, batch: Any, column: str) -> Sequence[object]:
+        return list(batch.column(column).to_pylist())
+
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+        for column, values in added.items():
+            batch = batch.append_column(column.name, arrow_array(values, column.kind))
+        return batch
+
+
+class _Columns(_Adapter):
+    """Columns by name: arrays as Ray Data has them, or lists."""
+
+    def names(self, batch: Any) -> list[str]:
+        return list(batch)
+
+    def values(self, batch: Any, column: str) -> Sequence[object]:
+        return list(batch[column])
+
+    def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
+        # the answers are arrays where the texts are
+        has_arrays = isinstance(batch[text_column], np.ndarray)
+        dtypes = {STRING: np.dtype(object), FLOAT: np.dtype(np.float64), BOOL: np.dtype(bool)}
+        result = dict(batch)
+        for column, values in added.items():
+            result[column.name] = np.array(values, dtypes[column.kind]) if has_arrays else values
+        return result
+
+
+def _adapter_of(batch: Any) -> _Adapter:
+    # a batch of theirs exists only where they have been imported
+    pandas, arrow = sys.modules.get("pandas"), sys.modules.get("pyarrow")
+    if pandas is not None and isinstance(batch, pandas.DataFrame):
+        return _Pandas()
+    if arrow is not None and isinstance(batch, arrow.Table | arrow.RecordBatch):
+        return _Arrow()
+    if isinstance(batch, Mapping):
+        return _Columns()
+    kinds = "a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name"
+    raise UserError(
+        f"A batch is {kinds}; this is a {type(batch).__name__}. For a list of texts there is"
+        " `predict`."
+    )

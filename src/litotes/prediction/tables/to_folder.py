@@ -1,0 +1,202 @@
+"""A table or a folder of tables becomes a folder of predictions in parts, in the order of the rows.
+
+    OUT/plan.json             which rows become which part, and what they are made from
+    OUT/part-00000.parquet …  the predictions; a part is there when it is whole
+    OUT/begun/                which worker has begun which part on Ray, while it runs
+    OUT/manifest.json         written last: the folder is complete
+
+Whatever is killed, the same command resumes: parts that are there are not made again, and no part
+is ever there in halves.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.storage import (
+    LOCK,
+    MANIFEST,
+    clear_staged,
+    find_foreign_file,
+    locked,
+    write_json,
+)
+from litotes.core.version import __version__
+from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.tables.folder_plan import PLAN, FolderPlan, resume_or_plan
+from litotes.prediction.tables.folder_request import FolderRequest
+from litotes.prediction.tables.part import PartJob, predict_part
+from litotes.scale.jobs import run_jobs
+from litotes.scale.on_ray_data import map_on_ray
+from litotes.scale.outcomes import Outcome
+
+BEGUN = "begun"
+_PART = re.compile(r"part-\d{5,}\.(parquet|jsonl|csv)")
+
+Runner = Callable[[dict[str, PartJob], Path, Watch], Iterator[Outcome]]
+"""runner(jobs, begun, watch): does the parts somewhere. begun: a folder for its own notes."""
+
+
+@dataclass(frozen=True)
+class FolderResult:
+    """What a run achieved.
+
+    n_found: parts that were there before; failures: why a part is missing, by its name.
+    """
+
+    out: Path
+    plan: FolderPlan
+    n_found: int
+    n_answered: int
+    seconds: float
+    failures: dict[str, str]
+
+    def as_json(self) -> dict[str, Any]:
+        rate = self.n_answered / self.seconds if self.seconds else 0.0
+        return {
+            "out": str(self.out),
+            "rows": self.plan.n_rows,
+            "parts": len(self.plan.spans),
+            "parts_found": self.n_found,
+            "rows_answered": self.n_answered,
+            "seconds": round(self.seconds, 1),
+            "rows_per_second": round(rate, 1),
+            "failures": self.failures,
+        }
+
+
+def local_runner(n_workers: int) -> Runner:
+    """In this process, or in several on this machine."""
+
+    def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
+        return run_jobs(jobs, predict_part, n_workers=n_workers, watch=watch, what="parts")
+
+    return run
+
+
+def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0) -> Runner:
+    """On a cluster, or on one of this machine's cores; None: as many workers as it has room for."""
+
+    def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
+        return map_on_ray(
+            jobs,
+            predict_part,
+            begun=begun,
+            n_workers=n_workers,
+            address=address,
+            watch=watch,
+            n_gpus=n_gpus,
+            what="parts",
+        )
+
+    return run
+
+
+def predict_to_folder(
+    request: FolderRequest,
+    batch_predictor: BatchPredictor,
+    out: Path,
+    *,
+    runner: Runner,
+    watch: Watch = ignore_progress,
+) -> FolderResult:
+    """Predicts every row that has no prediction yet.
+
+    Parts that fail are collected in `failures`; the others are done all the same.
+    """
+    # other processes may have another working directory
+    out, request = out.resolve(), replace(request, source=request.source.resolve())
+    _check_target(request.source, out)
+    predictor = batch_predictor.predictor()
+    request.check_names(predictor.tasks)
+    model = tuple(runtime.identity() for runtime in predictor.runtimes)
+    with locked(out):
+        _check_folder(out)
+        clear_staged(out)
+        plan = resume_or_plan(request, model, out, watch)
+        jobs = {}
+        for name, span in plan.parts().items():
+            if not (out / name).is_file():
+                stamp = plan.stamps[span.file]
+                jobs[name] = PartJob(
+                    request, batch_predictor, model, plan.key_type, span, stamp, out / name
+                )
+        result = _run(jobs, plan, out, runner, watch)
+        if not result.failures:
+            write_json(out / MANIFEST, _manifest(plan))
+    return result
+
+
+def _run(
+    jobs: dict[str, PartJob], plan: FolderPlan, out: Path, runner: Runner, watch: Watch
+) -> FolderResult:
+    started = time.monotonic()
+    n_answered, failures = 0, {}
+    for outcome in _outcomes(jobs, out, runner, watch):
+        if outcome.error is None:
+            n_answered += jobs[outcome.name].span.n_rows
+        else:
+            failures[outcome.name] = outcome.error
+    seconds = time.monotonic() - started
+    return FolderResult(out, plan, len(plan.spans) - len(jobs), n_answered, seconds, failures)
+
+
+def _outcomes(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> list[Outcome]:
+    begun = out / BEGUN
+    shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
+    if not jobs:
+        return []
+    (out / MANIFEST).unlink(missing_ok=True)  # it must not vouch for parts that are missing
+    begun.mkdir()
+    try:
+        return list(runner(jobs, begun, watch))
+    except (KeyboardInterrupt, Stopped) as error:
+        n_left = sum(not job.file.is_file() for job in jobs.values())
+        raise Stopped(
+            f"Stopped; {n_left} parts are left to do in {out}. Start the same command again to"
+            " go on."
+        ) from error
+    finally:
+        shutil.rmtree(begun, ignore_errors=True)
+
+
+def _manifest(plan: FolderPlan) -> dict[str, Any]:
+    sizes = {name: span.n_rows for name, span in plan.parts().items()}
+    return {
+        "litotes": __version__,
+        "rows": plan.n_rows,
+        "parts": sizes,
+        "made_from": plan.made_from,
+    }
+
+
+def _check_target(source: Path, out: Path) -> None:
+    if out.is_file():
+        raise UserError(f"{out} is a file; --out needs a folder for the parts.")
+    if source.is_dir() and (out == source.resolve() or source.resolve() in out.parents):
+        raise UserError(
+            f"{out} lies in the folder that is read, {source}: its parts would be read as tables."
+            " Choose another --out."
+        )
+
+
+def _check_folder(out: Path) -> None:
+    """Refuses a folder that holds other files than ours."""
+    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, LOCK), _PART)
+    if foreign is not None:
+        raise UserError(
+            f"{out} holds {foreign}, which is no part of answers: choose a new folder for --out."
+        )
+    if not (out / PLAN).is_file() and any(_PART.fullmatch(path.name) for path in out.iterdir()):
+        raise UserError(
+            f"{out} holds parts, but no {PLAN} that says what they were made from: choose a new"
+            " folder for --out."
+        )

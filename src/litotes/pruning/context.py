@@ -1,0 +1,114 @@
+"""What all phases of a pruning share: the dense model, its answers as a teacher, and the texts."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+
+import torch
+
+from litotes.core.progress import Watch
+from litotes.core.values import Example
+from litotes.data.keys import example_key
+from litotes.model.checkpoint import Model
+from litotes.pruning.result import PruneSettings
+from litotes.text.packing import TextSet, make_text_set
+from litotes.training.inputs import PieceInputs, all_logits
+from litotes.training.recipe import Recipe
+from litotes.training.teacher import Teacher
+from litotes.training.training_data import TrainingData
+
+NOT_IN_KEY = {"loss", "sure", "targets", "settle_epochs"}
+"""Settings that the phases themselves do not depend on."""
+
+
+@dataclass(frozen=True)
+class PruneContext:
+    """All that the phases share."""
+
+    settings: PruneSettings
+    recipe: Recipe
+    data: TrainingData
+    dense: Model
+    train: TextSet
+    held_out: TextSet  # chooses epochs
+    judged: TextSet  # chooses the pruning
+    teacher: Teacher
+    device: torch.device
+    folder: Path
+    watch: Watch
+
+    @property
+    def phases(self) -> Path:
+        """Where what the phases found is kept until a model is chosen."""
+        return self.folder / "phases"
+
+    def key(self, *more: object) -> str:
+        """A name for what a phase depends on: a phase found under it need not be done again."""
+        given = vars(self.settings)
+        settings = {name: given[name] for name in given if name not in NOT_IN_KEY}
+        dense_key = self.dense.facts["key"]
+        parts = (self.recipe.key(), self.data.fingerprint(), dense_key, settings, more)
+        return sha256(repr(parts).encode()).hexdigest()[:12]
+
+
+def make_context(
+    settings: PruneSettings,
+    recipe: Recipe,
+    data: TrainingData,
+    dense: Model,
+    *,
+    device: torch.device,
+    folder: Path,
+    watch: Watch,
+) -> PruneContext:
+    """Tokenizes the texts and asks the dense model about those to learn from."""
+    assert data.held_out is not None  # a pruning's recipe always holds texts out
+    classifier = dense.classifier.to(device)
+    tasks = list(classifier.tasks.values())
+
+    def shuffle_and_tokenize(examples: Sequence[Example]) -> TextSet:
+        # files are sorted by cell, but the first texts have to stand for all
+        order = random.Random(recipe.seed).sample(examples, len(examples))
+        return make_text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
+
+    judged_by = data.held_out if data.reserved is None else data.reserved
+    train = shuffle_and_tokenize([*data.train.examples, *unlabelled_texts(data)])
+    held_out = shuffle_and_tokenize(data.held_out.examples)
+    judged = shuffle_and_tokenize(judged_by.examples)
+    inputs = PieceInputs(train, device)
+    answers = all_logits(inputs, classifier, watch=watch, what="teacher")
+    return PruneContext(
+        settings,
+        recipe,
+        data,
+        dense,
+        train,
+        held_out,
+        judged,
+        teacher=Teacher(answers, settings.teacher),
+        device=device,
+        folder=folder,
+        watch=watch,
+    )
+
+
+def unlabelled_texts(data: TrainingData) -> list[Example]:
+    """Other training texts of the source: without a label for these tasks, or outside the
+    selection. The teacher has an answer to them.
+    """
+    known = [*data.train]
+    for part in (data.held_out, data.reserved):
+        known += [] if part is None else part.examples
+    known += [example for example in data.whole if example.split != "train"]
+    keys = {example_key(example) for example in known}
+    groups = {example.group for example in known} - {None}
+    others = {}
+    for example in data.whole:
+        key = example_key(example)
+        if example.split == "train" and key not in keys and example.group not in groups:
+            others[key] = replace(example, labels={})
+    return list(others.values())

@@ -1,0 +1,159 @@
+"""The phases of pruning: heads leave for good, budgets are learned, searched for and settled.
+
+Every phase is known by a hash of all it depends on; one that was done before is read back, one that
+was stopped goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+from safetensors.torch import save as to_bytes
+
+from litotes.core.progress import Watch, prefix_watch
+from litotes.core.storage import read_json, write_bytes, write_json
+from litotes.encoders.reshaping import keep_heads, rebuild_encoder
+from litotes.encoders.weights import read_tensors
+from litotes.model.classifier import Classifier
+from litotes.pruning.context import PruneContext
+from litotes.pruning.search import (
+    N_CHANGES,
+    POWERS,
+    FoundShares,
+    Search,
+    first_texts,
+    learned_pruning,
+)
+from litotes.training.held_out import held_out_score
+from litotes.training.inputs import PieceInputs, freeze
+from litotes.training.loop import Loop, RunContext
+from litotes.training.processes import Processes
+from litotes.training.sensitivity import head_sensitivity, heads_to_keep
+
+LOWEST = 0.03
+"""Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
+"""
+
+
+def explore(context: PruneContext) -> Classifier:
+    """The dense classifier without the heads it needs least, trained to bear budgets of all kinds.
+
+    For layer l of L the boldest budget leaves 1 − (1 − LOWEST) · l / L of the pieces.
+    """
+    classifier = deepcopy(context.dense.classifier)
+    if context.settings.heads < 1:
+        classifier.encoder = keep_heads(classifier.encoder, _choose_heads(context, classifier))
+    n_layers = len(classifier.encoder.spec.walk)
+    lowest = [max(1 - (1 - LOWEST) * (layer + 1) / n_layers, LOWEST) for layer in range(n_layers)]
+    options = {**context.settings.options, "shares": lowest, "explore": 1.0}
+    classifier.encoder = rebuild_encoder(
+        classifier.encoder, pruning="learned", pruning_options=options
+    )
+    return _train_phase(context, classifier, "explore", context.settings.epochs, validated=False)
+
+
+def _choose_heads(context: PruneContext, classifier: Classifier) -> list[list[int]]:
+    """The attention heads to keep.
+
+    Once chosen they stay chosen: another machine may decide near ties in another way.
+    """
+
+    def choose() -> list[list[int]]:
+        sensitivity = head_sensitivity(classifier, PieceInputs(context.train, context.device))
+        return heads_to_keep(sensitivity, context.settings.heads)
+
+    return list(_read_or_compute(context, f"heads-{context.key()}", choose))
+
+
+def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
+    """The best shares for a target."""
+
+    def search_now() -> dict[str, Any]:
+        classifier, settings = deepcopy(start), context.settings
+        inputs = PieceInputs(first_texts(context.train, settings.n_searched), context.device)
+        dense = context.dense.classifier
+        tries = Search(classifier, inputs, context.teacher, dense=dense, seed=settings.seed)
+        watch = partial(_watch_search, context.watch, target)
+        return asdict(tries.for_target(target, watch=watch))
+
+    content = _read_or_compute(context, f"search-{target:g}-{context.key(target)}", search_now)
+    return FoundShares(tuple(content["shares"]), content["divergence"])
+
+
+def _watch_search(watch: Watch, target: float, n_tried: int) -> None:
+    watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
+
+
+def _read_or_compute(context: PruneContext, name: str, compute: Callable[[], Any]) -> Any:
+    """What `compute` gives, as JSON; read back if it was computed before."""
+    file = context.phases / f"{name}.json"
+    if file.is_file():
+        return read_json(file, advice="Delete it to compute it again.")
+    result = compute()
+    write_json(file, result)
+    return result
+
+
+def settle(
+    context: PruneContext, start: Classifier, target: float, found: FoundShares
+) -> Classifier:
+    """The classifier trained with just the shares found for a target."""
+    classifier = deepcopy(start)
+    options = {**context.settings.options, "shares": list(found.shares)}
+    classifier.encoder = rebuild_encoder(classifier.encoder, pruning_options=options)
+    epochs = context.settings.settle_epochs
+    return _train_phase(context, classifier, f"settle-{target:g}", epochs, validated=True)
+
+
+def _train_phase(
+    context: PruneContext, classifier: Classifier, phase: str, epochs: int, *, validated: bool
+) -> Classifier:
+    """Trains with the teacher; the weights of a phase that was done before are read back."""
+    shares, heads_kept = learned_pruning(classifier).shares, classifier.encoder.spec.heads_kept
+    key = context.key(phase, epochs, shares, heads_kept)
+    folder = context.phases / f"{phase}-{key}"
+    weights = folder / "weights.safetensors"
+    if weights.is_file():
+        classifier.load_state_dict(read_tensors(weights))
+        return classifier.eval()
+    folder.mkdir(parents=True, exist_ok=True)
+    run = RunContext(context.device, folder, key, Processes(), prefix_watch(context.watch, phase))
+    loop = _phase_loop(context, classifier, run, epochs, validated=validated)
+    loop.resume()
+    loop.run()
+    write_bytes(weights, _weights_of(classifier))
+    loop.checkpoints.clear()
+    return classifier.eval()
+
+
+def _weights_of(classifier: Classifier) -> bytes:
+    tensors = {}
+    for name, tensor in classifier.state_dict().items():
+        tensors[name] = tensor.detach().cpu().contiguous()
+    return to_bytes(tensors)
+
+
+def _phase_loop(
+    context: PruneContext, classifier: Classifier, run: RunContext, epochs: int, *, validated: bool
+) -> Loop:
+    # what the dense run left as it was stays so: a small difference stays small
+    freeze(classifier, context.recipe.training.freeze_below)
+    settings = context.recipe.training.model_copy(update={"epochs": epochs, "patience": epochs})
+    validate = None
+    if validated:
+        held_out = PieceInputs(context.held_out, context.device)
+        by_worst_group = settings.selection == "worst_group"
+        validate = partial(held_out_score, classifier, held_out, worst_group=by_worst_group)
+    return Loop(
+        classifier,
+        PieceInputs(context.train, context.device),
+        settings,
+        seed=context.settings.seed,
+        context=run,
+        validate=validate,
+        teacher=context.teacher,
+    )

@@ -1,0 +1,142 @@
+"""Pictures of one explanation and of one trace: everything is in them, and the same is drawn twice."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from made_explanations import PRUNED, TEXT, explained, explanation_of, shadings_of
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from litotes.core.errors import UserError
+from litotes.core.values import Answer
+from litotes.encoders.pretrained import Pretrained
+from litotes.explanation.explanation import Explanation
+from litotes.explanation.figures import explanation as plot
+from litotes.explanation.figures import shaded_words
+from litotes.explanation.figures import trace as trace_plot
+from litotes.explanation.figures.survival import N_ABREAST, draw_bands
+from litotes.explanation.trace import Trace
+from litotes.report.figure import render_figure
+
+
+@pytest.fixture
+def pruned(tiny: Pretrained) -> Explanation:
+    return explained(tiny, "great tea, the queue is not bad", **PRUNED)
+
+
+def texts_of(svg: bytes) -> str:
+    """One a line."""
+    return "\n".join(re.findall(r">([^<>\n]+)</text>", svg.decode()))
+
+
+def written(picture: Figure) -> str:
+    return texts_of(render_figure(picture, "svg"))
+
+
+def numbers_in(svg: bytes) -> list[float]:
+    """Where everything stands, in points; names aside."""
+    return [float(number) for number in re.findall(rb"(?<![\w#.-])-?\d+(?:\.\d+)?(?![\w.])", svg)]
+
+
+@pytest.mark.slow
+def test_everything_is_in_the_picture(pruned: Explanation) -> None:
+    svg = render_figure(plot.figure(pruned), "svg")
+    found = texts_of(svg)
+    for shown in (
+        "sarcasm: sarcastic, 87 % sure",
+        "86.6 %",
+        "integrated gradients",
+        "standard",
+        "effective",
+        "layer 4, mean of 2",
+    ):
+        assert shown in found
+    assert found.count("queue") >= 2  # in the text and in what is seen of it
+    assert "what each layer still sees" in found
+    # its layout is solved, not given
+    assert numbers_in(render_figure(plot.figure(pruned), "svg")) == pytest.approx(
+        numbers_in(svg), abs=0.05
+    )
+
+
+def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
+    head = pruned.layers[2].heads[-1]
+    titles = [text.get_text() for text in plot.figure(pruned, layer=2, head=head).findobj(Text)]
+    assert any(title.startswith(f"layer 3, attention head {head + 1};") for title in titles)
+    with pytest.raises(UserError, match="from 0 to 3"):
+        plot.figure(pruned, layer=4)
+    gone = (set(range(4)) - set(pruned.layers[3].heads)).pop()
+    with pytest.raises(UserError, match="Choose one of"):
+        plot.figure(pruned, head=gone)
+
+
+@pytest.mark.slow
+def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
+    """Math signs, line ends, letters the font lacks; warnings would be errors."""
+    one = explained(tiny, "$x_1$\n\n😂𐎀 <b> & tea", pair="second\ttext")
+    number = explanation_of(
+        one.read, one.layers, one.trace, answers={"intimacy": Answer(2.41, None)}
+    )
+    found = written(plot.figure(number))
+    assert "intimacy: 2.41" in found
+    assert "▯" in found
+    assert "what each layer" not in found  # nothing leaves
+
+
+def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
+    read = tiny.tokenizer.read([TEXT * 3], ["a pair"])[0]
+    placed = shaded_words.laid_out(read, width=3.0)
+    assert [part.number for part in placed if part.number is not None] == list(
+        range(len(read.words))
+    )
+    assert "".join(part.written for part in placed) == TEXT * 3 + "a pair"
+    assert all(part.x + part.width <= 3.0 for part in placed if part.written.strip())
+    assert all(
+        (a.line, a.x + a.width) <= (b.line, b.x + 1e-9) or a.line < b.line
+        for a, b in pairwise(placed)
+    )
+
+
+def test_what_was_not_read_is_counted(tiny: Pretrained) -> None:
+    read = tiny.tokenizer.read(["tea " * 94 + "x" * 1200])[0]
+    assert read.pieces.truncated
+    found = "".join(part.written for part in shaded_words.laid_out(read, width=9.0))
+    assert found == "tea " * 93 + "tea … 1,201 more characters were not read"
+
+
+def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
+    read = tiny.tokenizer.read([TEXT])[0]
+    shading = shadings_of(len(read.words))["occlusion"]
+    ax = Figure().subplots()
+    shaded_words.draw(shaded_words.laid_out(read, width=9.0), shading, ax, width=9.0)
+    for patch, weight in zip(ax.patches, shading.weights, strict=True):
+        red, _, blue, _ = patch.get_facecolor()
+        assert (blue > red) == (weight > 0)  # blue speaks for, orange against
+    strongest = max(range(len(shading.weights)), key=lambda word: abs(shading.weights[word]))
+    assert min(ax.patches, key=lambda patch: min(patch.get_facecolor())) is ax.patches[strongest]
+
+
+@pytest.mark.slow
+def test_a_trace_shows_first_middle_and_last_layer(pruned: Explanation) -> None:
+    found = written(trace_plot.figure(pruned.trace))
+    n = len(pruned.trace.written)
+    for layer in (0, 1, 3):
+        assert f"layer {layer + 1}: {len(pruned.trace.there(layer))} of {n} pieces" in found
+    assert "[CLS]" in found
+    assert "attention heads used" in found
+    with pytest.raises(UserError, match="observe a text"):
+        trace_plot.figure(Trace((), (), ()))
+
+
+@pytest.mark.parametrize(
+    ("n_names", "n_bands"), [(1, 1), (N_ABREAST, 1), (N_ABREAST + 1, 2), (4 * N_ABREAST + 1, 1)]
+)
+def test_bands_hold_every_name(n_names: int, n_bands: int) -> None:
+    axes = draw_bands([[1.0] * n_names] * 2, [f"w{n}" for n in range(n_names)], Figure())
+    assert len(axes) == n_bands
+    assert sum(ax.collections[0].get_array().size for ax in axes) == 2 * n_names
+    labels = [label.get_text() for ax in axes for label in ax.get_xticklabels()]
+    assert (labels == [f"w{n}" for n in range(n_names)]) == (n_names <= 4 * N_ABREAST)

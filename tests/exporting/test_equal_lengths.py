@@ -1,0 +1,124 @@
+"""A text alone = the text in any group of texts of its length: to 1e-5 in float32, to the last bit
+in int8.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_onnx_equality import KINDS, PRUNED, WEIGHTED
+from tiny_exports import EXPORTED_HEADS, N_PIECES, encoder_of, model_of, session_of, text_of
+
+from litotes.attention.entmax import Entmax
+from litotes.exporting.entmax_graph import write_entmax
+from litotes.exporting.graph import Graph, Value, model_bytes
+from litotes.runtime.onnx.session import OnnxSession
+from litotes.text.tokenizer import Pieces
+
+SEEN = [text_of(length) for length in (3, 9, 40, 70)]
+"""What int8 looks at."""
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    **{
+        f"{head}, {pruning}": (head, PRUNED[pruning])
+        for head in sorted(EXPORTED_HEADS)
+        for pruning in ("none", "fused and restored")
+    },
+    **{pruning: ("linear", options) for pruning, options in PRUNED.items()},
+    **{
+        f"{family}, pruned": ("linear", {"family": family, **kind, **PRUNED["value"]})
+        for family, kind in KINDS.items()
+    },
+    "mpnet": ("mean", {"family": "mpnet", **KINDS["mpnet"]}),
+    **{
+        f"{name} {number}": (
+            "mean",
+            {"weighting": name, "weighting_options": options, **PRUNED["few"]},
+        )
+        for name, several in WEIGHTED.items()
+        for number, options in enumerate(several)
+    },
+}
+
+
+def group_of(length: int, n: int, seed: int = 0) -> list[Pieces]:
+    ids = np.random.default_rng((seed, length)).integers(0, N_PIECES, (n, length)).tolist()
+    return [
+        Pieces(row, [int(place > length // 2) for place in range(length)], False) for row in ids
+    ]
+
+
+def difference(session: OnnxSession, group: list[Pieces]) -> float:
+    together = session.logits(group)
+    alone = [session.logits([text]) for text in group]
+    return max(
+        float(np.abs(together[task] - np.concatenate([one[task] for one in alone])).max())
+        for task in session.tasks
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_a_text_alone_is_the_text_in_a_group(case: str, tmp_path: Path) -> None:
+    head, choices = CASES[case]
+    model = model_of(encoder_of(**choices), head=head)
+    exact = session_of(model, tmp_path)
+    small = session_of(model, tmp_path, precision="int8", texts=SEEN)
+    for length, n in ((1, 2), (2, 3), (7, 5), (33, 2), (64, 4), (150, 3)):
+        group = group_of(length, n)
+        assert difference(exact, group) < 1e-5, (length, n)
+        assert difference(small, group) == 0, (length, n)
+
+
+@pytest.fixture(scope="module")
+def pruned(tmp_path_factory: pytest.TempPathFactory) -> tuple[OnnxSession, OnnxSession]:
+    """In float32 and in int8, with everything that can happen to a piece or an attention head."""
+    model = model_of(encoder_of(**PRUNED["fused"]), head="crosstalk")
+    folder = tmp_path_factory.mktemp("pruned")
+    return session_of(model, folder), session_of(model, folder, precision="int8", texts=SEEN)
+
+
+@pytest.mark.slow
+@given(
+    length=st.integers(1, 90), n=st.integers(1, 6), seed=st.integers(0, 2**32 - 1), data=st.data()
+)
+@settings(max_examples=60, deadline=None)
+def test_neighbours_do_not_matter(
+    pruned: tuple[OnnxSession, OnnxSession], length: int, n: int, seed: int, data: st.DataObject
+) -> None:
+    """Whoever they are, how many they are and in which order they stand."""
+    exact, small = pruned
+    group = group_of(length, n, seed)
+    order = data.draw(st.permutations(range(n)))
+    for session, most in ((exact, 1e-5), (small, 0)):
+        assert difference(session, group) <= most
+        here, there = session.logits(group), session.logits([group[place] for place in order])
+        for task in session.tasks:
+            assert np.abs(here[task][order] - there[task]).max() <= most
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 1.25])
+def test_rows_of_entmax_that_are_settled_do_not_wait_for_others(alpha: float) -> None:
+    """Neighbours that need more rounds, or fewer, change not one bit."""
+    graph = Graph()
+    graph.inputs = [Value("affinity", np.float32, ("text", 4, "query", "key"))]
+    graph.outputs = [
+        Value(
+            write_entmax(graph, Entmax(4, alpha=alpha), "affinity"),
+            np.float32,
+            ("text", 4, "query", "key"),
+        )
+    ]
+    session = onnxruntime.InferenceSession(
+        model_bytes(graph, {}), providers=["CPUExecutionProvider"]
+    )
+    sizes = np.array([0, 1e-3, 0.1, 1, 10, 100])[:, None, None, None]
+    affinity = (np.random.default_rng(0).standard_normal((6, 4, 16, 16)) * sizes).astype(np.float32)
+    (together,) = session.run(None, {"affinity": affinity})
+    for text, weights in zip(affinity, together, strict=True):
+        np.testing.assert_array_equal(session.run(None, {"affinity": text[None]})[0][0], weights)

@@ -1,0 +1,220 @@
+"""Exports measured against torch, predictors that choose their runtime, and what is said when it
+cannot be.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.values import Prediction
+from litotes.exporting import export as exporting
+from litotes.exporting.export import export_models
+from litotes.exporting.loss import ExportLoss, compare, measure_losses
+from litotes.exporting.sample import choose_sample
+from litotes.model.folder import ModelFolder, open_model
+from litotes.prediction import predictor
+from litotes.prediction.predictor import Predictor
+from litotes.runtime.onnx_runtime import OnnxRuntime
+from litotes.runtime.torch_runtime import TorchRuntime
+
+TEXTS = [
+    "The tea is great.",
+    "Hate it, hate it, hate it: the queue! " * 2,
+    "ok",
+    "x " * 300,
+    "It is not bad",
+]
+
+
+@pytest.fixture
+def folder(trained_folder: Path, tmp_path: Path) -> Path:
+    return copytree(trained_folder, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
+    (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
+    note = json.loads((folder / "export.json").read_text())
+    assert note["precision"] == precision
+    assert note["measured_on"] == "held-out texts of sampler"
+    for loss in exported.losses:
+        assert note["loss"][loss.task]["n"] == loss.n == 30
+        assert loss.largest_difference <= (1e-4 if precision == "float32" else 0.1)
+        assert loss.macro_f1 is not None
+        assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)
+
+
+def assert_same(expected: list[Prediction], found: list[Prediction], *, tolerance: float) -> None:
+    for ours, theirs in zip(expected, found, strict=True):
+        assert (ours.text, ours.truncated) == (theirs.text, theirs.truncated)
+        assert ours.answers.keys() == theirs.answers.keys()
+        for task, answer in ours.answers.items():
+            probability = pytest.approx(answer.probability, abs=tolerance)
+            assert theirs.answers[task].label == answer.label
+            assert theirs.answers[task].probability == probability
+
+
+def test_both_runtimes_agree(folder: Path) -> None:
+    export_models(folder, n_texts=20)
+    torch, onnx = (Predictor.load(folder, device="cpu", runtime=name) for name in ("torch", "onnx"))
+    assert isinstance(torch.runtimes[0], TorchRuntime)
+    assert isinstance(onnx.runtimes[0], OnnxRuntime)
+    assert_same(torch.predict(TEXTS), onnx.predict(TEXTS), tolerance=1e-4)
+    # products of a group of texts may differ in the last bits from those of one
+    assert_same(onnx.predict(TEXTS) * 30, list(onnx.stream(TEXTS * 30)), tolerance=1e-5)
+    explained = onnx.explain(TEXTS[0], task="sarcasm", methods=["random"], faithfulness=False)
+    assert explained.answer == torch.predict(TEXTS[:1])[0].answers["sarcasm"]
+    assert onnx.runtimes[0].identity() != torch.runtimes[0].identity()
+
+
+def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def chosen(**options: str) -> type:
+        return type(Predictor.load(folder, **options).runtimes[0])  # type: ignore[arg-type]
+
+    monkeypatch.setattr(predictor, "is_cpu", lambda name: name != "cuda")
+    assert chosen() is TorchRuntime
+    with pytest.raises(UserError, match="litotes export"):
+        chosen(runtime="onnx")
+    export_models(folder, n_texts=20)
+    assert chosen() is OnnxRuntime
+    assert chosen(runtime="torch") is TorchRuntime
+    with pytest.raises(UserError, match="on the CPU"):
+        chosen(runtime="onnx", device="cuda")
+    monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
+    assert chosen(runtime="onnx") is OnnxRuntime
+    assert chosen(device="cpu") is OnnxRuntime
+    exported, other = open_model(folder), ModelFolder(folder / "none", {})
+    _, notes = predictor.choose_runtime([exported, other], "cpu", None)
+    assert notes[0].startswith("Run by torch")
+    with pytest.raises(UserError, match="runtime"):
+        chosen(runtime="tensorrt")
+    monkeypatch.setattr(predictor, "has_onnxruntime", lambda: False)
+    absent = Predictor.load(folder, device="cpu")
+    assert isinstance(absent.runtimes[0], TorchRuntime)
+    assert "litotes[onnx]" in absent.notes[0]
+
+
+def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> None:
+    export_models(folder, n_texts=20)
+    (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text() + " ")
+    with pytest.raises(UserError, match=r"tokenizer\.json"):
+        Predictor.load(folder, device="cpu")
+
+
+def test_more_changed_labels_than_allowed_leave_nothing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def one_changed(*arguments: Any) -> list[ExportLoss]:
+        losses = measure_losses(*arguments)
+        return [ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in losses]
+
+    monkeypatch.setattr(exporting, "measure_losses", one_changed)
+    with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
+        export_models(folder, n_texts=20)
+    assert not (folder / "model.onnx").exists()
+    assert export_models(folder, n_texts=20, allowed=0.05)
+
+
+def test_losses_count_what_changed() -> None:
+    from litotes.core.values import Task
+    from litotes.model.calibration import Calibration
+
+    task = Task("sarcasm", ("no", "yes"))
+    ours, theirs = (
+        np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]),
+        np.array([[1.0, 0], [1, 0], [2, 0], [0, 2]]),
+    )
+    loss = compare(task, Calibration(), ours, theirs, ["no", "yes", None, "yes"])
+    assert (loss.n, loss.n_changed, loss.changed) == (4, 1, 0.25)
+    assert loss.largest_difference == pytest.approx(1 / (1 + np.exp(-1)) - 1 / (1 + np.exp(1)))
+    assert (loss.macro_f1, loss.macro_f1_exported) == (1.0, pytest.approx(2 / 3))
+    number = compare(Task("grade", ()), Calibration(), ours[:, :1], theirs[:, :1], [1.0] * 4)
+    assert (number.n_changed, number.largest_difference) == (1, 1.0)
+    with pytest.raises(UserError, match="not numbers"):
+        compare(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
+
+
+def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
+    description = json.loads((folder / "litotes.json").read_text())
+    description["facts"]["recipe"]["data"]["source"] = "besstie:nowhere"
+    (folder / "litotes.json").write_text(json.dumps(description))
+    with pytest.raises(UserError, match=r"nowhere.*--data SOURCE"):
+        export_models(folder)
+    assert (
+        export_models(folder, source="sampler", n_texts=20)[0].measured_on
+        == "the test split of sampler"
+    )
+
+
+@pytest.mark.slow
+def test_the_command_and_a_start_without_torch(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["export", "--model", str(folder), "--texts", "20"]) == 0
+    assert "labels changed" in capsys.readouterr().out
+    assert (
+        main(
+            [
+                "evaluate",
+                "--model",
+                str(folder),
+                "--data",
+                "sampler",
+                "--runtime",
+                "onnx",
+                "--json",
+                "--device",
+                "cpu",
+            ]
+        )
+        == 0
+    )
+    capsys.readouterr()
+    assert main(["export", "--model", str(folder), "--out", str(folder)]) == 2
+    assert "is not empty" in capsys.readouterr().err
+    program = (
+        "import sys; from litotes.cli.main import main; main(['predict', 'ok', '--model',"
+        f" {str(folder)!r}, '--runtime', 'onnx', '--verbose']); sys.exit('torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "ONNX Runtime" in done.stderr
+    assert "sarcasm" in done.stdout
+
+
+@pytest.mark.parametrize("n", [20, 480, 500])
+def test_the_share_advised_is_accepted(n: int) -> None:
+    for n_changed in range(1, n + 1):
+        loss = ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
+        with pytest.raises(UserError) as error:
+            exporting._check([loss], "float32", 0.0)
+        advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
+        exporting._check([loss], "float32", advised / 100)
+        assert advised <= 100 * loss.changed + 0.1
+
+
+def test_what_is_measured_on_was_not_learned_from(folder: Path) -> None:
+    from litotes.model.checkpoint import load_model
+    from litotes.training.recipe import recipe_of
+    from litotes.training.training_data import prepare
+
+    model = load_model(folder)
+    sample = choose_sample(model, None)
+    prepared = prepare(recipe_of(dict(model.facts["recipe"]), "test"))
+    training = [example.text for example in sample.training]
+    measured = [example.text for example in sample.measured]
+    learned_from = [example.text for example in prepared.train]
+    assert set(training) == set(learned_from)
+    assert not set(measured) & set(learned_from)
+    assert training != learned_from  # an order drawn at random

@@ -1,0 +1,254 @@
+"""The exported file: what it holds, what it says about itself, what it answers, and what cannot be
+exported.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from tiny_exports import (
+    GRADE,
+    SARCASM,
+    SENTIMENT,
+    encoder_of,
+    export_unmeasured,
+    model_of,
+    session_of,
+    text_of,
+)
+
+from litotes.attention.cascade import Cascade
+from litotes.attention.softmax import Softmax
+from litotes.core.errors import UserError
+from litotes.core.storage import sha256_of
+from litotes.encoders import pretrained
+from litotes.encoders.encoding import Encoding
+from litotes.exporting.graph import Graph, Value, model_bytes
+from litotes.exporting.model_graph import build_onnx
+from litotes.heads.head import JointHead
+from litotes.heads.linear import Linear
+from litotes.model.calibration import Calibration
+from litotes.model.checkpoint import load_model, save_model
+from litotes.model.folder import open_model
+from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPSET
+from litotes.runtime.onnx.session import OnnxSession
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
+
+
+def proto_of(**choices: Any) -> onnx.ModelProto:
+    return onnx.load_from_string(build_onnx(model_of(encoder_of(**choices)), made_from={}))
+
+
+def test_one_file_that_onnx_itself_finds_valid() -> None:
+    proto = proto_of(pruning="learned", pruning_options={"fuse": True})
+    assert {(opset.domain, opset.version) for opset in proto.opset_import} == {
+        ("", OPSET),
+        (MICROSOFT, 1),
+    }
+    assert proto.ir_version == IR_VERSION
+    assert not any(tensor.external_data for tensor in proto.graph.initializer)
+    onnx.checker.check_model(proto)
+
+
+def test_nodes_are_named_after_their_part() -> None:
+    parts = {
+        node.name.split("/")[0]
+        for node in proto_of(
+            pruning="cascade", pruning_options={"schedule": [0.5, 0.5, 0.5]}
+        ).graph.node
+    }
+    layers = {
+        f"layer.{layer}.{part}"
+        for layer in range(3)
+        for part in ("projections", "attention", "feed_forward")
+    }
+    assert parts == layers | {"layer.0.selection", "embeddings", "head"}
+
+
+def test_layers_that_share_weights_share_them_in_the_file() -> None:
+    whole = sum(np.prod(tensor.dims) for tensor in proto_of(family="albert").graph.initializer)
+    shared = sum(
+        np.prod(tensor.dims)
+        for tensor in proto_of(family="albert", n_layer_groups=1).graph.initializer
+    )
+    block = sum(parameter.numel() for parameter in encoder_of().blocks[0].parameters())
+    assert whole - shared == pytest.approx(2 * block, rel=0.01)
+
+
+def test_a_folder_gains_a_file_that_belongs_to_it(
+    tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
+    save_model(
+        model_of(tiny.encoder, SARCASM, head="mean", tokenizer=tiny.tokenizer), tmp_path, card=""
+    )
+    assert export_unmeasured(tmp_path) == tmp_path / "model.onnx"
+    session = OnnxSession.from_folder(open_model(tmp_path), n_threads=2)
+    for name in ("model.safetensors", "tokenizer.json"):
+        assert session.facts[f"sha256 of {name}"] == sha256_of(tmp_path / name)
+    assert session.tasks == ("sarcasm",)
+    assert session.facts["precision"] == "float32"
+    model = load_model(tmp_path)
+    (pieces,) = model.tokenizer.encode(["the tea is great"])
+    with torch.no_grad():
+        expected = model.classifier(pack([pieces]))["sarcasm"][0].numpy()
+    np.testing.assert_allclose(session.logits([pieces])["sarcasm"][0], expected, atol=1e-5)
+
+
+def test_files_that_are_not_exports_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    with pytest.raises(UserError, match="There is no"):
+        OnnxSession.load(file)
+    graph = Graph()
+    graph.inputs, graph.outputs = [Value("x", np.float32, (1,))], [Value("y", np.float32, (1,))]
+    graph.add_as("y", "Relu", "x")
+    for content in (
+        b"",
+        b"not a model",
+        model_bytes(graph, {}),
+        build_onnx(model_of(encoder_of()), made_from={})[:-1000],
+    ):
+        file.write_bytes(content)
+        with pytest.raises(UserError, match="Export the model again"):
+            OnnxSession.load(file)
+
+
+def test_asking_an_exported_model_does_not_import_torch() -> None:
+    code = "import sys, litotes.runtime.onnx.session; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def outputs_of(content: bytes, text: Pieces) -> dict[str, np.ndarray]:
+    """Everything the file says of a text, as any other program would ask it."""
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    feeds = {"pieces": np.array([text.ids]), "segments": np.array([text.segments])}
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("threshold", [None, 0.2, 0.8])
+def test_calibration_is_inside(threshold: float | None) -> None:
+    calibration = {
+        "sentiment": Calibration(temperature=2.5),
+        "sarcasm": Calibration(0.7, threshold),
+    }
+    model = model_of(encoder_of(), calibration=calibration)
+    for head in model.classifier.heads.values():
+        torch.nn.init.normal_(head.output.weight)  # all kinds of answers
+    content = build_onnx(model, made_from={})
+    labels = set()
+    for length in range(1, 30):
+        outputs = outputs_of(content, text_of(length))
+        for task in ("sentiment", "sarcasm"):
+            (label,), (probabilities,) = calibration[task].apply(outputs[f"{task}.logits"])
+            assert outputs[f"{task}.label"] == label
+            np.testing.assert_allclose(
+                outputs[f"{task}.probabilities"][0], probabilities, atol=1e-12
+            )
+        labels.add(int(outputs["sarcasm.label"][0]))
+    assert labels == {0, 1}  # else the thresholds were never asked
+
+
+def test_a_number_has_no_probabilities() -> None:
+    outputs = outputs_of(
+        build_onnx(model_of(encoder_of(), SENTIMENT, GRADE), made_from={}), text_of(5)
+    )
+    assert {name: values.shape for name, values in outputs.items()} == {
+        "sentiment.logits": (1, 3),
+        "sentiment.probabilities": (1, 3),
+        "sentiment.label": (1,),
+        "grade.logits": (1, 1),
+    }
+
+
+@pytest.mark.parametrize("lengths", [(), (5, 5, 6)])
+def test_a_group_is_of_one_length(lengths: tuple[int, ...], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="equal length"):
+        session_of(model_of(encoder_of()), tmp_path).logits([text_of(length) for length in lengths])
+
+
+@pytest.mark.parametrize("length", [0, 515])
+def test_texts_that_do_not_fit_are_refused(length: int, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{length} pieces.*1 to 514"):
+        session_of(model_of(encoder_of()), tmp_path).logits([text_of(length)])
+
+
+def test_precisions_are_known_by_name() -> None:
+    with pytest.raises(UserError, match="float32"):
+        build_onnx(model_of(encoder_of()), precision="float23", made_from={})
+    with pytest.raises(UserError, match="texts"):
+        build_onnx(model_of(encoder_of()), precision="int8", made_from={})
+
+
+class Mine(Softmax):
+    """A newcomer's own."""
+
+
+class MyHead(Linear):
+    """A newcomer's own."""
+
+
+class MyJointHead(JointHead):
+    """A newcomer's own, for all tasks together."""
+
+    def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:
+        super().__init__(width, n_outputs, dropout=dropout)
+
+    def forward(self, encoding: Encoding) -> dict[str, torch.Tensor]:
+        raise NotImplementedError
+
+
+class MyPruning(Cascade):
+    """A newcomer's own, of which the graph cannot know what it does."""
+
+
+def test_what_has_no_operators_yet_is_named() -> None:
+    model = model_of(encoder_of())
+    model.classifier.encoder.blocks[1].attention.weighting = Mine(4)
+    with pytest.raises(UserError, match="weighting Mine"):
+        build_onnx(model, made_from={})
+    model = model_of(encoder_of())
+    model.classifier.heads["sarcasm"] = MyHead(32, 2, dropout=0.0)
+    with pytest.raises(UserError, match="head MyHead"):
+        build_onnx(model, made_from={})
+    model.classifier.heads = MyJointHead(32, {"sentiment": 3, "sarcasm": 2}, dropout=0.0)
+    with pytest.raises(UserError, match="head MyJointHead"):
+        build_onnx(model, made_from={})
+    model = model_of(encoder_of())
+    model.classifier.encoder.pruning = MyPruning(3, 4, 32)
+    with pytest.raises(UserError, match="pruning MyPruning"):
+        build_onnx(model, made_from={})
+
+
+def test_missing_packages_are_named_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_of(model_of(encoder_of()), tmp_path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
+        build_onnx(model_of(encoder_of()), made_from={})
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UserError, match=r"pip install litotes\[onnx\]"):
+        OnnxSession.load(tmp_path / "model.onnx")
+
+
+def test_equal_constants_are_kept_once() -> None:
+    graph = Graph()
+    assert graph.constant(np.zeros(3, dtype=np.float32)) == graph.constant(
+        np.zeros(3, dtype=np.float32)
+    )
+    assert graph.constant(np.zeros(3, dtype=np.float32)) != graph.constant(
+        np.zeros((3, 1), dtype=np.float32)
+    )
+    assert graph.ints(0, 0) != graph.constant(np.zeros(2))
+    assert graph.body().ints(0, 0) == graph.ints(0, 0)

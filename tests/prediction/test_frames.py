@@ -1,0 +1,228 @@
+"""A batch comes back with its answers beside it, of the kind it was; a predictor can be sent to
+workers that make such batches.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from litotes.core.errors import UserError
+from litotes.core.values import Answer, Prediction, Task
+from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.predictor import Predictor
+
+pd = pytest.importorskip("pandas")
+pa = pytest.importorskip("pyarrow")
+
+TEXTS = ["the tea is great", "the queue, not bad", "it is a " + "love " * 60]
+ADDED = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability", "truncated"]
+KINDS = {
+    "pandas": lambda columns: pd.DataFrame(
+        columns, index=[f"row{n}" for n in range(len(columns["text"]))]
+    ),
+    "table": pa.table,
+    "record batch": pa.RecordBatch.from_pydict,
+    "arrays": lambda columns: {
+        name: np.array(values, dtype=object) for name, values in columns.items()
+    },
+    "lists": dict,
+}
+
+
+@pytest.fixture(scope="module")
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
+
+
+def as_lists(batch: Any) -> dict[str, list[Any]]:
+    if isinstance(batch, pa.Table | pa.RecordBatch):
+        return dict(batch.to_pydict())
+    return {name: list(batch[name]) for name in batch}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_stand_beside_their_texts(predictor: Predictor, kind: str) -> None:
+    given = KINDS[kind]({"id": [7, 8, 9], "text": TEXTS})
+    batch = predictor.map_batches(given)
+    assert type(batch) is type(given)
+    assert list(as_lists(given)) == ["id", "text"]  # left as it was
+    columns = as_lists(batch)
+    assert list(columns) == ["id", "text", *ADDED]
+    assert columns["id"] == [7, 8, 9]
+    for place, alone in enumerate(predictor.predict(TEXTS)):
+        for task, answer in alone.answers.items():
+            assert columns[task][place] == answer.label
+            assert columns[f"{task}_probability"][place] == pytest.approx(
+                answer.probability, abs=1e-5
+            )
+    assert columns["truncated"] == [False, False, True]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_rows_give_no_rows_with_the_same_types(predictor: Predictor, kind: str) -> None:
+    empty, full = (predictor.map_batches(KINDS[kind]({"text": texts})) for texts in ([], TEXTS))
+    assert list(as_lists(empty)) == ["text", *ADDED]
+    assert all(values == [] for values in as_lists(empty).values())
+    if kind == "pandas":
+        assert (empty.dtypes == full.dtypes)[ADDED].all()
+    elif kind == "arrays":
+        assert [empty[name].dtype for name in ADDED] == [full[name].dtype for name in ADDED]
+    elif kind != "lists":
+        assert [empty.schema.field(name) for name in ADDED] == [
+            full.schema.field(name) for name in ADDED
+        ]
+
+
+def test_rows_keep_their_index(predictor: Predictor) -> None:
+    frame = pd.DataFrame({"text": TEXTS}, index=[5, 5, 2])  # as partitions have it
+    batch = predictor.map_batches(frame)
+    assert list(batch.index) == [5, 5, 2]
+    assert list(batch["sarcasm"]) == [
+        one.answers["sarcasm"].label for one in predictor.predict(TEXTS)
+    ]
+
+
+def test_another_column_and_pairs(predictor: Predictor) -> None:
+    batch = predictor.map_batches(
+        {"body": TEXTS[:2], "reply": ["a tea", "bad"]}, column="body", pair="reply"
+    )
+    for place, alone in enumerate(predictor.predict(TEXTS[:2], pairs=["a tea", "bad"])):
+        assert batch["sarcasm_probability"][place] == pytest.approx(
+            alone.answers["sarcasm"].probability, abs=1e-5
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_missing_text_is_told_with_its_row(predictor: Predictor, kind: str) -> None:
+    with pytest.raises(UserError, match=r"The batch, row 2, column 'text' is empty"):
+        predictor.map_batches(KINDS[kind]({"text": ["tea", None]}))
+
+
+@pytest.mark.parametrize(
+    ("batch", "sentence"),
+    [
+        ({"body": TEXTS}, r"The batch: There is no column 'text'.*Known: body"),
+        ({"text": TEXTS, "truncated": [1, 2, 3]}, "has a column 'truncated' already.*rename"),
+        ({"text": ["tea", 5]}, "row 2, column 'text' holds a int: make it a text"),
+        ({"text": np.array([1.5, 2.5])}, "row 1, column 'text' holds a float64"),
+        ({"text": ["tea", float("nan")]}, "row 2, column 'text' is empty"),
+        ({"text": ["tea", b"tea"]}, "row 2, column 'text' holds a bytes"),
+        ({"text": ["tea", " "]}, "row 2, column 'text' is empty"),
+        ({"text": ["tea", "\ud800"]}, "row 2, column 'text' holds a NUL or half a surrogate pair"),
+        (pd.DataFrame([["tea", "tea"]], columns=["text", "text"]), "'text' 2 times"),
+        (
+            pd.DataFrame({"text": pd.Series(["tea", pd.NA], dtype="string")}),
+            "row 2, column 'text' is empty",
+        ),
+        (pa.table({"text": pa.array([1, 2])}), "row 1, column 'text' holds a int"),
+        (["tea"], "this is a list.*there is `predict`"),
+    ],
+)
+def test_what_cannot_be_answered_is_told(predictor: Predictor, batch: Any, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        predictor.map_batches(batch)
+
+
+def test_columns_of_different_lengths_are_told(predictor: Predictor) -> None:
+    with pytest.raises(UserError, match="3 values in 'text' and 1 in 'reply'"):
+        predictor.map_batches({"text": TEXTS, "reply": ["tea"]}, pair="reply")
+
+
+def test_a_number_has_no_probability() -> None:
+    from litotes.prediction.frames import add_predictions
+
+    tasks = {"grade": Task("grade", ())}
+
+    def ask(texts: list[str], pairs: list[str] | None) -> list[Prediction]:
+        return [Prediction(text, {"grade": Answer(2.5, None)}, False) for text in texts]
+
+    frame = add_predictions(pd.DataFrame({"text": TEXTS}), ask, tasks, column="text", pair=None)
+    assert frame["grade"].dtype == frame["grade_probability"].dtype == np.float64
+    assert frame["grade_probability"].isna().all()
+    assert (
+        add_predictions(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)[
+            "grade_probability"
+        ].null_count
+        == 3
+    )
+    assert np.isnan(
+        add_predictions({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)[
+            "grade_probability"
+        ]
+    ).all()
+
+
+def test_what_travels_is_small_and_loads_once(
+    trained_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(trained_folder.parent)
+    asked = BatchPredictor(trained_folder.name, device="cpu")
+    monkeypatch.chdir("/")
+    sent = pickle.dumps(asked)
+    assert len(sent) < 500
+    arrived = pickle.loads(sent)
+    assert arrived(pa.table({"text": TEXTS})).column_names == ["text", *ADDED]
+    assert arrived.predictor() is asked.predictor()
+    assert (
+        arrived.map_batches({"body": TEXTS}, column="body")["sarcasm"]
+        == asked({"text": TEXTS})["sarcasm"]
+    )
+
+
+def test_a_forked_worker_loads_its_own(trained_folder: Path) -> None:
+    asked = BatchPredictor(str(trained_folder), device="cpu")
+    before = id(asked.predictor())
+    read, write = os.pipe()
+    child = multiprocessing.get_context("fork").Process(
+        target=lambda: os.write(write, str(id(asked.predictor()) != before).encode())
+    )
+    child.start()
+    child.join(60)
+    assert os.read(read, 10) == b"True"
+
+
+def test_cores_are_asked_for(trained_folder: Path) -> None:
+    n_before = torch.get_num_threads()
+    try:
+        Predictor.load(trained_folder, device="cpu", runtime="torch", n_cores=2)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(n_before)
+
+
+def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
+    program = """
+import sys
+from litotes.core.values import Answer, Prediction, Task
+from litotes.prediction.frames import add_predictions
+
+def predict(texts, pairs):
+    return [Prediction(text, {"t": Answer("a", 0.5)}, False) for text in texts]
+
+tasks = {"t": Task("t", ("a", "b"))}
+batch = add_predictions({"text": ["tea"]}, predict, tasks, column="text", pair=None)
+assert batch["t"] == ["a"] and batch["truncated"] == [False]
+assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_in_dask(trained_folder: Path) -> None:
+    dd = pytest.importorskip("dask.dataframe")
+    frame = dd.from_pandas(pd.DataFrame({"id": range(6), "text": TEXTS * 2}), npartitions=3)
+    asked = BatchPredictor(str(trained_folder), device="cpu")
+    result = frame.map_partitions(asked, meta=asked(frame._meta)).compute(scheduler="threads")
+    assert list(result["id"]) == list(range(6))
+    assert list(result["sarcasm"]) == [
+        one.answers["sarcasm"].label for one in asked.predictor().predict(TEXTS * 2)
+    ]

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.model.calibration import Calibration
+from litotes.model.classifier import is_task_name
+from litotes.prediction.predictor import Predictor
+
+TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
+
+
+@pytest.fixture
+def predictor(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
+
+
+def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -> None:
+    together = predictor.predict(TEXTS)
+    for text, expected in zip(TEXTS, together, strict=True):
+        (alone,) = predictor.predict([text])
+        assert alone.text == text
+        for task, answer in alone.answers.items():
+            assert answer.label == expected.answers[task].label
+            assert answer.probability == pytest.approx(expected.answers[task].probability, abs=1e-5)
+
+
+def test_truncation_is_reported(predictor: Predictor) -> None:
+    assert [prediction.truncated for prediction in predictor.predict(TEXTS)] == [
+        False,
+        False,
+        False,
+        True,
+    ]
+
+
+def test_a_stream_equals_a_list(predictor: Predictor) -> None:
+    many = [f"{text} {n}" for n in range(200) for text in TEXTS[:3]]
+    streamed = list(predictor.stream(iter(many)))
+    assert [prediction.text for prediction in streamed] == many
+    for one, expected in zip(streamed[::100], predictor.predict(many)[::100], strict=True):
+        for task, answer in expected.answers.items():
+            assert one.answers[task].label == answer.label
+            assert one.answers[task].probability == pytest.approx(answer.probability, abs=1e-5)
+    assert list(predictor.stream([])) == []
+
+
+def test_an_empty_text_is_refused(predictor: Predictor) -> None:
+    with pytest.raises(UserError, match="Text 2 is empty"):
+        predictor.predict(["fine", "  \n"])
+
+
+def test_probabilities_are_probabilities(predictor: Predictor) -> None:
+    for prediction in predictor.predict(TEXTS):
+        for answer in prediction.answers.values():
+            assert answer.probability is not None
+            assert 0.5 <= answer.probability <= 1.0
+
+
+def test_not_a_model_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="litotes train"):
+        Predictor.load(tmp_path)
+    (tmp_path / "litotes.json").write_text("{")
+    with pytest.raises(UserError, match="not readable"):
+        Predictor.load(tmp_path)
+    (tmp_path / "litotes.json").write_text('{"format": 99}')
+    with pytest.raises(UserError, match="format 99"):
+        Predictor.load(tmp_path)
+
+
+def test_a_stream_reads_no_further_than_it_must(predictor: Predictor) -> None:
+    read: list[int] = []
+
+    def source() -> Iterator[str]:
+        for n in range(100_000):
+            read.append(n)
+            yield f"tea {n}"
+
+    stream = predictor.stream(source())
+    first = [next(stream).text for _ in range(10)]
+    assert first == [f"tea {n}" for n in range(10)]
+    assert len(read) < 100
+    stream.close()
+
+
+def test_texts_before_one_that_cannot_be_read_are_answered(predictor: Predictor) -> None:
+    def source() -> Iterator[str]:
+        yield from TEXTS * 5
+        raise OSError("the disk is gone")
+
+    seen: list[str] = []
+    with pytest.raises(OSError, match="gone"):
+        seen.extend(prediction.text for prediction in predictor.stream(source()))
+    assert seen == TEXTS * 5
+
+
+def test_an_empty_text_in_a_stream_has_its_own_number(predictor: Predictor) -> None:
+    with pytest.raises(UserError, match="Text 21 is empty"):
+        list(predictor.stream(["tea"] * 20 + [" "]))
+
+
+def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
+    runtime = predictor.runtimes[0].to_torch()
+    before = runtime.identity()
+    assert Predictor(runtime.model(), device="cpu").runtimes[0].identity() == before
+    runtime.tokenizer.max_pieces -= 1
+    assert runtime.identity() != before
+    runtime.tokenizer.max_pieces += 1
+    runtime.calibration = {"sarcasm": Calibration(temperature=2.0)}
+    assert runtime.identity() != before
+
+
+@pytest.mark.parametrize(
+    "name", ["text", "truncated", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""]
+)
+def test_names_that_would_hide_another_answer_are_no_names_of_tasks(name: str) -> None:
+    assert not is_task_name(name)
+    assert is_task_name("sarcasm")

@@ -1,0 +1,205 @@
+"""Bulk scoring on a real cluster of this machine's cores: a worker is shot, the command is stopped,
+and every row is there once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+from toy_jobs import is_alive, run, toy_jobs, wait_until
+
+from litotes.core.errors import UserError
+from litotes.exporting.export import export_models
+from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.scale.on_ray_data import _Actor, _n_workers
+
+N_FILES, N_ROWS, N_PER_PART = 3, 8_000, 500
+BAD = 12_345  # the row without a text
+
+DRIVER = """
+import json, sys
+from pathlib import Path
+from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.core.errors import Stopped
+from litotes.prediction.tables.folder_request import FolderRequest
+from litotes.prediction.tables.to_folder import predict_to_folder, ray_runner
+from litotes.scale.on_ray import cluster
+
+source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")
+request = FolderRequest(source, key="id", n_rows=int(sys.argv[4]))
+with cluster("local"):  # one for all: it takes seconds to start
+    try:
+        predict_to_folder(request, asked, out, runner=ray_runner(2, None))
+    except Stopped as error:
+        print(json.dumps(str(error)), flush=True)
+    scored = predict_to_folder(request, asked, out, runner=ray_runner(None, None))
+    print(json.dumps(scored.as_json()), flush=True)
+
+    import ray.data
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    exec(sys.argv[5])
+"""
+
+
+@pytest.fixture(scope="module")
+def model(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> BatchPredictor:
+    pytest.importorskip("onnxruntime")
+    folder = copytree(trained_folder, tmp_path_factory.mktemp("on-ray") / "run")
+    export_models(folder, n_texts=20)
+    return BatchPredictor(str(folder), device="cpu")
+
+
+def snippet(root: Path) -> str:
+    """The snippet for Ray Data in docs/how-to/scale.md: comments.parquet becomes ray-answers."""
+    (found,) = re.findall(
+        r"^```py\n(.*?import ray\n.*?)^```",
+        (root / "docs" / "how-to" / "scale.md").read_text("utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
+    return str(found).rpartition("```py\n")[2]
+
+
+@contextmanager
+def driver(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment.pop("RAY_ADDRESS", None)
+    command = [sys.executable, "-c", DRIVER, *arguments]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=cwd,
+        start_new_session=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def workers_of(out: Path) -> dict[str, list[int]]:
+    """The parts under way, and the processes that have begun each."""
+    return {
+        path.name: [int(pid) for pid in path.read_text().split()]
+        for path in sorted((out / "begun").glob("part-*"))
+    }
+
+
+def shoot_one(out: Path, process: subprocess.Popen[str]) -> tuple[str, int]:
+    """Kills a worker in the middle of an unfinished part."""
+    while process.poll() is None:
+        for name, pids in workers_of(out).items():
+            if pids and not (out / name).exists():
+                os.kill(pids[-1], signal.SIGKILL)
+                return name, pids[-1]
+    raise AssertionError(process.communicate()[1])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    find_spec("ray") is None, reason='ray is not installed: pip install "litotes[ray]"'
+)
+def test_every_row_once_whoever_is_killed(
+    model: BatchPredictor, root: Path, tmp_path: Path
+) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    texts = [
+        "" if n == BAD else f"the tea is {'great' if n % 3 else 'bad'} {n}" + " queue" * (n % 9)
+        for n in range(N_FILES * N_ROWS)
+    ]
+    for file in range(N_FILES):
+        ids = range(file * N_ROWS, (file + 1) * N_ROWS)
+        pq.write_table(
+            pa.table({"id": ids, "text": [texts[n] for n in ids]}),
+            source / f"{file}.parquet",
+            row_group_size=1300,
+        )
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "mine").symlink_to(model.folder)
+    pq.write_table(pa.table({"text": texts[:40]}), tmp_path / "comments.parquet")
+    with driver(
+        str(source), str(out), model.folder, str(N_PER_PART), snippet(root), cwd=tmp_path
+    ) as process:
+        assert wait_until(
+            lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=120
+        )
+        shot, pid = shoot_one(out, process)
+        n_before = len(list(out.glob("part-*")))
+        # another has made it
+        assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=60)
+        assert not is_alive(pid)
+        os.killpg(process.pid, signal.SIGINT)
+        told, errors = process.communicate(timeout=120)
+    stopped, summary = map(json.loads, told.splitlines())  # and not a word from Ray among them
+    assert stopped.startswith("Stopped; ")
+    assert "parts are left to do in" in stopped
+    n_parts = N_FILES * N_ROWS // N_PER_PART
+    bad_part = f"part-{BAD // N_PER_PART:05d}.parquet"
+    assert list(summary["failures"]) == [bad_part]
+    assert (
+        f"1.parquet, row {BAD - N_ROWS + 1}, column 'text' is empty"
+        in summary["failures"][bad_part]
+    )
+    assert n_before <= summary["parts_found"] < n_parts - 1
+    assert summary["rows_answered"] == (n_parts - 1 - summary["parts_found"]) * N_PER_PART
+    parts = sorted(out.glob("part-*"))
+    assert [path.name for path in parts] == [
+        f"part-{n:05d}.parquet" for n in range(n_parts) if n != BAD // N_PER_PART
+    ]
+    rows = [row for path in parts for row in pq.read_table(path).to_pylist()]
+    assert [row["id"] for row in rows] == [
+        n for n in range(len(texts)) if n // N_PER_PART != BAD // N_PER_PART
+    ]
+    assert [row["text"] for row in rows] == [texts[row["id"]] for row in rows]
+    for row in rows[::997]:
+        (alone,) = model.predictor().predict([row["text"]])
+        assert row["sarcasm"] == alone.answers["sarcasm"].label
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == [
+        "plan.json"
+    ]
+    answers = pq.read_table(tmp_path / "ray-answers").to_pylist()
+    assert sorted(row["text"] for row in answers) == sorted(texts[:40])
+    assert [row["sarcasm"] for row in answers] == [
+        one.answers["sarcasm"].label
+        for one in model.predictor().predict([row["text"] for row in answers])
+    ]
+    assert errors == ""
+
+
+def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
+    jobs = toy_jobs(tmp_path, "write", "fail")
+    (tmp_path / "begun").mkdir()
+    actor = _Actor(jobs, run, tmp_path / "begun")
+    assert actor({"name": ["0-write"]})["error"] == [""]
+    assert actor({"name": ["1-fail"]})["error"] == ["There is no tea. Buy some."]
+    assert not list((tmp_path / "begun").iterdir())  # who ends well leaves no trace
+    for n_deaths, is_tried in ((3, True), (4, False)):
+        (tmp_path / "begun" / "0-write").write_text("1\n" * n_deaths)
+        (error,) = actor({"name": ["0-write"]})["error"]
+        assert ("ended every worker" not in error) == is_tried
+
+
+def test_more_workers_than_cores_would_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    assert _n_workers(None, 4, None) == 4
+    assert _n_workers(2, 4, None) == 2
+    with pytest.raises(
+        UserError, match="5 workers need a core each, and this machine has room for 4"
+    ):
+        _n_workers(5, 4, None)
+    assert _n_workers(5, 4, "10.0.0.1:6379") == 5  # nodes may come

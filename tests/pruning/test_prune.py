@@ -1,0 +1,247 @@
+"""From a dense run to a pruned model folder, and from the command line."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from shutil import copytree
+
+import pytest
+import torch
+
+from litotes.cli.main import main
+from litotes.core.errors import Stopped, UserError
+from litotes.model.checkpoint import load_model
+from litotes.prediction.predictor import Predictor
+from litotes.pruning import PruneSettings, prune
+from litotes.text.packing import pack
+from litotes.training.recipe import Recipe
+from litotes.training.run import Run, train
+
+pytestmark = pytest.mark.slow
+
+QUICK = PruneSettings(loss=100.0, targets=(1.5, 2.5), epochs=1, settle_epochs=1, n_searched=4)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Texts of about the same few words in three varieties, some of them to test on."""
+    rows = ["text,mood,variety,split"]
+    for number in range(120):
+        mood, variety = (
+            ("positive", "negative")[number % 2],
+            ("en-AU", "en-IN", "en-UK")[number % 3],
+        )
+        word = "great and i love it" if mood == "positive" else "bad and i hate it"
+        rows.append(
+            f"the tea {number} is {word},{mood},{variety},{'test' if number % 5 == 0 else 'train'}"
+        )
+    file = tmp_path_factory.mktemp("corpus") / "tea.csv"
+    file.write_text("\n".join(rows) + "\n")
+    return f"table:{file}?label.sentiment=mood&variety=variety&split=split"
+
+
+@pytest.fixture(scope="module")
+def recipe(corpus: str, tiny_recipe: Recipe) -> Recipe:
+    return tiny_recipe.changed(
+        data__source=corpus, data__where__variety=None, model__max_pieces=16, training__epochs=1
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return train(recipe, tmp_path_factory.mktemp("trained") / "run")
+
+
+@pytest.fixture
+def dense(trained: Run, tmp_path: Path) -> Run:
+    """A copy, to write beside it."""
+    return replace(trained, folder=copytree(trained.folder, tmp_path / "dense"))
+
+
+def test_a_pruned_model_is_chosen_saved_and_answers(
+    dense: Run, corpus: str, tmp_path: Path
+) -> None:
+    pruned = prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
+    assert pruned.chosen is not None
+    assert [point.target for point in pruned.points] == [1.5, 2.5]
+    assert all(point.flops_ratio >= 0.9 * point.target for point in pruned.points)
+    frontier = json.loads((tmp_path / "pruned" / "frontier.json").read_text())
+    assert [point["chosen"] for point in frontier["points"]].count(True) == 1
+    model = load_model(tmp_path / "pruned")
+    spec = model.classifier.encoder.spec
+    assert spec.pruning == "learned"
+    assert tuple(spec.pruning_options["shares"]) == pruned.chosen.shares
+    assert sum(map(len, spec.heads_kept)) == pruned.chosen.n_heads < 8
+    batch = pack(model.tokenizer.encode(["not a great queue, is it?"]))
+    own, loaded = (one.classifier(batch)["sentiment"] for one in (pruned.model, model))
+    assert torch.equal(own, loaded)
+    assert Predictor.load(tmp_path / "pruned").predict(["great tea"])[0].answers[
+        "sentiment"
+    ].label in ("negative", "positive")
+    assert not (tmp_path / "pruned" / "phases").exists()
+    assert not (tmp_path / "pruned" / "config.json").exists()  # transformers would not prune
+
+
+def test_what_was_trained_is_not_trained_again(
+    dense: Run, corpus: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A budget that nothing meets leaves the phases; the next try with more only has to choose."""
+    strict = replace(QUICK, loss=-101.0)
+    refused = prune(dense.folder, corpus, tmp_path / "pruned", settings=strict)
+    assert refused.model is None
+    assert "--loss" in refused.refusal()
+    monkeypatch.setattr("litotes.training.loop.Loop.run", lambda _: pytest.fail("trained again"))
+    monkeypatch.setattr(
+        "litotes.pruning.search.Search.for_target", lambda *_, **__: pytest.fail("searched again")
+    )
+    again = prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
+    assert again.model is not None
+    assert [point.loss.points for point in again.points] == [
+        point.loss.points for point in refused.points
+    ]
+
+
+def test_a_stopped_prune_goes_on_to_the_same_model(dense: Run, corpus: str, tmp_path: Path) -> None:
+    whole = prune(dense.folder, corpus, tmp_path / "whole", settings=QUICK)
+    stopped = 0
+
+    def stop_sometimes(what: str, done: int, total: int, note: str) -> None:
+        nonlocal stopped
+        if "settle-2.5" in what and not stopped:
+            stopped = 1
+            raise Stopped("as if by Ctrl-C")
+
+    with pytest.raises(Stopped):
+        prune(dense.folder, corpus, tmp_path / "again", settings=QUICK, watch=stop_sometimes)
+    again = prune(dense.folder, corpus, tmp_path / "again", settings=QUICK)
+    assert [(point.loss, point.divergence) for point in again.points] == [
+        (point.loss, point.divergence) for point in whole.points
+    ]
+
+
+def test_texts_the_dense_model_has_learned_are_no_judge(
+    recipe: Recipe, corpus: str, tmp_path: Path
+) -> None:
+    run = train(recipe.changed(training__held_out=0.0), tmp_path / "dense")
+    pruned = prune(
+        run.folder, corpus, tmp_path / "pruned", settings=replace(QUICK, targets=(1.5, 90.0, 99.0))
+    )
+    assert any("held_out = 0" in note for note in pruned.notes)
+    assert any("cannot be reached" in note for note in pruned.notes)
+    assert len(pruned.points) == 2  # two targets out of reach end in the same shares
+
+
+def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
+    from litotes.data.keys import example_key
+    from litotes.pruning.context import unlabelled_texts
+    from litotes.training.recipe import recipe_of
+    from litotes.training.training_data import prepare
+
+    recipe = recipe_of(dict(dense.model.facts["recipe"]), "test").changed(
+        data__where__variety="en-AU"
+    )
+    prepared = prepare(recipe)
+    others = unlabelled_texts(prepared)
+    assert others
+    assert not any(example.labels for example in others)
+    assert {example.variety for example in others} >= {"en-IN", "en-UK"}
+    forbidden = {example_key(example) for example in prepared.whole if example.split != "train"}
+    forbidden |= {
+        example_key(example) for part in (prepared.train, prepared.held_out) for example in part
+    }
+    assert not forbidden & {example_key(example) for example in others}
+
+
+def test_the_pruned_folder_is_not_the_dense_run(dense: Run, corpus: str, tmp_path: Path) -> None:
+    prune(dense.folder, corpus, tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
+    facts = load_model(tmp_path / "pruned").facts
+    assert facts["key"] != dense.model.facts["key"] == facts["dense"]
+    assert facts["recipe"]["model"]["pruning"] == "learned"
+    assert "times fewer operations" in (tmp_path / "pruned" / "README.md").read_text("utf-8")
+
+
+def test_mistakes_are_told_before_work_starts(dense: Run, corpus: str, tmp_path: Path) -> None:
+    prune(dense.folder, corpus, tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
+    with pytest.raises(UserError, match="already holds a model"):
+        prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
+    with pytest.raises(UserError, match="pruned already"):
+        prune(tmp_path / "pruned", corpus, tmp_path / "twice", settings=QUICK)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"thesis\.txt"):
+        prune(dense.folder, corpus, tmp_path / "full", settings=QUICK)
+    moods = ("negative", "neutral", "positive")
+    (tmp_path / "three.csv").write_text(
+        "text,mood\n" + "".join(f"tea {n},{moods[n % 3]}\n" for n in range(60))
+    )
+    source = f"table:{tmp_path / 'three.csv'}?label.sentiment=mood"
+    with pytest.raises(UserError, match="same labels"):
+        prune(dense.folder, source, tmp_path / "new", settings=QUICK)
+    with pytest.raises(UserError, match="not a model folder"):
+        prune(tmp_path / "nowhere", corpus, tmp_path / "new", settings=QUICK)
+
+
+def test_the_command(
+    dense: Run, corpus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = [
+        "--targets",
+        "1.5,2",
+        "--epochs",
+        "1",
+        "--settle",
+        "1",
+        "--heads",
+        "1",
+        "--device",
+        "cpu",
+    ]
+    command = ["prune", "--model", str(dense.folder), "--data", corpus, *quick]
+    assert main([*command, "--loss", "-100", "--out", str(tmp_path / "out")]) == 2
+    assert "Allow more with --loss" in capsys.readouterr().err
+    assert (tmp_path / "out" / "frontier.svg").read_text("utf-8").startswith("<?xml")
+    assert main([*command, "--loss", "100"]) == 0
+    assert "chosen" in capsys.readouterr().out
+    assert (Path(f"{dense.folder}-pruned") / "litotes.json").is_file()
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--targets", "0.5"), ("--targets", "2,x"), ("--sure", "1.5"), ("--heads", "0")]
+)
+def test_wrong_numbers_are_reported(
+    wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["prune", "--model", "x", "--data", "sampler", *wrong])
+    assert stopped.value.code == 2
+    assert wrong[0] in capsys.readouterr().err
+
+
+def test_reserved_texts_are_seen_by_nobody_and_judge(
+    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from litotes.data.keys import example_key
+    from litotes.pruning.context import unlabelled_texts
+    from litotes.training.training_data import prepare
+
+    module = import_module("litotes.pruning.choice")
+    recipe = tiny_recipe.changed(
+        data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25
+    )
+    prepared = prepare(recipe)
+    assert prepared.reserved is not None
+    assert prepared.held_out is not None
+    reserved = {example_key(example) for example in prepared.reserved}
+    others = [*prepared.train, *prepared.held_out, *unlabelled_texts(prepared)]
+    assert not reserved & {example_key(example) for example in others}
+    asked: list[int] = []
+    first_texts = module.first_texts
+    monkeypatch.setattr(
+        module, "first_texts", lambda texts, n: asked.append(len(texts)) or first_texts(texts, n)
+    )
+    prune(train(recipe, tmp_path / "dense").folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    assert asked == [len(prepared.reserved)]
+    assert len(prepared.reserved) != len(prepared.held_out)
