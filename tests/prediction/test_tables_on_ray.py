@@ -136,15 +136,15 @@ def test_every_row_once_whoever_is_killed(
         str(source), str(out), model.folder, str(N_PER_PART), snippet(root), cwd=tmp_path
     ) as process:
         assert wait_until(
-            lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=120
+            lambda: len(list(out.glob("part-*"))) >= 2 or process.poll() is not None, seconds=300
         )
         shot, pid = shoot_one(out, process)
         n_before = len(list(out.glob("part-*")))
         # another has made it
-        assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=60)
+        assert wait_until(lambda: (out / shot).exists() or process.poll() is not None, seconds=180)
         assert not is_alive(pid)
         os.killpg(process.pid, signal.SIGINT)
-        told, errors = process.communicate(timeout=120)
+        told, errors = process.communicate(timeout=300)
     stopped, summary = map(json.loads, told.splitlines())  # and not a word from Ray among them
     assert stopped.startswith("Stopped; ")
     assert "parts are left to do in" in stopped
