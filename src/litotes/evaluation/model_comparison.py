@@ -41,6 +41,17 @@ def compare_models(
     seed: int = 0,
 ) -> tuple[ModelDifference, ...]:
     """Rows as those of `score_cells`, for the classification tasks that both models answer."""
+    found = []
+    for task in _common_tasks(own, other):
+        for cell, one in _compare_task(own[task], other[task], corpus, seed=seed):
+            found.append((task, cell, one))
+    adjusted = holm([one.p for _, _, one in found])
+    return tuple(ModelDifference(*row, p) for row, p in zip(found, adjusted, strict=True))
+
+
+def _common_tasks(
+    own: Mapping[str, TaskPredictions], other: Mapping[str, TaskPredictions]
+) -> list[str]:
     common = [task for task in own if task in other]
     tasks = [task for task in common if not own[task].task.is_regression]
     if not tasks:
@@ -48,12 +59,7 @@ def compare_models(
             f"The models have no classification task in common here: one answers {', '.join(own)},"
             f" the other {', '.join(other)}."
         )
-    found = []
-    for task in tasks:
-        for cell, one in _compare_task(own[task], other[task], corpus, seed=seed):
-            found.append((task, cell, one))
-    adjusted = holm([one.p for _, _, one in found])
-    return tuple(ModelDifference(*row, p) for row, p in zip(found, adjusted, strict=True))
+    return tasks
 
 
 def _compare_task(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_BAR: dict[str, Any] = {"color": BAR, "edgecolor": INK, "linewidth": 0.6}
+_HATCHED: dict[str, Any] = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
+
 
 def draw(result: Reliability, ax: Axes, *, title: str) -> None:
     """Draws the diagram into given axes.
@@ -31,9 +34,8 @@ def draw(result: Reliability, ax: Axes, *, title: str) -> None:
 
 def _draw_bin(one: Bin, ax: Axes) -> None:
     x, width, gap = (one.low + one.high) / 2, one.high - one.low, one.confidence - one.right
-    ax.bar(x, one.right, width, color=BAR, edgecolor=INK, linewidth=0.6, label="right")
-    hatched: dict[str, Any] = {"fill": False, "edgecolor": GAP, "hatch": "////", "linewidth": 0.6}
-    ax.bar(x, gap, width, one.right, **hatched, label="gap to confidence")
+    ax.bar(x, one.right, width, **_BAR, label="right")
+    ax.bar(x, gap, width, one.right, **_HATCHED, label="gap to confidence")
     ax.plot([x, x], one.interval, color=INK, linewidth=1.2, label="95 % interval")
 
 

@@ -101,11 +101,7 @@ def shared_task_score(
     gold, predicted: {task: (text,)}
     """
     parts = _split_by_variety(gold, predicted, varieties)
-    cells = {}
-    for place, task in enumerate(TASKS):
-        for variety, part in parts.items():
-            name = f"{task.name}-{variety}"
-            cells[name] = score(part[0, place], part[1, place], task, seed=seed)
+    cells = _score_cells(parts, seed=seed)
     return SharedTaskScore(
         cells=cells,
         score=float(_combine(_by_place(cells, "macro_f1"))),
@@ -113,6 +109,15 @@ def shared_task_score(
         majority=float(_combine(_by_place(cells, "majority"))),
         n_elsewhere=sum(variety not in VARIETIES for variety in varieties),
     )
+
+
+def _score_cells(parts: Mapping[str, NDArray[np.int64]], *, seed: int) -> dict[str, Scores]:
+    cells = {}
+    for place, task in enumerate(TASKS):
+        for variety, part in parts.items():
+            name = f"{task.name}-{variety}"
+            cells[name] = score(part[0, place], part[1, place], task, seed=seed)
+    return cells
 
 
 def _split_by_variety(

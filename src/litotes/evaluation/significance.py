@@ -109,10 +109,15 @@ def permutation_test(
     if a.tobytes() > b.tobytes():
         a, b = b, a
     n_rows = lcm(len(a), len(b))
-    rows = np.vstack([np.tile(a, (n_rows // len(a), 1)), np.tile(b, (n_rows // len(b), 1))])
+    rows = np.vstack([_repeat(a, n_rows), _repeat(b, n_rows)])
     found = find_patterns(gold, rows, n_classes)
     n_as_large = _count_as_large(found, n_rows, n_permutations, seed=seed)
     return (1 + n_as_large) / (1 + n_permutations)
+
+
+def _repeat(answers: Counts, n_rows: int) -> Counts:
+    """(seed, text) → (row, text)"""
+    return np.tile(answers, (n_rows // len(answers), 1))
 
 
 def _count_as_large(found: AnswerPatterns, n_rows: int, n_permutations: int, *, seed: int) -> int:

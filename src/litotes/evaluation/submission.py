@@ -153,26 +153,8 @@ def _predict(
 
 
 def _by_task(predictors: Sequence[Predictor]) -> Mapping[str, Predictor]:
-    chosen = {}
-    for task in TASKS:
-        able = [predictor for predictor in predictors if task.name in predictor.tasks]
-        if not able:
-            raise UserError(
-                f"No model answers {task.name}, which the shared task asks for: add a --model"
-                " trained on it."
-            )
-        if len(able) > 1:
-            raise UserError(
-                f"{len(able)} models answer {task.name}: give one model for both tasks, or one for"
-                " each."
-            )
-        labels = able[0].tasks[task.name].labels
-        if set(labels) != set(task.labels):
-            raise UserError(
-                f"The model answers {task.name} with {', '.join(labels) or 'a number'}, the shared"
-                f" task takes {' and '.join(task.labels)}: train one on these labels."
-            )
-        chosen[task.name] = able[0]
+    """The model that answers each task; every model must answer one."""
+    chosen = {task.name: _find_model(task, predictors) for task in TASKS}
     for number, predictor in enumerate(predictors, start=1):
         if not any(predictor is one for one in chosen.values()):
             raise UserError(
@@ -180,6 +162,28 @@ def _by_task(predictors: Sequence[Predictor]) -> Mapping[str, Predictor]:
                 " not ask for: leave it out."
             )
     return chosen
+
+
+def _find_model(task: Task, predictors: Sequence[Predictor]) -> Predictor:
+    """The only model that answers a task, with the labels of the shared task."""
+    able = [predictor for predictor in predictors if task.name in predictor.tasks]
+    if not able:
+        raise UserError(
+            f"No model answers {task.name}, which the shared task asks for: add a --model trained"
+            " on it."
+        )
+    if len(able) > 1:
+        raise UserError(
+            f"{len(able)} models answer {task.name}: give one model for both tasks, or one for"
+            " each."
+        )
+    labels = able[0].tasks[task.name].labels
+    if set(labels) != set(task.labels):
+        raise UserError(
+            f"The model answers {task.name} with {', '.join(labels) or 'a number'}, the shared"
+            f" task takes {' and '.join(task.labels)}: train one on these labels."
+        )
+    return able[0]
 
 
 def _notes(rows: Sequence[Row], n_cut: int) -> list[str]:
