@@ -10,7 +10,7 @@ from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
 
 if TYPE_CHECKING:
-    from litotes.data.coverage import Coverage, Unit
+    from litotes.data.coverage import Coverage, Part, Unit
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -63,7 +63,7 @@ def _measure(options: argparse.Namespace) -> Coverage:
     from litotes.data.sources import load
 
     where = {"split": ["train"]} | parse_where(options.where)
-    parts = []
+    parts: list[Part] = []
     for source in options.data:
         parts += parts_of(load(source).where(**where))
     return coverage(parts, top=options.top, by=_counted_unit(options))

@@ -125,7 +125,7 @@ def _list_words(explanation: Explanation, words: Sequence[int]) -> str:
 def _layer_lines(explanation: Explanation) -> Iterator[str]:
     """Which words a pruned model removed after which layer; layers count from 1 for readers."""
     by_layer: dict[int, list[str]] = {}
-    remaining = []
+    remaining: list[str] = []
     for place, layer in enumerate(explanation.left_at_layer):
         words = remaining if layer is None else by_layer.setdefault(layer, [])
         words.append(_word(explanation, place))

@@ -69,7 +69,7 @@ def _write(
     ax: Axes, place: tuple[int, int], value: float | None, small: str, *, colour: str
 ) -> None:
     row, column = place
-    centred = {"ha": "center", "va": "center", "color": colour}
+    centred: dict[str, Any] = {"ha": "center", "va": "center", "color": colour}
     if value is not None:
         above = 0.08 if small else 0
         ax.text(column, row - above, f"{value:.3f}", fontsize=12, **centred)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.harmless import harmless
 from litotes.explanation.explanation import Shading
@@ -66,7 +66,7 @@ def draw(placed: Sequence[PlacedText], shading: Shading, ax: Axes, *, width: flo
     """Draws the laid out words into axes that are `width` inches wide."""
     n_lines = n_lines_of(placed)
     greatest = max(map(abs, shading.weights), default=0.0) or 1.0
-    letters = {"fontsize": POINTS, "color": "#1d2733", "zorder": 3}
+    letters: dict[str, Any] = {"fontsize": POINTS, "color": "#1d2733", "zorder": 3}
     for part in placed:
         y = n_lines - part.line - 0.5
         if part.number is not None:

@@ -49,8 +49,8 @@ def draw(seen: Sequence[Sequence[float]], names: Sequence[str], ax: Axes) -> Non
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("there", [GONE, FOR_LINE])
-    lines = {"edgecolors": "white", "linewidth": 0.5 if len(seen[0]) <= 4 * N_ABREAST else 0}
-    ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, **lines)
+    width = 0.5 if len(seen[0]) <= 4 * N_ABREAST else 0
+    ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, edgecolors="white", linewidth=width)
     ax.invert_yaxis()
     layers = range(len(seen))
     ax.set_yticks([layer + 0.5 for layer in layers], [str(layer + 1) for layer in layers])

@@ -54,7 +54,7 @@ def _draw_words(title: str, words: Sequence[Push], canvas: Canvas, box: Box) -> 
     ax = canvas.chart(box, left=label_width(means) if means else 0.4)
     ax.set_title(title, fontsize=9, parse_math=False)
     if not means:
-        centred = {"ha": "center", "va": "center", "transform": ax.transAxes}
+        centred: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
         ax.text(0.5, 0.5, "no word does so surely", fontsize=8, **centred)
         ax.set_axis_off()
         return

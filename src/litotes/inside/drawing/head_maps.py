@@ -184,6 +184,6 @@ def _line_height(line: Sequence[MapGroup]) -> float:
 def _frame(places: Collection[tuple[int, int]], ax: Axes) -> None:
     from matplotlib.patches import Rectangle
 
-    line = {"fill": False, "edgecolor": INK, "linewidth": 1.6, "clip_on": False}
+    line: dict[str, Any] = {"fill": False, "edgecolor": INK, "linewidth": 1.6, "clip_on": False}
     for layer, head in places:
         ax.add_patch(Rectangle((head - 0.5, layer - 0.5), 1, 1, **line))

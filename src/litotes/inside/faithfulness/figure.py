@@ -5,7 +5,7 @@ scores against random words.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.explanation.attribution import CONTROL, METHODS
 from litotes.inside.drawing.canvas import Box, Canvas, new_canvas
@@ -67,7 +67,10 @@ def _curve_axes(canvas: Canvas) -> list[Axes]:
 def _draw_legend(canvas: Canvas, ax: Axes) -> None:
     """Between the curves and the scores."""
     handles, labels = ax.get_legend_handles_labels()
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1 - _CURVES / canvas.height)}
+    place: dict[str, Any] = {
+        "loc": "upper center",
+        "bbox_to_anchor": (0.5, 1 - _CURVES / canvas.height),
+    }
     canvas.figure.legend(handles, labels, **place, ncols=5, frameon=False, fontsize=8)
 
 

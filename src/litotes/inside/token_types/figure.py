@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from litotes.inside.drawing.canvas import Box, Canvas, new_canvas
 from litotes.inside.drawing.head_maps import (
@@ -34,7 +34,7 @@ def draw_figure(result: TokenTypes) -> Figure:
     canvas = new_canvas(max(_WIDTH, groups_width(groups)), top + groups_height(groups))
     panels = _draw_panels(result, canvas)
     handles, labels = panels[-1].get_legend_handles_labels()
-    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 1)}
+    place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 1)}
     canvas.figure.legend(handles, labels, **place, ncols=2, frameon=False, fontsize=8)
     draw_groups(groups, canvas, top=top)
     return canvas.figure
