@@ -115,17 +115,21 @@ def _factors(values: Sequence[Tensor]) -> list[_Factor]:
     """
     exact = [value.double() for value in values]
     n_heads = [len(value) for value in exact]
-    gram = _gram_matrices(exact, n_heads)
-    root, failed = torch.linalg.cholesky_ex(gram)
-    one = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device).expand_as(gram)
-    inverse = torch.linalg.solve_triangular(root, one, upper=False)  # (attention_head, size, size)
-    length = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
-    spreads = (length * _norm(inverse)).masked_fill(failed != 0, torch.inf).tolist()
+    inverse, spreads = _inverse_roots(_gram_matrices(exact, n_heads))
     factors, start = [], 0
     for value, part in zip(exact, inverse.split(n_heads), strict=True):
         factors.append(_Factor(value, part, tuple(spreads[start : start + len(part)])))
         start += len(part)
     return factors
+
+
+def _inverse_roots(gram: Tensor) -> tuple[Tensor, list[float]]:
+    """L⁻¹, (attention_head, size, size), and the spread of each attention head."""
+    root, failed = torch.linalg.cholesky_ex(gram)
+    one = torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device).expand_as(gram)
+    inverse = torch.linalg.solve_triangular(root, one, upper=False)
+    length = gram.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt()
+    return inverse, (length * _norm(inverse)).masked_fill(failed != 0, torch.inf).tolist()
 
 
 def _gram_matrices(values: Sequence[Tensor], n_heads: Sequence[int]) -> Tensor:

@@ -90,11 +90,7 @@ def _shadings(
         weights[name] = METHODS[name]().weigh(question)
         progress.n_done += 1
     progress.report()
-    tested: Mapping[str, Faithfulness] = {}
-    if is_tested:
-        tested = faithfulness(
-            question, {name: order_of(question, one) for name, one in weights.items()}
-        )
+    tested = _test(question, weights) if is_tested else {}
     progress.n_done += 1
     progress.report()
     shadings = {}
@@ -102,6 +98,11 @@ def _shadings(
         is_signed = METHODS[name].is_signed
         shadings[name] = Shading(name, is_signed, one.weights, one.error, tested.get(name))
     return shadings
+
+
+def _test(question: Question, weights: Mapping[str, WordWeights]) -> dict[str, Faithfulness]:
+    orders = {name: order_of(question, one) for name, one in weights.items()}
+    return faithfulness(question, orders)
 
 
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:

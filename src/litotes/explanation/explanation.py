@@ -134,14 +134,16 @@ class Explanation:
             "pieces": self._pieces_json(),
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
-        if maps and self.n_weights <= MOST_WEIGHTS:
-            content["layers"] = [_maps_json(layer) for layer in self.layers]
-        elif maps:
-            content["layers_left_out"] = (
-                f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
-                " Predictor.explain gives them."
-            )
-        return content
+        return content | self._layers_json() if maps else content
+
+    def _layers_json(self) -> dict[str, Any]:
+        if self.n_weights <= MOST_WEIGHTS:
+            return {"layers": [_maps_json(layer) for layer in self.layers]}
+        left_out = (
+            f"{self.n_weights:,} weights are too many for JSON; why.html holds them,"
+            " Predictor.explain gives them."
+        )
+        return {"layers_left_out": left_out}
 
     def _words_json(self) -> list[dict[str, Any]]:
         content = []

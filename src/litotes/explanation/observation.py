@@ -79,14 +79,14 @@ def observe(
     traces: list[LayerTrace] = []
     base_traces: list[LayerTrace] = []
     with torch.inference_mode():
-        answers = model.classifier(batch, observer=traces.append)
-        logits = {task: values.float().cpu() for task, values in answers.items()}
+        logits = model.classifier(batch, observer=traces.append)  # {task: (text, class)}
         if base is not None:
             base(batch, observer=base_traces.append)
+        by_task = {task: values.float().cpu() for task, values in logits.items()}
     layers, base_layers = _by_text(traces, len(texts)), _by_text(base_traces, len(texts))
     observations = []
     for place, text in enumerate(texts):
-        own = {task: values[place] for task, values in logits.items()}
+        own = {task: values[place] for task, values in by_task.items()}
         observations.append(Observation(text, layers[place], own, base_layers[place] or None))
     return observations
 

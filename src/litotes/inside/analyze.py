@@ -97,10 +97,10 @@ def analyze(
     left_out = _unmet_needs(analyses, subject.base)
     subject.move_to(choose_device(device))
     measures: dict[str, Measure] = {}
-    for name, analysis in analyses.items():
+    for name in analyses:
         if name not in left_out:
             chosen = (options or {}).get(name, {})
-            measures[name] = analysis.measure(subject.model, **chosen)
+            measures[name] = analyses[name].measure(subject.model, **chosen)
     examples = _draw(corpus, n_texts, seed)
     n_truncated = _measure(subject, examples, list(measures.values()), watch)
     return CorpusAnalysis(

@@ -62,19 +62,16 @@ def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
             section = analysis.write_section(analysed.results[name])
             abstract += section.first
             parts.append(Part(section.title, _body(name, section, analysed, pictures.get(name))))
-    parts += [
-        Part("How it was measured", _measured(analysed)),
-        Part("What this cannot say", words(CANNOT)),
-    ]
-    return page(
-        Article(
-            title=f"What {analysed.model} looks at",
-            lead=f"Its attention over {analysed.n_texts:,} texts of {analysed.data}, measured.",
-            abstract=tuple(abstract),
-            parts=tuple(parts),
-            sources="All numbers are in analysis.json, those of a figure in the file beside it.",
-        )
+    parts.append(Part("How it was measured", _measured(analysed)))
+    parts.append(Part("What this cannot say", words(CANNOT)))
+    article = Article(
+        title=f"What {analysed.model} looks at",
+        lead=f"Its attention over {analysed.n_texts:,} texts of {analysed.data}, measured.",
+        abstract=tuple(abstract),
+        parts=tuple(parts),
+        sources="All numbers are in analysis.json, those of a figure in the file beside it.",
     )
+    return page(article)
 
 
 def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | None) -> str:

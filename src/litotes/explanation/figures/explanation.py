@@ -4,7 +4,7 @@ and what left.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -122,16 +122,20 @@ def _draw_answer(explanation: Explanation, into: Any) -> None:
     title = drawable(f"{explanation.task}: {answer_in_words(explanation.answer)}")
     into.suptitle(title, fontsize=14, x=_EDGE / _WIDTH, ha="left", parse_math=False)
     ax = into.subplots()
-    if not explanation.probabilities:
+    if explanation.probabilities:
+        _draw_bars(explanation.probabilities, ax)
+    else:
         ax.set_axis_off()
-        return
-    labels, shares = zip(*explanation.probabilities.items(), strict=True)
-    places = range(len(labels))
-    ax.barh(places, [1.0] * len(labels), color="#eef1f4", height=0.6)
+
+
+def _draw_bars(probabilities: Mapping[str, float], ax: Axes) -> None:
+    names, shares = [drawable(label) for label in probabilities], list(probabilities.values())
+    places = range(len(names))
+    ax.barh(places, [1.0] * len(names), color="#eef1f4", height=0.6)
     ax.barh(places, shares, color=FOR_LINE, height=0.6)
     for place, share in enumerate(shares):
         ax.text(1.01, place, f"{share * 100:.1f} %", va="center", fontsize=9)
-    ax.set_yticks(places, [drawable(label) for label in labels], fontsize=9, parse_math=False)
+    ax.set_yticks(places, names, fontsize=9, parse_math=False)
     ax.invert_yaxis()
     ax.set_xlim(0, 1.6)  # bars need not be as wide as the page
     ax.set_xticks([])
@@ -161,9 +165,9 @@ def _draw_maps(
         ax.set_title(name, fontsize=10)
         _write_pieces(explanation, explanation.layers[layer], ax)
     into.suptitle(f"{title}\n", fontsize=10, x=_EDGE / _WIDTH, ha="left")
-    ticks = [-most, -most / 4, 0, most / 4, most]
+    ticks = [share * most for share in (-1, -0.25, 0, 0.25, 1)]
     bar = into.colorbar(image, ax=list(axes), shrink=0.7, pad=0.02, ticks=ticks)
-    bar.ax.set_yticklabels([f"{share * most:.2g}" for share in (-1, -0.25, 0, 0.25, 1)], fontsize=8)
+    bar.ax.set_yticklabels([f"{tick:.2g}" for tick in ticks], fontsize=8)
     bar.outline.set_visible(False)
 
 

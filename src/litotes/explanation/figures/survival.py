@@ -49,10 +49,17 @@ def draw(seen: Sequence[Sequence[float]], names: Sequence[str], ax: Axes) -> Non
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("there", [GONE, FOR_LINE])
-    width = 0.5 if len(seen[0]) <= 4 * N_ABREAST else 0
-    ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, edgecolors="white", linewidth=width)
+    linewidth = 0.5 if len(seen[0]) <= 4 * N_ABREAST else 0
+    mesh = ax.pcolormesh(np.array(seen), cmap=colours, vmin=0, vmax=1, edgecolors="white")
+    mesh.set_linewidth(linewidth)
     ax.invert_yaxis()
-    layers = range(len(seen))
+    _label_axes(len(seen), names, ax)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+
+
+def _label_axes(n_layers: int, names: Sequence[str], ax: Axes) -> None:
+    layers = range(n_layers)
     ax.set_yticks([layer + 0.5 for layer in layers], [str(layer + 1) for layer in layers])
     ax.set_ylabel("layer", fontsize=8)
     if names:
@@ -60,8 +67,6 @@ def draw(seen: Sequence[Sequence[float]], names: Sequence[str], ax: Axes) -> Non
         labels = [drawable(name) for name in names]
         ax.set_xticks(places, labels, rotation=90, parse_math=False)
     ax.tick_params(length=0, labelsize=7)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
 
 
 def _are_written(n_names: int) -> bool:

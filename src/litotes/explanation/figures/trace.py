@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,19 +32,23 @@ def figure(trace: Trace) -> Figure:
 
     if not trace.heads or not trace.written:
         raise UserError("A trace without layers or pieces cannot be drawn: observe a text first.")
-    n_layers = len(trace.heads)
-    chosen = sorted({0, (n_layers - 1) // 2, n_layers - 1})
-    heights = [_SQUARE + 0.5, inches_of(n_layers, len(trace.written))]
-    picture = Figure(figsize=(_SQUARE * (len(chosen) + 1), sum(heights)), layout="constrained")
+    last = len(trace.heads) - 1
+    layers = sorted({0, last // 2, last})
+    heights = [_SQUARE + 0.5, inches_of(len(trace.heads), len(trace.written))]
+    picture = Figure(figsize=(_SQUARE * (len(layers) + 1), sum(heights)), layout="constrained")
     above, below = picture.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    *squares, heads_ax = above.subplots(1, len(chosen) + 1)
-    for layer, ax in zip(chosen, squares, strict=True):
-        _draw_active(trace, layer, ax)
-    _draw_heads(trace, heads_ax)
+    _draw_layers(trace, layers, above)
     seen = [[float(is_there) for is_there in row] for row in trace.seen]
     bands = draw_bands(seen, trace.written, below)
     bands[0].set_title("the pieces each layer sees", fontsize=10, loc="left")
     return picture
+
+
+def _draw_layers(trace: Trace, layers: Sequence[int], into: Any) -> None:
+    *squares, heads_ax = into.subplots(1, len(layers) + 1)
+    for layer, ax in zip(layers, squares, strict=True):
+        _draw_active(trace, layer, ax)
+    _draw_heads(trace, heads_ax)
 
 
 def _draw_active(trace: Trace, layer: int, ax: Axes) -> None:

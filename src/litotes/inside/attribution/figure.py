@@ -26,7 +26,7 @@ def draw_figure(result: Pushes) -> Figure:
     """A row for each pair of labels, then the table of methods."""
     panels = list(_panels(result))
     rows = [panels[start : start + 2] for start in range(0, len(panels), 2)]
-    heights = [ranking_height(max(2, *(len(words) for _, words in row))) for row in rows]
+    heights = [_row_height(row) for row in rows]
     table_height = _CELL * len(result.compared) + 0.8 if result.compared else 0.0
     canvas = new_canvas(_WIDTH, sum(heights) + table_height)
     top = 0.0
@@ -38,6 +38,10 @@ def draw_figure(result: Pushes) -> Figure:
     if result.compared:
         _draw_agreement(result, canvas, top=top + 0.4)
     return canvas.figure
+
+
+def _row_height(row: Sequence[tuple[str, Sequence[Push]]]) -> float:
+    return ranking_height(max(2, *(len(words) for _, words in row)))
 
 
 def _panels(result: Pushes) -> Iterator[tuple[str, Sequence[Push]]]:
@@ -70,15 +74,20 @@ def _draw_agreement(result: Pushes, canvas: Canvas, *, top: float) -> None:
     values = [[math.nan if value is None else value for value in row] for row in result.agreement]
     known = [value for value in chain.from_iterable(result.agreement) if value is not None]
     image = ax.imshow(values, cmap="YlGnBu", vmin=min([0.0, *known]), vmax=1)
-    names = [f"{name}  {place + 1}" for place, name in enumerate(result.compared)]
-    ax.set_yticks(range(n), names, fontsize=8, parse_math=False)
-    # numbers alone: names would have to lean
-    ax.set_xticks(range(n), [str(place + 1) for place in range(n)], fontsize=8)
-    ax.tick_params(length=0)
+    _label_methods(result.compared, ax)
     _write_cells(values, image, ax)
     ax.set_title("Spearman’s correlation between methods", fontsize=9)
     for spine in ax.spines.values():
         spine.set_visible(False)
+
+
+def _label_methods(methods: Sequence[str], ax: Axes) -> None:
+    """Names and numbers on the left, numbers alone below, where names would have to lean."""
+    places = range(len(methods))
+    names = [f"{name}  {place + 1}" for place, name in enumerate(methods)]
+    ax.set_yticks(places, names, fontsize=8, parse_math=False)
+    ax.set_xticks(places, [str(place + 1) for place in places], fontsize=8)
+    ax.tick_params(length=0)
 
 
 def _write_cells(values: Sequence[Sequence[float]], image: Any, ax: Axes) -> None:

@@ -70,16 +70,8 @@ class ChangeMeasure(Measure):
         self.n_texts = 0
 
     def add(self, observation: Observation) -> None:
-        if observation.base is None or observation.base_effective is None:
-            raise UserError(
-                "What changed cannot be said without the encoder the model was tuned from: give"
-                " --tuned-from."
-            )
+        before = _maps_of_base(observation)
         self.n_texts += 1
-        before = {
-            "standard": [view.weights for view in observation.base],
-            "effective": [one.maps for one in observation.base_effective],
-        }
         for kind, after in observation.maps.items():
             cosines = []
             for view, new, old in zip(observation.layers, after, before[kind], strict=True):
@@ -96,6 +88,19 @@ class ChangeMeasure(Measure):
             by_layer={kind: numbers(by_layer[kind]) for kind in KINDS},
             by_layer_half_width={kind: numbers(widths[kind]) for kind in KINDS},
         )
+
+
+def _maps_of_base(observation: Observation) -> dict[str, list[Tensor]]:
+    """{kind: per layer (attention_head, query, key)}"""
+    if observation.base is None or observation.base_effective is None:
+        raise UserError(
+            "What changed cannot be said without the encoder the model was tuned from: give"
+            " --tuned-from."
+        )
+    return {
+        "standard": [view.weights for view in observation.base],
+        "effective": [one.maps for one in observation.base_effective],
+    }
 
 
 def _shared_part(view: TextAttention, after: Tensor, before: Tensor) -> tuple[Tensor, Tensor]:

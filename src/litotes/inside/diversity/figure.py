@@ -15,7 +15,7 @@ from litotes.inside.drawing.head_maps import (
     draw_groups,
     groups_height,
     groups_width,
-    scale,
+    single_map,
 )
 from litotes.inside.drawing.marks import Series, draw_series
 
@@ -42,13 +42,12 @@ def _head_properties(result: Diversity) -> list[MapGroup]:
 
     Density and α only where they say something: softmax leaves nothing out.
     """
-    entropy = HeadMap("Spread", result.entropy)
-    confidence = HeadMap("Sureness: the largest weight", result.confidence)
-    density = HeadMap("Density", result.density)
+    sureness, unit = "Sureness: the largest weight", "mean of the largest weight"
     groups = [
-        MapGroup((entropy,), "entropy, bits a query", scale([entropy], low=0, step=0.5)),
-        MapGroup((confidence,), "mean of the largest weight", scale([confidence], low=0)),
+        single_map("Spread", result.entropy, "entropy, bits a query", low=0, step=0.5),
+        single_map(sureness, result.confidence, unit, low=0),
     ]
+    density = HeadMap("Density", result.density)
     if any(share < 1 for share in density.known_values):
         groups.append(MapGroup((density,), "share of weights above 0", (0, 1)))
     if result.alpha:

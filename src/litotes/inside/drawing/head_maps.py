@@ -70,6 +70,20 @@ class MapGroup:
         return _ABOVE + self.map_size[1] + _BELOW
 
 
+def single_map(
+    title: str,
+    values: Table,
+    unit: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    step: float = 0.1,
+) -> MapGroup:
+    """One map on a scale of its own."""
+    head_map = HeadMap(title, values)
+    return MapGroup((head_map,), unit, scale([head_map], low=low, high=high, step=step))
+
+
 def scale(
     maps: Sequence[HeadMap],
     *,
@@ -91,10 +105,7 @@ def scale(
 
 
 def draw_map(head_map: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float) -> Any:
-    """Draws one map into axes so many inches wide; returns the image, for a colour bar.
-
-    Below 0 a dash, since print in grey has no hue.
-    """
+    """Draws one map into axes so many inches wide; returns the image, for a colour bar."""
     values = [[math.nan if value is None else value for value in row] for row in head_map.values]
     # shines through where there is no number
     ax.patch.set(facecolor="white", hatch="//////", edgecolor="#AAAAAA")
@@ -103,24 +114,30 @@ def draw_map(head_map: HeadMap, ax: Axes, *, limits: tuple[float, float], width:
         values, cmap="YlGnBu", vmin=low, vmax=high, aspect="auto", interpolation="nearest"
     )
     _label_axes(head_map, ax, width=width)
-    for layer, row in enumerate(values):
-        for head, value in enumerate(row):
-            if value < 0:
-                ax.text(head, layer, "–", ha="center", va="center", fontsize=7)
+    _mark_negative(values, ax)
     _frame(head_map.framed, ax)
     for spine in ax.spines.values():
         spine.set_visible(False)
     return image
 
 
+def _mark_negative(values: Sequence[Sequence[float]], ax: Axes) -> None:
+    """A dash below 0, since print in grey has no hue."""
+    for layer, row in enumerate(values):
+        for head, value in enumerate(row):
+            if value < 0:
+                ax.text(head, layer, "–", ha="center", va="center", fontsize=7)
+
+
 def _label_axes(head_map: HeadMap, ax: Axes, *, width: float) -> None:
     """Layers and heads are counted from 1."""
-    n_layers, n_heads = len(head_map.values), len(head_map.values[0])
-    for axis, n in ((ax.xaxis, n_heads), (ax.yaxis, n_layers)):
-        axis.set_ticks(range(n), [str(place + 1) for place in range(n)], fontsize=7)
+    heads = [str(place + 1) for place in range(len(head_map.values[0]))]
+    layers = [str(place + 1) for place in range(len(head_map.values))]
+    ax.xaxis.set_ticks(range(len(heads)), heads, fontsize=7)
+    ax.yaxis.set_ticks(range(len(layers)), layers, fontsize=7)
     ax.tick_params(length=0, pad=2)
-    label = "attention head (hatched: none)" if head_map.has_holes else "attention head"
-    ax.set_xlabel(label, fontsize=8, labelpad=2)
+    note = " (hatched: none)" if head_map.has_holes else ""
+    ax.set_xlabel(f"attention head{note}", fontsize=8, labelpad=2)
     title = fill(head_map.title, int(width / LETTER_WIDTH))
     ax.set_title(title, fontsize=9, pad=4, parse_math=False)
 
@@ -134,9 +151,13 @@ def draw_group(group: MapGroup, canvas: Canvas, *, left: float, top: float) -> N
         image = draw_map(head_map, ax, limits=group.limits, width=width)
         if number == 0:
             ax.set_ylabel("layer", fontsize=8, labelpad=2)
-    bar_ax = canvas.axes(Box(box.left + width + _GAP, box.top, _BAR, height))
-    bar = canvas.figure.colorbar(image, cax=bar_ax)
-    bar.set_label(fill(group.unit, int(height / 0.062)), fontsize=8)
+    bar_box = Box(box.left + width + _GAP, box.top, _BAR, height)
+    _draw_colour_bar(image, group.unit, canvas, bar_box)
+
+
+def _draw_colour_bar(image: Any, unit: str, canvas: Canvas, box: Box) -> None:
+    bar = canvas.figure.colorbar(image, cax=canvas.axes(box))
+    bar.set_label(fill(unit, int(box.height / 0.062)), fontsize=8)
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
 

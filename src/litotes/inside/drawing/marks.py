@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from litotes.inside.drawing.canvas import LETTER_WIDTH
 from litotes.inside.means import Number
@@ -119,12 +119,8 @@ def draw_ranking(means: Sequence[NamedMean], ax: Axes, *, style: MarkStyle = PLA
     for place, one in enumerate(means):
         if one.interval is not None:
             ax.plot(one.interval, [place, place], color=style.colour, linewidth=1.4)
-        mark: dict[str, Any] = {
-            "color": style.colour,
-            "markersize": 5,
-            "markerfacecolor": style.fill,
-        }
-        ax.plot([one.value], [place], style.marker, **mark)
+        [mark] = ax.plot([one.value], [place], style.marker, color=style.colour)
+        mark.set(markersize=5, markerfacecolor=style.fill)
     ax.set_yticks(range(len(means)), [one.label for one in means], parse_math=False)
     ax.set_ylim(len(means) - 0.4, -0.6)
     ax.locator_params(axis="x", nbins=5)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from litotes.inside.drawing.head_maps import HeadMap, MapGroup, maps_figure, scale
+from litotes.inside.drawing.head_maps import HeadMap, maps_figure, single_map
 from litotes.inside.effective.measure import Effective
 
 if TYPE_CHECKING:
@@ -17,16 +17,13 @@ _DISTINCT = 0.5  # dimensions: where null spaces differ less, their map would sh
 
 
 def draw_figure(result: Effective) -> Figure:
-    share = HeadMap("Length of what does nothing", result.null_share)
-    cosine = HeadMap("Likeness of both maps", result.cosine)
-    negative = HeadMap("Share of the effective map below 0", result.negative)
     groups = [
-        MapGroup((share,), "‖A − A⊥‖ / ‖A‖", scale([share], low=0)),
-        MapGroup((cosine,), "cosine of A and A⊥", scale([cosine], high=1)),
-        MapGroup((negative,), "share of Σ |A⊥|", scale([negative], low=0)),
+        single_map("Length of what does nothing", result.null_share, "‖A − A⊥‖ / ‖A‖", low=0),
+        single_map("Likeness of both maps", result.cosine, "cosine of A and A⊥", high=1),
+        single_map("Share of the effective map below 0", result.negative, "share of Σ |A⊥|", low=0),
     ]
-    n_null = HeadMap("Dimension of what can hide", result.n_null)
-    if max(n_null.known_values) - min(n_null.known_values) > _DISTINCT:
-        limits = scale([n_null], low=0, step=1)
-        groups.append(MapGroup((n_null,), "dimension, mean over texts", limits))
+    title, unit = "Dimension of what can hide", "dimension, mean over texts"
+    known = HeadMap(title, result.n_null).known_values
+    if max(known) - min(known) > _DISTINCT:
+        groups.append(single_map(title, result.n_null, unit, low=0, step=1))
     return maps_figure(groups)

@@ -79,20 +79,20 @@ class EffectiveMeasure(Measure):
 
     def add(self, observation: Observation) -> None:
         self.n_texts += 1
-        null_shares, cosines, negatives = [], [], []
-        for view, effective in zip(observation.layers, observation.effective, strict=True):
-            null_shares.append(_null_share(view.weights, effective.maps))
-            cosines.append(cosine(view.weights, effective.maps))
-            negatives.append(_negative(effective.maps))
-            self.error = max(self.error, _relative_error(view, effective))
-        null_share = self._by_head(observation, null_shares)
-        n_null = self._by_head(observation, [one.n_null for one in observation.effective])
+        maps = observation.maps
+        both = list(zip(maps["standard"], maps["effective"], strict=True))  # per layer
+        null_share = self._by_head(observation, [_null_share(*layer) for layer in both])
+        n_null = self._by_head(observation, [layer.n_null for layer in observation.effective])
         self.null_share.add(null_share)
         self.n_null.add(n_null)
-        self.cosine.add(self._by_head(observation, cosines))
-        self.negative.add(self._by_head(observation, negatives))
+        self.cosine.add(self._by_head(observation, [cosine(*layer) for layer in both]))
+        self.negative.add(
+            self._by_head(observation, [_negative(layer) for layer in maps["effective"]])
+        )
         self.mean_null_share.add(null_share.nanmean())
         self.same.add((n_null[~n_null.isnan()] == 0).double().mean())
+        for view, effective in zip(observation.layers, observation.effective, strict=True):
+            self.error = max(self.error, _relative_error(view, effective))
 
     def result(self) -> Effective:
         return Effective(

@@ -30,6 +30,11 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = "os^DvPX*"
 """Colours of Okabe and Ito; marks have another period, so that no two methods share both."""
 
+_CURVE_LABELS = {
+    "Without the words that count most": "taken away",
+    "With nothing but the words that count most": "kept",
+}
+
 RANDOM = MarkStyle("#777777", "x", dash=":")
 
 
@@ -40,10 +45,6 @@ def draw_figure(result: Ranking) -> Figure:
         canvas.figure.text(0.5, 0.5, message, ha="center", fontsize=9)
         return canvas.figure
     left, right = _curve_axes(canvas)
-    left.set_title("Without the words that count most", fontsize=9)
-    left.set_xlabel("share of the words taken away", fontsize=8)
-    right.set_title("With nothing but the words that count most", fontsize=9)
-    right.set_xlabel("share of the words kept", fontsize=8)
     for one in result.methods:
         has_band = one is result.methods[0] or one.method == CONTROL
         _draw_curve(result, one, "deletion", left, has_band=has_band)
@@ -56,8 +57,10 @@ def draw_figure(result: Ranking) -> Figure:
 def _curve_axes(canvas: Canvas) -> list[Axes]:
     """For deletion and for sufficiency."""
     half, both = _WIDTH / 2, []
-    for number in range(2):
+    for number, (title, label) in enumerate(_CURVE_LABELS.items()):
         ax = canvas.chart(Box(number * half, 0, half, _CURVES))
+        ax.set_title(title, fontsize=9)
+        ax.set_xlabel(f"share of the words {label}", fontsize=8)
         ax.set_ylabel("the answer: its probability, or its value", fontsize=8)
         remove_frame(ax)
         both.append(ax)

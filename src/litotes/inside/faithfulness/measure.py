@@ -18,6 +18,7 @@ import torch
 from litotes.core.counts import Floats
 from litotes.core.registry import pick
 from litotes.explanation.attribution import CONTROL, METHODS, Question, weigh_words
+from litotes.explanation.explanation import Faithfulness
 from litotes.explanation.observation import Observation
 from litotes.explanation.word_removal import SHARES, faithfulness, order_of
 from litotes.inside.analysis import Measure, Result
@@ -159,16 +160,19 @@ class FaithfulnessMeasure(Measure):
         self.n_seen += 1
         if len(self.by_text) == self.most_texts:
             return
-        question = Question.about(self.model, observation, self.task)
-        orders = {}
-        for name in self.methods:
-            orders[name] = order_of(question, weigh_words(name, question))
         scores = []
-        for name, found in faithfulness(question, orders).items():
+        for name, found in self._faithfulness(observation).items():
             self.deletion[name].add(torch.tensor(found.deletion.values, dtype=torch.float64))
             self.sufficiency[name].add(torch.tensor(found.sufficiency.values, dtype=torch.float64))
             scores.append((found.comprehensiveness, found.sufficiency_loss))
         self.by_text.append(scores)
+
+    def _faithfulness(self, observation: Observation) -> dict[str, Faithfulness]:
+        question = Question.about(self.model, observation, self.task)
+        orders = {}
+        for name in self.methods:
+            orders[name] = order_of(question, weigh_words(name, question))
+        return faithfulness(question, orders)
 
     def result(self) -> Ranking:
         # (text, method, 2); sorted, so that the texts' order does not matter

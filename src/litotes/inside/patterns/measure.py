@@ -104,6 +104,7 @@ class PatternsMeasure(Measure):
         self.n_texts += 1
 
     def _add(self, kind: str, observation: Observation, maps: Sequence[Tensor]) -> Tensor:
+        """The shares of the patterns among the maps of one kind. (class,)"""
         # per layer (attention_head, class)
         probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]
         answers = [layer.argmax(-1) for layer in probabilities]
@@ -113,12 +114,22 @@ class PatternsMeasure(Measure):
         shares = counts.sum(0) / counts.sum()
         self.shares[kind].add(shares)
         self.sure[kind].add(torch.cat(probabilities).amax(-1).mean())
+        self._add_agreement(kind, observation, maps, answers)
+        return shares
+
+    def _add_agreement(
+        self,
+        kind: str,
+        observation: Observation,
+        maps: Sequence[Tensor],
+        answers: Sequence[Tensor],
+    ) -> None:
+        """Whether written rules say the same as the network, on one map of the text."""
         layer, head = self._spot_check(observation)
         segments = segments_of(observation.layers[layer], observation)
         answer = tuple(CLASSES)[int(answers[layer][head])]
         ruled = by_rules(maps[layer][head].double().cpu(), segments)
         self.agreement[kind].add(float(ruled == answer))
-        return shares
 
     def _spot_check(self, observation: Observation) -> tuple[int, int]:
         """One map of the text, chosen by its pieces: rules are slow, and one a text is enough."""

@@ -63,16 +63,15 @@ def evidence(weights: Tensor, segments: Tensor | None = None) -> Evidence:
     share = weights.abs().double()
     share = share / share.sum().clamp(min=1e-30)  # (query, key)
     place = torch.arange(n, device=weights.device)
-    near = (place[:, None] - place[None, :]).abs() <= max(1, n // _NEAR)
     groups = torch.zeros_like(place) if segments is None else segments
-    strongest = _shared_columns(share, groups).topk(min(max(_FEWEST, n // _STRONGEST), n))
+    near = (place[:, None] - place[None, :]).abs() <= max(1, n // _NEAR)
+    columns = _shared_columns(share, groups).topk(min(max(_FEWEST, n // _STRONGEST), n))
     elsewhere = ~near  # (query, key): neither near the diagonal nor in a strong column
-    elsewhere[:, strongest.indices] = False
-    same = groups[:, None] == groups[None, :]
+    elsewhere[:, columns.indices] = False
     return Evidence(
-        columns=_excess(float(strongest.values.sum()), len(strongest.indices) / n),
+        columns=_excess(float(columns.values.sum()), len(columns.indices) / n),
         diagonal=_excess(float((share * near).sum()), float(near.double().mean())),
-        blocks=_within_groups(share, same, elsewhere),
+        blocks=_within_groups(share, groups, elsewhere),
     )
 
 
@@ -95,12 +94,12 @@ def _shared_columns(share: Tensor, groups: Tensor) -> Tensor:
     return torch.stack(by_group).amin(0) * len(share)
 
 
-def _within_groups(share: Tensor, same: Tensor, elsewhere: Tensor) -> float:
+def _within_groups(share: Tensor, groups: Tensor, elsewhere: Tensor) -> float:
     """The excess of weight between pieces of the same text, among the places `elsewhere`."""
     n_places, weight = float(elsewhere.sum()), float((share * elsewhere).sum())
     if not n_places or not weight:
         return 0.0
-    both = elsewhere & same
+    both = elsewhere & (groups[:, None] == groups[None, :])
     return _excess(float((share * both).sum()) / weight, float(both.sum()) / n_places)
 
 

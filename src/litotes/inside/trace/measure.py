@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import torch
 
 from litotes.explanation.observation import Observation
-from litotes.explanation.trace import trace_of
+from litotes.explanation.trace import Trace, trace_of
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, numbers, table
 from litotes.model.checkpoint import Model
+from litotes.text.tokenizer import ReadText
 
 FEWEST = 5
 """A word must occur this often before its mean says anything."""
@@ -86,9 +87,12 @@ class TraceMeasure(Measure):
         for layer, heads in enumerate(trace.heads):
             used[layer, list(heads)] = 1.0
         self.heads.add(used)
+        self._add_words(observation.read, trace)
+
+    def _add_words(self, read: ReadText, trace: Trace) -> None:
         # how many layers see each piece
         n_layers = [self.n_layers if left is None else left + 1 for left in trace.left_after]
-        for word in observation.read.words:
+        for word in read.words:
             stay = self.stays[word.written.casefold()]
             stay.n += 1
             stay.total += max(n_layers[piece] for piece in word.pieces) / self.n_layers
