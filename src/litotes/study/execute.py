@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -87,8 +87,13 @@ def plan_jobs(
                     keep_model=study.settings.keep_models,
                     n_threads=n_threads,
                     device=device,
+                    label=_label(setting, seed if len(study.seeds) > 1 else None),
                 )
-    return jobs
+    numbered = enumerate(jobs.items(), start=1)
+    return {
+        key: replace(job, label=f"{number}/{len(jobs)} {job.label}")
+        for number, (key, job) in numbered
+    }
 
 
 def _check(experiment: Experiment) -> None:
@@ -102,6 +107,12 @@ def _check(experiment: Experiment) -> None:
 def _job_name(experiment: Experiment, setting: Setting, seed: int) -> str:
     values = map(format_value, setting.values.values())
     return ", ".join([experiment.settings.name, *values, f"seed {seed}"])
+
+
+def _label(setting: Setting, seed: int | None) -> str:
+    """What tells a run from the others, in few words."""
+    values = ", ".join(map(format_value, setting.values.values()))
+    return values if seed is None else f"{values} seed {setting.recipe.seed + seed}"
 
 
 def _model_folder(setting: Setting, out: Path, key: str, seed: int) -> Path:

@@ -21,7 +21,7 @@ import torch
 
 from litotes.core.device import choose_device
 from litotes.core.machine import machine
-from litotes.core.progress import Watch
+from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
 from litotes.data.cells import Axis, name_along
 from litotes.data.keys import example_key
@@ -37,8 +37,9 @@ from litotes.training.run import Run, train
 class RunJob:
     """A recipe, the tests (by key) of its model, and the folder that the run writes into.
 
-    name: for people. n_threads: that torch computes with; another number adds in another order,
-    and answers differ in their last digits.
+    name: for people. label: before its own progress, such as `2/6 en-AU`.
+    n_threads: that torch computes with; another number adds in another order, and answers differ in
+    their last digits.
     """
 
     name: str
@@ -49,6 +50,7 @@ class RunJob:
     keep_model: bool
     n_threads: int
     device: str | None
+    label: str = ""
 
     def is_done(self) -> bool:
         if not (self.folder / "facts.json").is_file():
@@ -65,6 +67,8 @@ def run_job(job: RunJob, watch: Watch) -> None:
     """Does the job, or what is left of it."""
     if job.is_done():
         return
+    if job.label:
+        watch = prefix_watch(watch, job.label)
     with _threads(job.n_threads):
         run = train(job.recipe, job.model_folder, device=job.device, resume=True, watch=watch)
         _test(run, job, watch)
