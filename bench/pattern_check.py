@@ -1,9 +1,9 @@
-"""Real attention maps for labelling by eye, and how far the eye, the rules and the network agree on
-them.
+"""Real attention maps for labelling by eye, and how far eye, rules and network agree on them.
 
-    python bench/pattern_check.py --data PATH sheets first --out sheets      # numbered maps, nothing else on them
-    python bench/pattern_check.py --data PATH compare docs/results/inside/pattern_check.json
-    python bench/pattern_check.py --data PATH picture docs/results/inside/pattern_check.json --out patterns.svg
+    CHECK="python bench/pattern_check.py --data PATH"
+    $CHECK sheets first --out sheets      # numbered maps, nothing else on them
+    $CHECK compare docs/results/inside/pattern_check.json
+    $CHECK picture docs/results/inside/pattern_check.json --out patterns.svg
 
 PATH holds besstie/ and glue/. Maps are those of the bundled encoder: one text, layer, attention
 head and kind each, drawn at random with a fixed seed. `compare` reads the labels by eye from the

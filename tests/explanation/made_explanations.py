@@ -35,7 +35,7 @@ METHODS = {"rollout": False, "integrated_gradients": True, "occlusion": True}
 def explained(
     tiny: Pretrained, text: str = TEXT, pair: str | None = None, **choices: Any
 ) -> Explanation:
-    """choices: what is changed of the encoder, as in PRUNED; layers it did not have are random too."""
+    """choices: what is changed of the encoder, as in PRUNED; layers it gains are random."""
     torch.manual_seed(1)
     encoder = tiny.encoder
     if choices:

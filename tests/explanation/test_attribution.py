@@ -105,7 +105,7 @@ def test_a_method_says_in_a_line_what_it_is(name: str) -> None:
 
 @every_method
 def test_weights_of_words_are_the_sums_of_their_pieces(name: str, dense: Model) -> None:
-    """The attention methods share out at most 1: words and special pieces together have all of it."""
+    """The attention methods share out at most 1: words and special pieces have all of it."""
     if name not in ("standard", "rollout"):
         return
     question = question_of(dense, "queueing teas")

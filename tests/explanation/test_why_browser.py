@@ -104,7 +104,8 @@ def test_keys_and_clicks_move_about(tiny: Pretrained, tmp_path: Path) -> None:
 MOVES = """
 (async () => {
   const wait = () => new Promise((done) => setTimeout(done, 200));
-  const press = (on, key, more) => on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
+  const press = (on, key, more) =>
+    on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, ...more }));
   const map = document.getElementById("standard"), step = document.getElementById("step");
   await wait();
   for (const key of ["ArrowDown", "ArrowRight", "ArrowRight", "+", "-"]) press(map, key);

@@ -1,4 +1,4 @@
-"""Pictures of one explanation and of one trace: everything is in them, and the same is drawn twice."""
+"""Figures of one explanation and of one trace: all is in them, and the same is drawn twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of one explanation: whole, harmless, nothing from outside, readable without its script."""
+"""The page of one explanation: complete, harmless, self-contained, readable without its script."""
 
 from __future__ import annotations
 

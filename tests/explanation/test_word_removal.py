@@ -1,4 +1,4 @@
-"""Faithfulness: where it is known which words the answer rests on, the method that knows them wins."""
+"""Faithfulness: where the words behind an answer are known, the method that names them wins."""
 
 from __future__ import annotations
 
