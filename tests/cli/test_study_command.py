@@ -153,7 +153,7 @@ def test_stopped_and_started_again_it_ends_in_the_same_bytes(
     def impatient() -> Iterator[Watch]:
         def watch(what: str, done: int, total: int, note: str) -> None:
             nonlocal n_trained
-            n_trained += what == "training" and done == 1
+            n_trained += what.endswith("training") and done == 1
             if n_trained == 3:
                 raise KeyboardInterrupt
 
@@ -165,7 +165,7 @@ def test_stopped_and_started_again_it_ends_in_the_same_bytes(
     assert len(runs(stopped)) == 2
     assert not (stopped / "report.json").exists()
     capsys.readouterr()
-    assert main(arguments(file, corpus, tiny_folder, stopped)) == 0
+    assert main(arguments(file, corpus, tiny_folder, stopped, "--workers", "2")) == 0
     assert "2 of 4 runs were found done." in capsys.readouterr().out
     assert main(arguments(file, corpus, tiny_folder, in_two, "--workers", "2")) == 0
     expected = (finished.parent / "first.json").read_bytes()
