@@ -88,7 +88,7 @@ def test_odd_texts_and_numbers_are_drawn(tiny: Pretrained) -> None:
 
 def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read([TEXT * 3], ["a pair"])[0]
-    placed = shaded_words.laid_out(read, width=3.0)
+    placed = shaded_words.lay_out(read, width=3.0)
     assert [part.number for part in placed if part.number is not None] == list(
         range(len(read.words))
     )
@@ -103,7 +103,7 @@ def test_words_stay_in_their_lines_and_in_order(tiny: Pretrained) -> None:
 def test_what_was_not_read_is_counted(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read(["tea " * 94 + "x" * 1200])[0]
     assert read.pieces.truncated
-    found = "".join(part.written for part in shaded_words.laid_out(read, width=9.0))
+    found = "".join(part.written for part in shaded_words.lay_out(read, width=9.0))
     assert found == "tea " * 93 + "tea … 1,201 more characters were not read"
 
 
@@ -111,7 +111,7 @@ def test_shades_go_with_the_weights(tiny: Pretrained) -> None:
     read = tiny.tokenizer.read([TEXT])[0]
     shading = shadings_of(len(read.words))["occlusion"]
     ax = Figure().subplots()
-    shaded_words.draw(shaded_words.laid_out(read, width=9.0), shading, ax, width=9.0)
+    shaded_words.draw(shaded_words.lay_out(read, width=9.0), shading, ax, width=9.0)
     for patch, weight in zip(ax.patches, shading.weights, strict=True):
         red, _, blue, _ = patch.get_facecolor()
         assert (blue > red) == (weight > 0)  # blue speaks for, orange against

@@ -171,12 +171,13 @@ def _split(typed: str) -> tuple[tuple[str, str], ...]:
     """(role, written): do n't, it 's; and signs on either side, from a tokenizer that cuts at
     blanks alone.
     """
-    before, core, after = _SIGNS_AROUND.fullmatch(typed).groups()  # type: ignore[union-attr]  # every string has this form
+    match = _SIGNS_AROUND.fullmatch(typed)
+    assert match is not None  # every string has this form
+    before, core, after = match.groups()
     if not core:
         return (("stem", typed),)
     contraction = _CONTRACTION.fullmatch(core)
-    stem, ending = _WITHOUT_APOSTROPHE.get(core.lower()) or (
-        contraction.groups() if contraction else (core, "")
-    )
+    whole = contraction.groups() if contraction else (core, "")
+    stem, ending = _WITHOUT_APOSTROPHE.get(core.lower(), whole)
     parts = (("sign", before), ("stem", stem), ("ending", ending), ("sign", after))
     return tuple((role, written) for role, written in parts if written)
