@@ -72,7 +72,7 @@ def test_a_model_is_trained_scored_and_exported(tiny_recipe: Recipe, tmp_path: P
     run = litotes.train(recipe, tmp_path / "model", corpus=corpus)
     assert run.folder == tmp_path / "model"
     rows = litotes.evaluate(tmp_path / "model", corpus.where(split="test"))
-    assert [(row.cell, row.scores.task) for row in rows] == [("all", "sarcasm")]
+    assert (rows[0].cell, rows[0].scores.task) == ("all", "sarcasm")
     assert rows[0].scores.n == len(corpus.where(split="test"))
     found = litotes.explain("Lovely. Another delay.", tmp_path / "model", faithfulness=False)
     assert found.task == "sarcasm"

@@ -129,7 +129,7 @@ def test_a_lock_dies_with_its_holder(tmp_path: Path) -> None:
     assert not (tmp_path / LOCK).exists()
 
 
-def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(
+def test_a_lock_whose_file_was_removed_meanwhile_is_taken_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The holder removes the file between a newcomer's opening it and locking it: the newcomer's
@@ -137,7 +137,7 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(
     """
     from litotes.core import storage
 
-    original, seen = storage._ask_for_lock, []
+    original, seen = storage._acquire_lock, []
 
     def after_a_removal(descriptor: int, folder: Path) -> None:
         if not seen:
@@ -145,7 +145,7 @@ def test_a_lock_whose_file_was_removed_meanwhile_is_taken_anew(
         seen.append(descriptor)
         original(descriptor, folder)
 
-    monkeypatch.setattr(storage, "_ask_for_lock", after_a_removal)
+    monkeypatch.setattr(storage, "_acquire_lock", after_a_removal)
     with locked(tmp_path):
         monkeypatch.undo()
         with pytest.raises(UserError, match="being written"), locked(tmp_path):

@@ -20,20 +20,20 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from tiny_exports import SARCASM, encoder_of, model_of, text_of
 
+from litotes import exporting
 from litotes.attention import simplex
 from litotes.core.errors import UserError
 from litotes.exporting.block_graph import ACTIVATIONS
 from litotes.exporting.graph import Graph, model_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.model import checkpoint
-from litotes.runtime.onnx import file_format as contents
-from litotes.runtime.onnx import folder_check, wire_format
+from litotes.runtime.onnx import file_format, folder_check, wire_format
 from litotes.runtime.onnx.file_check import check_content, check_file
 from litotes.runtime.onnx.file_format import MICROSOFT, OPERATORS
 from litotes.runtime.onnx.session import OnnxSession
 
 PATH = Path("model.onnx")
-RUNTIME = Path(contents.__file__).parent
+WRITERS = Path(exporting.__file__).parent
 WHOLE = build_onnx(
     model_of(encoder_of(n_layers=1, n_positions=40, weighting="entmax"), SARCASM, head="mean"),
     made_from={},
@@ -412,7 +412,7 @@ def test_what_does_not_fit_together_is_one_sentence_and_no_log(
 def written_operators() -> set[str]:
     """All that stands in the writers' source as the operator of a node."""
     found = {op for op, _ in ACTIVATIONS.values()}
-    for file in RUNTIME.glob("*.py"):
+    for file in WRITERS.glob("*.py"):
         for call in ast.walk(ast.parse(file.read_text("utf-8"))):
             if (
                 isinstance(call, ast.Call)
@@ -441,7 +441,7 @@ def test_an_operator_that_would_not_run_is_not_written() -> None:
 
 
 def test_what_is_said_twice_is_said_the_same() -> None:
-    assert contents.MOST_ROUNDS == simplex.MOST_ROUNDS
+    assert file_format.MOST_ROUNDS == simplex.MOST_ROUNDS
     assert folder_check.DESCRIPTION == checkpoint.DESCRIPTION
 
 
