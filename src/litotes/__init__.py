@@ -8,12 +8,14 @@ The names below are the public ones; each is imported when it is first used. All
 private by convention and may move. docs/reference/api.md is their page.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
 from litotes.core.version import __version__ as __version__
 
+TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would cost more than all
 if TYPE_CHECKING:
+    from typing import Any
+
     from litotes.api.functions import evaluate as evaluate
     from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
@@ -53,6 +55,8 @@ __all__ = ["__version__", *_MODULES]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     value = getattr(import_module(_MODULES[name]), name)
     globals()[name] = value  # the next use does not come here
     return value
