@@ -63,6 +63,7 @@ def test_examples_run(module: str) -> None:
     assert not result.failed
 
 
+@pytest.mark.slow
 def test_a_model_is_trained_scored_and_exported(tiny_recipe: Recipe, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     corpus = load_corpus("sampler").where(variety="en-UK", task="sarcasm")

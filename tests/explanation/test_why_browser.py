@@ -130,6 +130,7 @@ def with_script(page: str, script: str) -> str:
     )
 
 
+@pytest.mark.slow
 def test_a_head_that_is_gone_gives_way_to_the_mean(tiny: Pretrained, tmp_path: Path) -> None:
     explanation = explained(tiny, **PRUNED)
     gone = (set(explanation.layers[0].heads) - set(explanation.layers[3].heads)).pop()

@@ -103,6 +103,7 @@ def test_a_section_asks_explains_and_doubts(name: str, model: Model) -> None:
     assert not {"nan", "None"} & set(" ".join((*written, section.tables)).split())
 
 
+@pytest.mark.slow
 def test_importing_the_analyses_does_not_import_matplotlib() -> None:
     code = "import sys, litotes.inside.analyze, litotes.inside; print('matplotlib' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -70,6 +70,7 @@ def test_operations_are_those_torch_counts(kind: str, firsts_only: bool) -> None
     )
 
 
+@pytest.mark.slow
 def test_attention_heads_gone_for_good_save_projections_too() -> None:
     encoder = keep_heads(Encoder(SPEC).eval(), [[0, 1, 2, 3], [1, 3], [0], [2]])
     cost = flops(encoder, LENGTHS)

@@ -192,6 +192,7 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
     assert shown.count("–</td>") == 2  # the cells that are not there
 
 
+@pytest.mark.slow
 def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
         data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
@@ -213,6 +214,7 @@ def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
     assert content["experiments"][0]["tables"][0]["at_home"] == pytest.approx(matrix.at_home)
 
 
+@pytest.mark.slow
 def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The recipe keeps its own seed, from which the intervals are drawn."""
     recipe = tiny_recipe.changed(
@@ -225,6 +227,7 @@ def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -
     assert names == {f"{name}-{seed}" for name in ("en-AU", "en-IN", "en-UK") for seed in (5, 6)}
 
 
+@pytest.mark.slow
 def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
         data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]

@@ -74,6 +74,7 @@ def test_every_parameter_that_a_task_reaches_gets_a_gradient(name: str) -> None:
     assert all(gradient.abs().sum() > 0 for gradient in gradients.values() if gradient is not None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", conflicting_seeds(wanted=True))
 def test_pcgrad_equals_torchjd_where_tasks_conflict(seed: int) -> None:
     from torchjd.aggregation import PCGrad as Theirs

@@ -31,6 +31,7 @@ class Killed(Exception):
     pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -65,6 +66,7 @@ def test_what_a_balancing_learns_survives_a_kill(
         assert torch.equal(again.model.classifier.state_dict()[name], tensor), name
 
 
+@pytest.mark.slow
 def test_a_model_per_task_answers_as_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(model__separate=True, training__epochs=1)
     run = train(recipe, tmp_path / "run")
@@ -133,6 +135,7 @@ def test_calibration_is_saved_and_applied(tiny_recipe: Recipe, tmp_path: Path) -
         assert two.probability == pytest.approx(1 / (1 + ((1 - yes) / yes) ** 0.25), abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["none", "temperature"])
 def test_calibration_can_be_left_out(tiny_recipe: Recipe, tmp_path: Path, how: str) -> None:
     model = train(

@@ -31,6 +31,7 @@ def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_bytes(tiny_recipe: Recipe, tmp_path: Path) -> None:
     for name in ("one", "two"):
         train(tiny_recipe, tmp_path / name)
@@ -61,6 +62,7 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
     assert "95 % bootstrap" in (tmp_path / "run" / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_a_loaded_model_answers_as_the_trained_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
     trained = train(tiny_recipe, tmp_path / "run").model
     texts = ["Lovely, another queue.", "Great tea, and the scones!"]
@@ -68,6 +70,7 @@ def test_a_loaded_model_answers_as_the_trained_one(tiny_recipe: Recipe, tmp_path
     assert Predictor.load(tmp_path / "run", device="cpu").predict(texts) == expected
 
 
+@pytest.mark.slow
 def test_a_model_over_the_bundled_encoder_keeps_only_what_differs(tmp_path: Path) -> None:
     recipe = Recipe().changed(
         data__where__variety="en-AU",
@@ -87,6 +90,7 @@ def test_a_model_over_the_bundled_encoder_keeps_only_what_differs(tmp_path: Path
     )
 
 
+@pytest.mark.slow
 def test_learns(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """From random weights to the meaning of two words, on texts it has not seen."""
     file = tmp_path / "tea.csv"
@@ -111,6 +115,7 @@ class Killed(Exception):
     """Stands for the moment a process is killed: nothing after it is executed."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [0, 1])
 @pytest.mark.parametrize("fatal_step", [1, 5, 7])  # 5: between two epochs
 def test_a_killed_run_ends_as_one_never_killed(
@@ -141,6 +146,7 @@ def test_a_killed_run_ends_as_one_never_killed(
     assert not (tmp_path / "killed" / "checkpoints").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fatal_file", ["recipe.json", "tokenizer.json", "litotes.json"])
 def test_a_run_killed_while_it_writes_its_files_goes_on(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_file: str
@@ -175,6 +181,7 @@ def test_two_processes_do_not_write_into_one_folder(tiny_recipe: Recipe, tmp_pat
     assert not list((tmp_path / "run").iterdir())
 
 
+@pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -292,6 +299,7 @@ def test_two_processes_balance_and_weigh_groups_as_one(
     same_weights(tmp_path / "one", tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +323,7 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) -> None:
     train(tiny_recipe, tmp_path / "run")
     before = weights(tmp_path / "run")
@@ -328,6 +337,7 @@ def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) 
     assert weights(tmp_path / "run") == before
 
 
+@pytest.mark.slow
 def test_a_swapped_file_is_noticed(tiny_recipe: Recipe, tmp_path: Path) -> None:
     train(tiny_recipe, tmp_path / "run")
     content = bytearray(weights(tmp_path / "run"))
@@ -473,6 +483,7 @@ def test_divergence_is_reported(tiny_recipe: Recipe, tmp_path: Path) -> None:
     assert not (tmp_path / "run" / "litotes.json").exists()
 
 
+@pytest.mark.slow
 def test_the_best_epoch_is_kept_and_training_stops_early(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -493,6 +504,7 @@ def test_the_best_epoch_is_kept_and_training_stops_early(
     assert not torch.equal(seen[1], seen[3])
 
 
+@pytest.mark.slow
 def test_orders_rates_and_weights_reach_the_steps(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -559,6 +571,7 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
         load_model(tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_parameters_of_a_weighting_are_saved(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -594,6 +607,7 @@ def test_parameters_of_a_weighting_are_saved(
     assert not (tmp_path / "run" / "config.json").exists()
 
 
+@pytest.mark.slow
 def test_an_epoch_in_which_sparsity_still_rises_is_not_the_best(
     tiny_recipe: Recipe, tmp_path: Path
 ) -> None:
