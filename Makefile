@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 PROCESSES ?= 2
+# containers often set it; then every library is compiled again whenever Python starts
+unexport PYTHONDONTWRITEBYTECODE
 # a file stays in one process, for its fixtures; conftest.py puts the slowest files first
 PYTEST := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
