@@ -8,6 +8,8 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
+from litotes.prediction.predictor import TokenizedText
+from litotes.text.tokenizer import Pieces
 
 
 class FakePredictor:
@@ -24,7 +26,15 @@ class FakePredictor:
         self.tasks = {"size": Task("size", ())}
         self.runtimes: list[Any] = []
 
-    def predict(self, texts: Sequence[str]) -> list[Prediction]:
+    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
+        """A piece for each word."""
+        return [
+            TokenizedText(text, (Pieces([1] * len(text.split()), [], truncated=False),))
+            for text in texts
+        ]
+
+    def answer(self, tokenized: Sequence[TokenizedText]) -> list[Prediction]:
+        texts = [one.text for one in tokenized]
         self.batches.append(list(texts))
         self.began.set()
         assert self.gate.wait(20)

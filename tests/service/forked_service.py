@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import resource
 import sys
 import time
 from io import TextIOWrapper
@@ -47,17 +48,20 @@ class Fork:
         return "", written
 
 
-def start(folder: Path, out: Path, *options: str) -> Running:
+def start(folder: Path, out: Path, *options: str, n_files: int | None = None) -> Running:
+    """n_files: the most that the process may have open."""
     pipe = out / "stderr"
     os.mkfifo(pipe)
     arguments = ["serve", "--model", f"tiny={folder}", "--device", "cpu", "--port", "0", *options]
-    process = _FORKS.Process(target=_serve, args=(pipe, arguments))
+    process = _FORKS.Process(target=_serve, args=(pipe, arguments, n_files))
     process.start()
     fork = Fork(process, pipe.open())
     return Running(fork, wait_until_ready(fork.stderr), out / "events.json", time.time())
 
 
-def _serve(pipe: Path, arguments: list[str]) -> None:
+def _serve(pipe: Path, arguments: list[str], n_files: int | None) -> None:
+    if n_files is not None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (n_files, n_files))
     with pipe.open("wb") as stream:
         os.dup2(stream.fileno(), 2)
     sys.exit(main(arguments))

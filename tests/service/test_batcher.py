@@ -19,6 +19,7 @@ from litotes.service.batcher import Batcher, QueueFull
 from litotes.service.explainer import Explainer
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
+from litotes.service.waiting_jobs import SHORT, Job, WaitingJobs
 from litotes.service.worker import start_worker_thread
 
 
@@ -28,7 +29,21 @@ def model() -> Any:
 
 
 def batcher_with(**settings: Any) -> Batcher:
-    return Batcher(ServiceSettings(**settings), Metrics())
+    """Computes one batch at a time, however many cores there are."""
+    batcher = Batcher(ServiceSettings(**settings), Metrics())
+    batcher.n_at_once = 1
+    return batcher
+
+
+def submit(
+    batcher: Batcher,
+    model: Any,
+    texts: list[str],
+    *,
+    client: str = "one",
+    deadline: float | None = None,
+) -> Job:
+    return batcher.submit(client, model, model.tokenize(texts), deadline or soon())
 
 
 def soon() -> float:
@@ -44,7 +59,7 @@ def hold_batch(batcher: Batcher, model: FakePredictor) -> Any:
     waits.
     """
     model.gate.clear()
-    job = batcher.submit(model, ["first"], soon())  # type: ignore[arg-type]
+    job = submit(batcher, model, ["first"])
     assert model.began.wait(20)
     return job
 
@@ -52,10 +67,7 @@ def hold_batch(batcher: Batcher, model: FakePredictor) -> Any:
 def test_answers_come_back_in_order(model: Any) -> None:
     batcher = batcher_with(batch_texts=4)
     first = hold_batch(batcher, model)
-    jobs = [
-        batcher.submit(model, ["x" * (10 * n + k) for k in range(1, n + 2)], soon())
-        for n in range(6)
-    ]
+    jobs = [submit(batcher, model, ["x" * (10 * n + k) for k in range(1, n + 2)]) for n in range(6)]
     model.gate.set()
     assert labels(first) == [5.0]
     for n, job in enumerate(jobs):
@@ -67,7 +79,7 @@ def test_answers_come_back_in_order(model: Any) -> None:
 def test_what_comes_while_a_batch_is_computed_is_computed_together(model: Any) -> None:
     batcher = batcher_with()
     hold_batch(batcher, model)
-    jobs = [batcher.submit(model, [f"text {n}"], soon()) for n in range(5)]
+    jobs = [submit(batcher, model, [f"text {n}"]) for n in range(5)]
     model.gate.set()
     for job in jobs:
         job.future.result(20)
@@ -77,13 +89,13 @@ def test_what_comes_while_a_batch_is_computed_is_computed_together(model: Any) -
 def test_many_texts_do_not_hold_up_the_next_request_nor_are_held_up(model: Any) -> None:
     batcher = batcher_with(batch_texts=4)
     hold_batch(batcher, model)
-    many = batcher.submit(model, [f"many {n}" for n in range(6)], soon())
-    few = [batcher.submit(model, [f"few {n}"], soon()) for n in range(4)]
+    many = submit(batcher, model, [f"many {n}" for n in range(6)])
+    few = [submit(batcher, model, [f"few {n}"]) for n in range(4)]
     model.gate.set()
     for job in (many, *few):
         job.future.result(20)
-    assert model.batches[1] == ["many 0", "many 1", "few 0", "few 1"]
-    assert model.batches[2] == ["many 2", "many 3", "few 2", "few 3"]
+    assert model.batches[1] == ["many 0", "few 0", "few 1", "few 2"]
+    assert model.batches[2] == ["few 3", "many 1", "many 2", "many 3"]
     assert model.batches[3] == ["many 4", "many 5"]
 
 
@@ -91,50 +103,132 @@ def test_one_budget_for_single_texts_and_for_many(model: Any) -> None:
     batcher = batcher_with(queue_texts=10, queue_seconds=1000.0)
     first = hold_batch(batcher, model)
     jobs = [
-        batcher.submit(model, ["one"] * 7, soon()),
-        *(batcher.submit(model, ["one"], soon()) for _ in range(2)),
+        submit(batcher, model, ["one"] * 7),
+        *(submit(batcher, model, ["one"]) for _ in range(2)),
     ]
     with pytest.raises(QueueFull):
-        batcher.submit(model, ["one"] * 2, soon())
-    jobs.append(batcher.submit(model, ["one"], soon()))
-    assert batcher.is_full
+        submit(batcher, model, ["one"] * 2)
+    jobs.append(submit(batcher, model, ["one"]))
     with pytest.raises(QueueFull) as raised:
-        batcher.submit(model, ["one"], soon())
+        submit(batcher, model, ["one"])
     assert raised.value.seconds >= 1
     model.gate.set()
     for job in (first, *jobs):
         job.future.result(20)
-    assert not batcher.is_full
+    batcher.check_room("one", 1)
 
 
 def test_the_queue_is_bounded_in_time_at_the_speed_measured(model: Any) -> None:
     batcher = batcher_with(queue_seconds=0.5)
     hold_batch(batcher, model)
     batcher.speed = 20.0
-    jobs = [batcher.submit(model, ["one"], soon()) for _ in range(10)]
-    assert batcher.is_full
+    jobs = [submit(batcher, model, ["one"]) for _ in range(11)]
+    with pytest.raises(QueueFull):
+        batcher.check_room("one", 1)
     model.gate.set()
     jobs[-1].future.result(20)
 
 
-def test_a_slow_model_gets_small_batches(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_are_cut_by_pieces_and_by_time(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     batcher = batcher_with()
-    monkeypatch.setattr(batcher, "_measure", lambda n, seconds: None)
-    batcher.speed = 40.0
+    monkeypatch.setattr(batcher, "_measure", lambda batch, seconds: None)
+    batcher.speed = 8000.0  # a twentieth of a second: 400 pieces
     hold_batch(batcher, model)
-    job = batcher.submit(model, ["one"] * 20, soon())
+    job = submit(batcher, model, ["word " * 100] * 10)
     model.gate.set()
     job.future.result(20)
-    assert len(model.batches[1]) == 8  # a fifth of a second
+    assert [len(batch) for batch in model.batches[1:]] == [4, 4, 2]
+
+
+def test_a_slow_model_still_gets_enough_at_once(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    batcher = batcher_with(queue_seconds=1000.0)
+    monkeypatch.setattr(batcher, "_measure", lambda batch, seconds: None)
+    batcher.speed = 40.0
+    hold_batch(batcher, model)
+    job = submit(batcher, model, ["word " * 100] * 4)
+    model.gate.set()
+    job.future.result(20)
+    assert [len(batch) for batch in model.batches[1:]] == [2, 2]
+
+
+def test_one_greedy_client_does_not_fill_the_queue_for_others(model: Any) -> None:
+    """Its next request is refused, another client's is let in and has its turn at once."""
+    batcher = batcher_with()
+    hold_batch(batcher, model)
+    batcher.speed = 3000.0
+    greedy = submit(batcher, model, ["word " * 100] * 64, client="greedy")
+    with pytest.raises(QueueFull):
+        submit(batcher, model, ["word " * 100] * 64, client="greedy")
+    with pytest.raises(QueueFull):
+        submit(batcher, model, ["word " * 100] * 64, client="as greedy")
+    polite = submit(batcher, model, ["please"], client="polite")
+    own = submit(batcher, model, ["also short"], client="greedy")
+    model.gate.set()
+    for job in (greedy, polite, own):
+        job.future.result(20)
+    assert {"please", "also short"} < set(model.batches[1])
+
+
+def test_clients_have_equal_shares_however_many_requests_they_send(model: Any) -> None:
+    batcher = batcher_with(batch_texts=4, queue_seconds=1000.0)
+    hold_batch(batcher, model)
+    jobs = [submit(batcher, model, [f"a {n}"], client="a") for n in range(12)]
+    jobs += [submit(batcher, model, [f"b {n}"], client="b") for n in range(4)]
+    model.gate.set()
+    for job in jobs:
+        job.future.result(20)
+    for batch in model.batches[1:3]:
+        assert sum(text.startswith("b") for text in batch) == 2
+
+
+def test_a_request_of_many_texts_is_not_kept_waiting_by_new_ones_of_few(model: Any) -> None:
+    waiting = WaitingJobs()
+    many = Job("one", model, model.tokenize(["many words"] * 4), soon())
+    waiting.add(many)
+    n_turns = 0
+    while many.is_waiting:
+        waiting.add(Job("one", model, model.tokenize(["few words"]), soon()))
+        waiting.take(SHORT, max_texts=1, max_pieces=100)
+        n_turns += 1
+        assert n_turns < 40
+
+
+def test_short_texts_do_not_wait_for_long_ones_under_way(model: Any) -> None:
+    batcher = batcher_with()
+    model.gate.clear()
+    long = submit(batcher, model, ["word " * 200])
+    assert model.began.wait(20)
+    model.began.clear()
+    short = submit(batcher, model, ["short"])
+    assert model.began.wait(20)
+    assert [len(batch) for batch in model.batches] == [1, 1]
+    model.gate.set()
+    for job in (long, short):
+        job.future.result(20)
+
+
+def test_long_texts_have_a_core_however_many_short_ones_there_are(model: Any) -> None:
+    batcher = batcher_with()
+    hold_batch(batcher, model)
+    model.began.clear()
+    long = [submit(batcher, model, ["word " * 200]) for _ in range(2)]
+    assert model.began.wait(20)
+    time.sleep(0.1)
+    assert len(model.batches) == 2  # the other long one waits
+    model.gate.set()
+    for job in long:
+        job.future.result(20)
 
 
 def test_the_queue_is_bounded_in_characters(model: Any) -> None:
     batcher = batcher_with(queue_characters=1000, queue_seconds=1000.0)
     hold_batch(batcher, model)
-    job = batcher.submit(model, ["x" * 999], soon())
-    assert not batcher.is_full
-    other = batcher.submit(model, ["y" * 5], soon())
-    assert batcher.is_full
+    job = submit(batcher, model, ["x" * 999])
+    other = submit(batcher, model, ["y" * 5])
+    with pytest.raises(QueueFull):
+        submit(batcher, model, ["z"])
     model.gate.set()
     job.future.result(20)
     other.future.result(20)
@@ -143,9 +237,9 @@ def test_the_queue_is_bounded_in_characters(model: Any) -> None:
 def test_abandoned_jobs_are_not_computed(model: Any) -> None:
     batcher = batcher_with()
     hold_batch(batcher, model)
-    gone = batcher.submit(model, ["gone"] * 3, soon())
-    late = batcher.submit(model, ["late"], time.monotonic() + 0.05)
-    here = batcher.submit(model, ["here"], soon())
+    gone = submit(batcher, model, ["gone"] * 3)
+    late = submit(batcher, model, ["late"], deadline=time.monotonic() + 0.05)
+    here = submit(batcher, model, ["here"])
     gone.future.cancel()
     time.sleep(0.1)
     model.gate.set()
@@ -159,7 +253,7 @@ def test_a_text_that_cannot_be_computed_fails_its_own_request_alone(model: Any) 
     batcher = batcher_with()
     hold_batch(batcher, model)
     fine, guilty, wrong, after = (
-        batcher.submit(model, texts, soon())
+        submit(batcher, model, texts)
         for texts in (["fine"], ["ok", "guilty"], ["wrong"], ["also fine"])
     )
     model.gate.set()
@@ -169,7 +263,7 @@ def test_a_text_that_cannot_be_computed_fails_its_own_request_alone(model: Any) 
         guilty.future.result(20)
     with pytest.raises(UserError):
         wrong.future.result(20)
-    assert labels(batcher.submit(model, ["and on it goes"], soon())) == [14.0]
+    assert labels(submit(batcher, model, ["and on it goes"])) == [14.0]
 
 
 def test_models_are_not_mixed(model: Any) -> None:
@@ -177,8 +271,7 @@ def test_models_are_not_mixed(model: Any) -> None:
     batcher = batcher_with()
     hold_batch(batcher, model)
     jobs = [
-        batcher.submit(one, [f"text {n}"], soon())
-        for n, one in enumerate([model, other, model, other])
+        submit(batcher, one, [f"text {n}"]) for n, one in enumerate([model, other, model, other])
     ]
     model.gate.set()
     for job in jobs:
@@ -190,14 +283,14 @@ def test_models_are_not_mixed(model: Any) -> None:
 def test_speed_follows_what_is_measured(model: Any) -> None:
     batcher = batcher_with()
     for _ in range(20):
-        batcher.submit(model, ["x"] * 32, soon()).future.result(20)
-    assert batcher.speed > 1000
+        submit(batcher, model, ["x"] * 32).future.result(20)
+    assert batcher.speed > 10_000
 
 
 def test_waiting_jobs_can_be_failed_at_the_end(model: Any) -> None:
     batcher = batcher_with()
     hold_batch(batcher, model)
-    job = batcher.submit(model, ["one"], soon())
+    job = submit(batcher, model, ["one"])
     batcher.fail_all(lambda: UserError("over"))
     with pytest.raises(UserError, match="over"):
         job.future.result(20)
@@ -222,21 +315,22 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
         assert gate.wait(20)
         return b"done"
 
-    first = explainer.submit(slow, soon())
+    first = explainer.submit("a", slow, soon())
     assert began.wait(20)
-    late = explainer.submit(slow, time.monotonic() - 1)
-    failing = explainer.submit(lambda _: bytes(1 // 0), soon())
-    assert explainer.is_full
+    late = explainer.submit("a", slow, time.monotonic() - 1)
+    failing = explainer.submit("b", lambda _: bytes(1 // 0), soon())
     with pytest.raises(QueueFull):
-        explainer.submit(slow, soon())
+        explainer.submit("c", slow, soon())
     failing_is_cancelled = late.cancel()
     assert failing_is_cancelled
-    assert not explainer.is_full
+    explainer.check_room("a")
+    with pytest.raises(QueueFull):  # half of what may wait is the most for one client
+        explainer.check_room("b")
     gate.set()
     assert first.result(20) == b"done"
     with pytest.raises(ZeroDivisionError):
         failing.result(20)
-    assert explainer.submit(slow, soon()).result(20) == b"done"
+    assert explainer.submit("a", slow, soon()).result(20) == b"done"
 
 
 def test_an_abandoned_explanation_is_ended() -> None:
@@ -250,8 +344,8 @@ def test_an_abandoned_explanation_is_ended() -> None:
 
     for deadline, is_cancelled in ((soon(), True), (time.monotonic() + 0.2, False)):
         began.clear()
-        future = explainer.submit(endless, deadline)
+        future = explainer.submit("a", endless, deadline)
         assert began.wait(20)
         assert future.cancel() or not is_cancelled
-        assert explainer.submit(lambda _: b"next", soon()).result(20) == b"next"
+        assert explainer.submit("a", lambda _: b"next", soon()).result(20) == b"next"
     assert n_steps[0] > 1

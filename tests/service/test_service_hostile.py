@@ -4,6 +4,7 @@ refused with a sentence.
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -62,7 +63,8 @@ def test_an_answer_that_is_not_taken_is_not_kept_for_ever(running: Running) -> N
     with socket.socket() as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         deaf.connect(("127.0.0.1", running.port))
-        deaf.sendall(1000 * get(b"/openapi.json"))
+        # more than the kernel keeps for it
+        deaf.sendall(6 * post(json.dumps({"texts": ["x" * 9000] * 64}).encode()))
         time.sleep(1)
         # it waits for its reader
         assert b"litotes_requests_in_flight 2.0" in running.ask(get(b"/metrics"))

@@ -162,7 +162,7 @@ def test_a_full_queue_refuses_before_the_body_is_read(fake: Any) -> None:
         refused = await ask_app_async(app, "/v1/predict", {"texts": ["d", "e"]})
         assert_problem(refused, 429, "busy")
         waiting.append(asyncio.ensure_future(ask_app_async(app, "/v1/predict", {"text": "d"})))
-        while not app.state.service.batcher.is_full:
+        while app.state.service.batcher.n_waiting < 3:
             await asyncio.sleep(0.01)
         async with httpx.AsyncClient(
             transport=httpx.ASGITransport(app), base_url="http://localhost"

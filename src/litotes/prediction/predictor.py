@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +24,29 @@ from litotes.prediction.chunks import read_chunks
 from litotes.prediction.frames import add_predictions
 from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, has_onnxruntime
 from litotes.runtime.runtime import Runtime
+from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
     from litotes.model.checkpoint import Model
 
 RUNTIMES = ("torch", "onnx")
+
+
+@dataclass(frozen=True)
+class TokenizedText:
+    """A text and its pieces, once for each model that reads it."""
+
+    text: str
+    pieces: tuple[Pieces, ...]
+
+    @property
+    def n_pieces(self) -> int:
+        return sum(len(own.ids) for own in self.pieces)
+
+    @property
+    def is_truncated(self) -> bool:
+        return any(own.truncated for own in self.pieces)
 
 
 class Predictor:
@@ -90,26 +108,38 @@ class Predictor:
         self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None
     ) -> list[Prediction]:
         """A prediction per text, in order."""
-        return self._predict(texts, pairs or [None] * len(texts), first=1)
+        return self.answer(self.tokenize(texts, pairs))
 
     def _predict(
         self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int
     ) -> list[Prediction]:
         """first: the number of the first text, for error messages."""
+        return self.answer(self.tokenize(texts, pairs, first=first))
+
+    def tokenize(
+        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, first: int = 1
+    ) -> list[TokenizedText]:
+        """The texts, checked and cut into pieces; `answer` does the rest of `predict`.
+
+        first: the number of the first text, for error messages.
+        """
+        pairs = pairs or [None] * len(texts)
         _check_texts(texts, pairs, first=first)
+        by_model = [runtime.tokenizer.encode(texts, pairs) for runtime in self.runtimes]
+        return [TokenizedText(*own) for own in zip(texts, zip(*by_model, strict=True), strict=True)]
+
+    def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
+        """A prediction per text, in order."""
         answers: dict[str, list[Answer]] = {}
-        truncated = [False] * len(texts)
-        for runtime in self.runtimes:
-            pieces = runtime.tokenizer.encode(texts, pairs)
-            for place, cut in enumerate(pieces):
-                truncated[place] |= cut.truncated
+        for number, runtime in enumerate(self.runtimes):
+            pieces = [text.pieces[number] for text in texts]
             for name, logits in runtime.logits(pieces).items():
                 calibration = runtime.calibration.get(name, Calibration())
                 answers[name] = to_answers(logits, self.tasks[name], calibration)
         predictions = []
         for place, text in enumerate(texts):
             own = {name: answers[name][place] for name in self.tasks}
-            predictions.append(Prediction(text, own, truncated[place]))
+            predictions.append(Prediction(text.text, own, text.is_truncated))
         return predictions
 
     def labels_and_probabilities(

@@ -35,6 +35,7 @@ class OnnxRuntime(Runtime):
         session = OnnxSession.from_folder(folder)  # checks that the folder's files belong together
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
+        self.n_at_once = n_cores()  # each on the thread that calls, see `Workers`
         self._torch_runtime: Runtime | None = None
         try:
             self.tasks, self.calibration = folder.tasks, folder.calibration

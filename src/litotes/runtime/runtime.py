@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 
 class Runtime(ABC):
-    """A model that is ready to compute. facts: what is known about it (data, recipe, scores)."""
+    """A model that is ready to compute.
+
+    facts: what is known about it (data, recipe, scores). n_at_once: how many calls of `logits` gain
+    by being made at the same time.
+    """
 
     tasks: Mapping[str, Task]
     tokenizer: PieceTokenizer
     calibration: Mapping[str, Calibration]
     facts: Mapping[str, Any]
+    n_at_once: int
 
     @abstractmethod
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from threading import Lock
+from threading import BoundedSemaphore
 
 import numpy as np
 import torch
@@ -26,10 +26,23 @@ class TorchRuntime(Runtime):
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
         # torch itself uses all cores; two batches at once would only share them
-        self._one_at_a_time = Lock()
+        self.n_at_once, self._at_once = 1, BoundedSemaphore(1)
+
+    @property
+    def is_on_cpu(self) -> bool:
+        return self._device.type == "cpu"
+
+    def use_threads(self, n_threads: int, *, n_at_once: int) -> None:
+        """How many threads a batch is computed with, and how many batches at the same time.
+
+        The first holds for everything that torch computes in this process, in threads that begin
+        after this one.
+        """
+        torch.set_num_threads(n_threads)
+        self.n_at_once, self._at_once = n_at_once, BoundedSemaphore(n_at_once)
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        with self._one_at_a_time:
+        with self._at_once:
             logits = compute_logits(self._model, texts)
         return {task: values.numpy() for task, values in logits.items()}
 
@@ -57,7 +70,7 @@ class TorchRuntime(Runtime):
         return f"torch {digest.hexdigest()}"
 
     def describe(self) -> str:
-        n_threads = f", {torch.get_num_threads()} threads" if self._device.type == "cpu" else ""
+        n_threads = f", {torch.get_num_threads()} threads" if self.is_on_cpu else ""
         return f"torch {torch.__version__}, float32 on {self._device}{n_threads}."
 
 

@@ -58,7 +58,7 @@ class Workers:
         def compute(places: list[int]) -> dict[str, NDArray[np.float32]]:
             return self.session.logits([texts[place] for place in places])
 
-        if len(groups) <= 1:  # nothing to share: no detour by another thread
+        if len(groups) <= 1 or self.n == 1:  # nothing to share: no detour by another thread
             return map(compute, groups)
         if self._process != os.getpid():  # threads do not survive a fork
             self._pool, self._process = self._new_pool(), os.getpid()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,13 +19,13 @@ from litotes.explanation.attribution import METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.word_maps import word_maps
 from litotes.prediction.columns import as_json, columns_of
-from litotes.prediction.predictor import Predictor
+from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.batcher import QueueFull
 from litotes.service.models import check_task
-from litotes.service.openapi import response_docs
+from litotes.service.openapi import request_docs, response_docs
 from litotes.service.problems import ProblemError, queue_full_error
 from litotes.service.request_context import RequestContext
-from litotes.service.request_models import ExplainBody, PredictBody, check_sizes
+from litotes.service.request_models import ExplainBody, read_explain_body, read_predict_body
 from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
 
@@ -32,43 +33,63 @@ _DEFAULT_METHODS = ("occlusion", "effective", "standard")
 """For a request that names no methods: the most faithful one, and both kinds of attention, to be
 compared.
 """
-_POST_PROBLEMS = (400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 503, 504)
+_POST_PROBLEMS = (400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 500, 501, 503, 504)
 _GET_PROBLEMS = (400, 401, 403, 405, 500, 503)
 
 router = APIRouter(prefix="/v1")
 
 
-@router.post("/predict", **response_docs(Predictions, *_POST_PROBLEMS))
-async def predict(body: PredictBody, request: Request) -> Response:
+@router.post(
+    "/predict",
+    **request_docs("OneText", "ManyTexts"),
+    **response_docs(Predictions, *_POST_PROBLEMS),
+)
+async def predict(request: Request) -> Response:
     """Labels and probabilities for one text or several, in their order."""
     context: RequestContext = request.state.context
-    service, texts = context.service, body.all_texts
-    check_sizes(texts, service.settings)
-    name, predictor = service.models.pick(body.model)
-    context.count_texts(texts)
-    with queue_problems():
-        job = service.batcher.submit(predictor, texts, context.deadline)
+    service = context.service
+    with model_problems():
+        asked = await context.read(partial(read_texts, context))
+        job = service.batcher.submit(context.client, asked.predictor, asked.texts, context.deadline)
         predictions = await context.wait_for(job.future)
-    columns = columns_of(predictor.tasks)
+    columns = columns_of(asked.predictor.tasks)
     answers = [as_json(prediction, columns) for prediction in predictions]
-    return json_response({"model": name, "predictions": answers})
+    return json_response({"model": asked.model, "predictions": answers})
 
 
-@router.post("/explain", **response_docs(Explanation, *_POST_PROBLEMS))
-async def explain(body: ExplainBody, request: Request) -> Response:
+@dataclass(frozen=True)
+class AskedTexts:
+    """What a request for labels asks for."""
+
+    model: str
+    predictor: Predictor
+    texts: Sequence[TokenizedText]
+
+
+def read_texts(context: RequestContext) -> AskedTexts:
+    body = read_predict_body(context.body, context.service.settings)
+    model, predictor = context.service.models.pick(body.model)
+    context.count_texts(body.all_texts)
+    return AskedTexts(model, predictor, predictor.tokenize(body.all_texts))
+
+
+@router.post(
+    "/explain", **request_docs("ExplainBody"), **response_docs(Explanation, *_POST_PROBLEMS)
+)
+async def explain(request: Request) -> Response:
     """What an answer rests on: words and their weights, who left at which layer, attention
     between words.
     """
     context: RequestContext = request.state.context
     service = context.service
-    max_characters = service.settings.max_explained_characters
-    check_sizes([body.text], service.settings, max_characters=max_characters)
+    body = await context.read(partial(read_explain_body, context.body, service.settings))
     _, predictor = service.models.pick(body.model)
     check_task(predictor, body.task)
     context.count_texts([body.text])
-    with queue_problems():
+    with model_problems():
         work = partial(explanation_json, predictor, body)
-        content = await context.wait_for(service.explainer.submit(work, context.deadline))
+        future = service.explainer.submit(context.client, work, context.deadline)
+        content = await context.wait_for(future)
     return Response(content, media_type="application/json")
 
 
@@ -87,7 +108,7 @@ async def models(request: Request) -> Response:
 
 
 @contextmanager
-def queue_problems() -> Iterator[None]:
+def model_problems() -> Iterator[None]:
     """Turns what a queue or the model raises for this request into the problem to answer with."""
     try:
         yield

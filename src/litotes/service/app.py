@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
@@ -20,7 +19,7 @@ from litotes.service import api, probes
 from litotes.service.middleware import GuardMiddleware
 from litotes.service.openapi import openapi_schema
 from litotes.service.page_files import page_routes
-from litotes.service.problems import raise_http_problem, raise_validation_problem, reraise
+from litotes.service.problems import raise_http_problem, reraise
 from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
 
@@ -76,5 +75,4 @@ def create_app(models: Models, *, settings: ServiceSettings | None = None) -> Fa
         app.include_router(router)
     app.add_exception_handler(Exception, reraise)
     app.add_exception_handler(HTTPException, raise_http_problem)
-    app.add_exception_handler(RequestValidationError, raise_validation_problem)
     return app

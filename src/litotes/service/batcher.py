@@ -1,41 +1,42 @@
-"""Computes the texts of many requests together: while one batch is computed, the next one gathers.
+"""Computes the texts of many requests together: while batches are computed, the next one gathers.
 
 A text never waits for a batch to fill up.
 
-    request of n texts → takes n of one budget → batches of one model's texts, the oldest first →
-    answers, back in each request's order
+    request of n texts → takes its pieces of one budget → batches of one model's texts, a fair share
+    of each client's and each request's → answers, back in each request's order
 
-While others wait, one request fills at most half a batch: a request of many texts does not hold up
-those behind it, and they do not hold it up either.
+Every core has a thread for short texts and one for long ones. Short texts are computed at once,
+also while long ones are under way: those threads have a lower priority.
 
-The queue is full when its texts would wait longer than `queue_seconds` at the speed of the last
-batches.
+A request is refused when others' texts would hold it up for longer than `queue_seconds`, at the
+speed of the last batches. So one client, or one request, that asks for much does not fill the queue
+for those that ask for little.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
 
-from litotes.core.values import Prediction
-from litotes.prediction.predictor import Predictor
+from litotes.core.processor import n_cores
+from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
-from litotes.service.worker import Worker
+from litotes.service.waiting_jobs import LANES, LONG, SHORT, Batch, Job, WaitingJobs
+from litotes.service.worker import NICENESS, Worker
 
-_INITIAL_SPEED = 100.0
-"""Texts a second, until a batch has been measured."""
-_SPEED_WINDOW = 64
-"""Texts over which the speed is averaged: enough to even out, few enough to follow a change within
+_NICENESS = {SHORT: NICENESS, LONG: NICENESS + 3}
+"""Long texts get half the share of short ones where both want the same core."""
+_INITIAL_SPEED = 3000.0
+"""Pieces a second, until a batch has been measured."""
+_SPEED_WINDOW = 2048
+"""Pieces over which the speed is averaged: enough to even out, few enough to follow a change within
 a second or two.
 """
-_BATCH_SECONDS, _MIN_BATCH_TEXTS = 0.2, 4
-"""Batches of a slow model are small, so that the next request does not wait long for the end of
-one; but a batch always takes a few texts.
+_BATCH_SECONDS, _MIN_BATCH_PIECES = 0.05, 256
+"""Batches are short, so that the next request does not wait long for the end of one; but even a
+slow model gets enough at once to use a core well.
 """
 
 
@@ -47,138 +48,98 @@ class QueueFull(Exception):
         self.seconds = seconds
 
 
-class Job:
-    """The texts of one request.
+class Batcher(Worker[Batch]):
+    """Threads that compute the texts submitted from any thread.
 
-    deadline: on the clock of `time.monotonic()`. A job whose future is cancelled is not computed.
+    n_at_once: batches of a lane that are computed at the same time, at most one a core.
     """
 
-    def __init__(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> None:
-        self.predictor, self.texts, self.deadline = predictor, texts, deadline
-        self.future: Future[list[Prediction]] = Future()
-        self.n_dispatched = 0
-        self._answers: dict[int, Prediction] = {}
-
-    @property
-    def n_remaining(self) -> int:
-        return len(self.texts) - self.n_dispatched
-
-    @property
-    def is_abandoned(self) -> bool:
-        """Whether no client waits for it any more."""
-        return self.future.done() or time.monotonic() > self.deadline
-
-    def answer(self, place: int, prediction: Prediction) -> None:
-        self._answers[place] = prediction
-        if len(self._answers) == len(self.texts):
-            with suppress(InvalidStateError):  # cancelled at this very moment
-                in_order = [self._answers[place] for place in range(len(self.texts))]
-                self.future.set_result(in_order)
-
-    def fail(self, error: Exception) -> None:
-        with suppress(InvalidStateError):
-            self.future.set_exception(error)
-
-
-Batch = list[tuple[Job, int]]
-"""Texts by their job and their place in it."""
-
-
-class Batcher(Worker[Batch]):
-    """One thread that computes the texts submitted from any thread."""
-
     def __init__(self, settings: ServiceSettings, metrics: Metrics) -> None:
-        super().__init__("litotes-batches")
+        self.n_at_once = n_cores()
+        threads = [(lane, _NICENESS[lane]) for lane in LANES for _ in range(self.n_at_once)]
+        super().__init__("litotes-batches", tuple(threads))
         self._settings, self._metrics = settings, metrics
-        self._jobs: deque[Job] = deque()
-        self.n_waiting = 0
-        self._n_characters = 0
+        self._waiting = WaitingJobs()
+        self._n_under_way = {SHORT: 0, LONG: 0}
         self.speed = _INITIAL_SPEED
+        """Pieces a second of all threads together."""
 
     @property
-    def is_full(self) -> bool:
-        settings = self._settings
-        n_in_time = self.speed * settings.queue_seconds
-        max_waiting = max(min(n_in_time, settings.queue_texts), 1)
-        has_too_many_characters = self._n_characters >= settings.queue_characters
-        return self.n_waiting >= max_waiting or has_too_many_characters
+    def n_waiting(self) -> int:
+        return self._waiting.n_texts
 
-    @property
-    def retry_after(self) -> int:
-        """Whole seconds, from 1, until the texts that wait now have been computed."""
-        return max(1, min(60, math.ceil(self.n_waiting / self.speed)))
-
-    def submit(self, predictor: Predictor, texts: Sequence[str], deadline: float) -> Job:
-        """The job whose future will hold a prediction for each text; may raise `QueueFull`."""
-        job = Job(predictor, texts, deadline)
+    def seconds_before(self, client: str, n_pieces: int) -> float:
+        """How long others' texts would hold up a request of this client."""
         with self._changed:
-            has_room = self.n_waiting + len(texts) <= self._settings.queue_texts
-            if self._is_closed or self.is_full or not has_room:
-                raise QueueFull(self.retry_after)
-            self._jobs.append(job)
-            self.n_waiting += len(texts)
-            self._n_characters += sum(map(len, texts))
+            return self._waiting.pieces_before(client, n_pieces) / self.speed
+
+    def check_room(self, client: str, n_pieces: int) -> None:
+        """May raise `QueueFull`; n_pieces: roughly those of the request."""
+        seconds = self.seconds_before(client, n_pieces)
+        waiting, settings = self._waiting, self._settings
+        has_room = (
+            waiting.n_texts < settings.queue_texts
+            and waiting.n_characters < settings.queue_characters
+        )
+        if self._is_closed or not has_room or seconds > settings.queue_seconds:
+            raise QueueFull(max(1, min(60, math.ceil(seconds))))
+
+    def submit(
+        self, client: str, predictor: Predictor, texts: Sequence[TokenizedText], deadline: float
+    ) -> Job:
+        """The job whose future will hold a prediction for each text; may raise `QueueFull`."""
+        job = Job(client, predictor, texts, deadline)
+        with self._changed:
+            self.check_room(client, job.n_pieces)
+            if self.n_waiting + len(texts) > self._settings.queue_texts:
+                raise QueueFull(1)
+            self._waiting.add(job)
             self._wake()
         return job
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
         """Ends every job that still waits with this error."""
         with self._changed:
-            for job in self._jobs:
+            for job in self._waiting:
                 job.fail(error())
+
+    def _next_task(self, lane: int) -> Batch | None:
+        if not self._may_begin(lane):
+            return None
+        n_in_time = round(self.speed / self.n_at_once * _BATCH_SECONDS)
+        batch = self._waiting.take(
+            lane,
+            max_texts=self._settings.batch_texts,
+            max_pieces=max(n_in_time, _MIN_BATCH_PIECES),
+        )
+        if batch:
+            self._n_under_way[lane] += 1
+        return batch or None
+
+    def _may_begin(self, lane: int) -> bool:
+        """Short texts take a core even if all are busy with long ones.
+
+        Of the long ones, one batch is always under way: they are not kept waiting for ever either.
+        """
+        n_own = self._n_under_way[lane]
+        if lane == SHORT:
+            return n_own < self.n_at_once
+        return n_own == 0 or sum(self._n_under_way.values()) < self.n_at_once
 
     def _run_task(self, batch: Batch) -> None:
         began = time.perf_counter()
         self._compute(batch)
-        self._measure(len(batch), time.perf_counter() - began)
-
-    def _next_task(self) -> Batch | None:
-        """A batch of texts for the oldest job's model.
-
-        At first it takes at most half a batch from each job, then whatever has room.
-        """
-        self._drop_abandoned()
-        if not self._jobs:
-            return None
-        predictor, max_texts = self._jobs[0].predictor, self._max_batch_texts
-        batch: Batch = []
-        for max_share in (max(max_texts // 2, 1), max_texts):
-            for job in self._jobs:
-                n_free = max_texts - len(batch)
-                if not n_free:
-                    break
-                if job.predictor is predictor:
-                    batch += self._dispatch(job, min(job.n_remaining, max_share, n_free))
-        self._drop_dispatched()
-        return batch
-
-    @property
-    def _max_batch_texts(self) -> int:
-        n_in_time = max(round(self.speed * _BATCH_SECONDS), _MIN_BATCH_TEXTS)
-        return min(self._settings.batch_texts, n_in_time)
-
-    def _dispatch(self, job: Job, n: int) -> Batch:
-        """Takes the next n texts of the job out of the queue."""
-        places = range(job.n_dispatched, job.n_dispatched + n)
-        self._n_characters -= sum(len(job.texts[place]) for place in places)
-        self.n_waiting -= n
-        job.n_dispatched += n
-        return [(job, place) for place in places]
-
-    def _drop_abandoned(self) -> None:
-        for job in self._jobs:
-            if job.is_abandoned:
-                self._dispatch(job, job.n_remaining)
-        self._drop_dispatched()
-
-    def _drop_dispatched(self) -> None:
-        self._jobs = deque(job for job in self._jobs if job.n_remaining)
+        self._measure(batch, time.perf_counter() - began)
+        job, place = batch[0]
+        with self._changed:
+            self._n_under_way[job.lane_of(place)] -= 1
+            self._changed.notify_all()
 
     def _compute(self, batch: Batch) -> None:
         predictor = batch[0][0].predictor
         texts = [job.texts[place] for job, place in batch]
         try:
-            predictions = predictor.predict(texts)
+            predictions = predictor.answer(texts)
         except Exception as error:
             self._compute_one_by_one(batch, error)
             return
@@ -196,8 +157,11 @@ class Batcher(Worker[Batch]):
             if not job.is_abandoned:
                 self._compute([(job, place)])
 
-    def _measure(self, n: int, seconds: float) -> None:
-        weight = n / (n + _SPEED_WINDOW)
-        self.speed += weight * (n / max(seconds, 1e-6) - self.speed)
-        self._metrics.batch_texts.observe(n)
+    def _measure(self, batch: Batch, seconds: float) -> None:
+        n_pieces = sum(job.texts[place].n_pieces for job, place in batch)
+        weight = n_pieces / (n_pieces + _SPEED_WINDOW)
+        speed = self.n_at_once * n_pieces / max(seconds, 1e-6)
+        self.speed += weight * (speed - self.speed)
+        self._metrics.batch_texts.observe(len(batch))
+        self._metrics.batch_pieces.observe(n_pieces)
         self._metrics.batch_seconds.observe(seconds)

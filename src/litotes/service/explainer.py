@@ -30,6 +30,7 @@ class _Abandoned(Exception):
 class ExplainTask:
     """One explanation to make. deadline: on the clock of `time.monotonic()`."""
 
+    client: str
     work: Work
     deadline: float
     future: Future[bytes] = field(default_factory=Future)
@@ -58,7 +59,7 @@ class ExplainTask:
 
 
 class Explainer(Worker[ExplainTask]):
-    """Does tasks in the order they came; at most max_waiting wait.
+    """Does tasks in the order they came; at most max_waiting wait, and half as many of one client.
 
     A task that is cancelled or past its deadline is not begun, and one under way ends at its next
     report of progress: a long text must not keep all others waiting.
@@ -79,19 +80,19 @@ class Explainer(Worker[ExplainTask]):
     def n_waiting(self) -> int:
         return sum(not task.future.done() for task in tuple(self._tasks))
 
-    @property
-    def is_full(self) -> bool:
-        return self.n_waiting >= self._max_waiting
+    def check_room(self, client: str) -> None:
+        """May raise `QueueFull`."""
+        waiting = [task.client for task in tuple(self._tasks) if not task.future.done()]
+        has_room = len(waiting) < self._max_waiting
+        has_share = waiting.count(client) < max(self._max_waiting // 2, 1)
+        if self._is_closed or not has_room or not has_share:
+            raise QueueFull(_SECONDS_EACH * max(len(waiting), 1))
 
-    @property
-    def retry_after(self) -> int:
-        return _SECONDS_EACH * max(self.n_waiting, 1)
-
-    def submit(self, work: Work, deadline: float) -> Future[bytes]:
-        task = ExplainTask(work, deadline)
+    def submit(self, client: str, work: Work, deadline: float) -> Future[bytes]:
+        """The explanation to come; may raise `QueueFull`."""
+        task = ExplainTask(client, work, deadline)
         with self._changed:
-            if self._is_closed or self.is_full:
-                raise QueueFull(self.retry_after)
+            self.check_room(client)
             self._tasks.append(task)
             self._wake()
         return task.future
@@ -104,7 +105,7 @@ class Explainer(Worker[ExplainTask]):
             for task in self._tasks:
                 task.fail(error())
 
-    def _next_task(self) -> ExplainTask | None:
+    def _next_task(self, lane: int) -> ExplainTask | None:
         self._current = self._tasks.popleft() if self._tasks else None
         return self._current
 

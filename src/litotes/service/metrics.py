@@ -14,6 +14,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _TEXTS = (1, 2, 4, 8, 16, 32, 64)
+_PIECES = (16, 32, 64, 128, 256, 512, 1024, 2048)
 
 
 class Metrics:
@@ -62,6 +63,9 @@ class Metrics:
         self.batch_texts = Histogram(
             "litotes_batch_texts", "Texts computed together.", buckets=_TEXTS, registry=registry
         )
+        self.batch_pieces = Histogram(
+            "litotes_batch_pieces", "Pieces computed together.", buckets=_PIECES, registry=registry
+        )
         self.batch_seconds = Histogram(
             "litotes_batch_seconds", "To compute a batch.", buckets=_SECONDS, registry=registry
         )
@@ -70,7 +74,9 @@ class Metrics:
         registry = self.registry
         self._queue = Gauge("litotes_queue_texts", "Texts that wait.", registry=registry)
         self._speed = Gauge(
-            "litotes_texts_per_second", "Texts a second while computing, lately.", registry=registry
+            "litotes_pieces_per_second",
+            "Pieces a second while computing, lately.",
+            registry=registry,
         )
         self._explanations = Gauge(
             "litotes_queue_explanations", "Explanations that wait.", registry=registry

@@ -1,7 +1,7 @@
 """The middleware around the app: who may ask, how much may be sent, and what is refused at once.
 
-    Host, Origin → token → content type, length → room in the queue → the body, within its limits →
-    the app
+    Host, Origin → token → codings, content type, length → room in the queue → the body, within its
+    limits → the app
 
 When the queue is full, a request is refused before its body is read; the server's parser drops the
 rest of it.
@@ -17,19 +17,34 @@ from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from litotes.service.batcher import QueueFull
+from litotes.service.cross_origin import cors_headers, is_preflight, preflight_headers
 from litotes.service.problems import ProblemError, bug_error, queue_full_error
-from litotes.service.request_body import BodyReader, replay_body
+from litotes.service.request_body import BodyReader
 from litotes.service.request_context import ClientDisconnected, RequestContext
 from litotes.service.state import Service
 
 Headers = Mapping[bytes, bytes]
 
 _SINGLE_HEADERS = frozenset(
-    (b"host", b"origin", b"authorization", b"content-type", b"content-length")
+    (
+        b"host",
+        b"origin",
+        b"authorization",
+        b"content-type",
+        b"content-length",
+        b"content-encoding",
+        b"transfer-encoding",
+    )
 )
 """The headers that this service reads.
 
 If one comes twice, a proxy in front may have acted on the other one.
+"""
+
+_BYTES_PER_PIECE, _USUAL_BYTES = 5, b"200"
+"""Of a body, roughly: its pieces are counted when it has been read. The length is not known where
+it comes in chunks.
 """
 
 _HOST = re.compile(rb"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+))(?::[0-9]{0,5})?")
@@ -66,13 +81,17 @@ class GuardMiddleware:
     async def _answer(self, scope: Scope, receive: Receive, context: RequestContext) -> None:
         headers = _read_headers(scope)
         self._check_host(headers)
-        self._check_origin(headers)
+        self._check_origin(headers, context)
+        if is_preflight(scope["method"], headers):
+            await context.send_empty(preflight_headers(scope["path"], headers))
+            return
         self._check_token(scope["path"], headers)
+        _check_codings(headers)
+        self._body_reader.check_length(headers.get(b"content-length"))
         if scope["method"] == "POST" and context.route in ("/v1/predict", "/v1/explain"):
             _check_content_type(headers)
-            self._body_reader.check_length(headers.get(b"content-length"))
-            self._check_queue(context.route, headers)
-            receive = replay_body(await self._body_reader.read(receive), receive)
+            self._check_queue(context, headers)
+            context.body = await self._body_reader.read(receive)
         scope.setdefault("state", {})["context"] = context
         await self._app(scope, receive, context.send)
 
@@ -84,7 +103,7 @@ class GuardMiddleware:
                 "Ask under a name of this service; `litotes serve --allow-host NAME` adds one.",
             )
 
-    def _check_origin(self, headers: Headers) -> None:
+    def _check_origin(self, headers: Headers, context: RequestContext) -> None:
         """Against pages of other sites that send requests with their visitor's rights."""
         if b"origin" not in headers:
             return
@@ -96,6 +115,8 @@ class GuardMiddleware:
                 "Open this service's own page; `litotes serve --allow-origin ORIGIN` lets others"
                 " ask.",
             )
+        if origin in self._settings.allowed_origins:
+            context.extra_headers += cors_headers(headers[b"origin"])
 
     def _check_hostname(self, host: bytes) -> bool:
         return self._settings.allows_host(_hostname(host))
@@ -122,12 +143,17 @@ class GuardMiddleware:
             )
             raise ProblemError("wrong-token", sentence, {"WWW-Authenticate": "Bearer"})
 
-    def _check_queue(self, route: str, headers: Headers) -> None:
+    def _check_queue(self, context: RequestContext, headers: Headers) -> None:
         self._service.check_loaded()
-        queue = self._service.batcher if route == "/v1/predict" else self._service.explainer
-        if queue.is_full:
-            has_length = b"content-length" in headers
-            raise queue_full_error(queue.retry_after, close_connection=not has_length)
+        length = headers.get(b"content-length")
+        try:
+            if context.route == "/v1/predict":
+                n_pieces = int(length or _USUAL_BYTES) // _BYTES_PER_PIECE + 1
+                self._service.batcher.check_room(context.client, n_pieces)
+            else:
+                self._service.explainer.check_room(context.client)
+        except QueueFull as full:
+            raise queue_full_error(full.seconds, close_connection=length is None) from full
 
 
 def _read_headers(scope: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -150,6 +176,17 @@ def _hostname(host: bytes) -> str:
         return ""
     address, name = match.groups()
     return (address or name.rstrip(b".")).decode().lower()
+
+
+def _check_codings(headers: Headers) -> None:
+    """A body that is packed would be taken for what is in it, and a small one may hold a large."""
+    coding = headers.get(b"transfer-encoding", b"chunked").strip().lower()
+    if coding != b"chunked":
+        sentence = "The only transfer coding known here is `chunked`. Send the body as it is."
+        raise ProblemError("unknown-coding", sentence, {"Connection": "close"})
+    if headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
+        sentence = "Send the body as it is, without `Content-Encoding`."
+        raise ProblemError("wrong-content-type", sentence)
 
 
 def _check_content_type(headers: Headers) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.processor import n_cores
 from litotes.prediction.predictor import Predictor
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.service.problems import ProblemError
@@ -19,6 +22,10 @@ _WARM_UP_TEXTS = (
     "Lovely. Another delay.",
     "Best sausage roll of my life, and the queue was no trouble at all, I would go again tomorrow.",
 )
+
+
+_N_MEASURED = 5
+_WORTHWHILE = 1.5
 
 
 def check_model_name(name: str) -> None:
@@ -32,16 +39,57 @@ def check_model_name(name: str) -> None:
 def load_models(
     folders: Mapping[str, Path], *, device: str | None, runtime: str | None
 ) -> dict[str, Predictor]:
-    """A predictor for each name, warmed up: what the first request would build has been built."""
+    """A predictor for each name, warmed up: what the first request would build has been built.
+
+    Each computes a batch on one core: the batches of several requests are computed side by side.
+    """
     models = {}
     for name, folder in folders.items():
-        models[name] = Predictor.load(folder, device=device, runtime=runtime)
+        models[name] = Predictor.load(folder, device=device, runtime=runtime, n_cores=1)
     for predictor in models.values():
         predictor.predict(_WARM_UP_TEXTS)
         predictor.explain(_WARM_UP_TEXTS[0], methods=[], faithfulness=False)
+    share_cores(models.values())
     gc.collect()
     gc.freeze()  # the models stay until the end: the collector need not look at them again
     return models
+
+
+def share_cores(predictors: Iterable[Predictor]) -> None:
+    """Lets torch compute a batch on one core and several at the same time, or each on all of them.
+
+    A second core for one text saves little of a small model's time, and costs a multiple of it
+    where a neighbour keeps the cores busy: its threads wait for each other. So a batch has one
+    core, unless with all of them it is measured to be _WORTHWHILE times as fast.
+    """
+    on_cpu, n = list(_torch_on_cpu(predictors)), n_cores()
+    if n == 1 or not on_cpu:
+        return
+    seconds = {}
+    for n_threads in (n, 1):
+        for _, runtime in on_cpu:
+            runtime.use_threads(n_threads, n_at_once=n // n_threads)
+        seconds[n_threads] = sum(_measure(predictor) for predictor, _ in on_cpu)
+    if seconds[1] >= _WORTHWHILE * seconds[n]:
+        for _, runtime in on_cpu:
+            runtime.use_threads(n, n_at_once=1)
+
+
+def _torch_on_cpu(predictors: Iterable[Predictor]) -> Iterator[tuple[Predictor, TorchRuntime]]:
+    for predictor in predictors:
+        for runtime in predictor.runtimes:
+            if isinstance(runtime, TorchRuntime) and runtime.is_on_cpu:
+                yield predictor, runtime
+
+
+def _measure(predictor: Predictor) -> float:
+    """Seconds for one text, the median of a few."""
+    seconds = []
+    for _ in range(_N_MEASURED):
+        began = time.perf_counter()
+        predictor.predict(_WARM_UP_TEXTS[1:])
+        seconds.append(time.perf_counter() - began)
+    return median(seconds)
 
 
 class ServedModels:
@@ -53,6 +101,8 @@ class ServedModels:
         for name in models:
             check_model_name(name)
         self._models = dict(models)
+        runtimes = [runtime for predictor in models.values() for runtime in predictor.runtimes]
+        self.n_at_once = min((runtime.n_at_once for runtime in runtimes), default=1)
         self.default = next(iter(models))
         self.descriptions = [self._describe(name, predictor) for name, predictor in models.items()]
 

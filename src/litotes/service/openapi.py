@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from litotes.service.problems import MEDIA_TYPE, PROBLEM_KINDS
+from litotes.service.request_models import ExplainBody, ManyTexts, OneText
 from litotes.service.response_models import Problem
 from litotes.service.settings import ServiceSettings
 
@@ -26,6 +27,17 @@ _ID_HEADER = {
         "description": "Under which the request is in the log.",
     }
 }
+
+
+def request_docs(*models: str) -> dict[str, Any]:
+    """Keyword arguments for a route's decorator: a body of one of these models.
+
+    FastAPI does not read the body itself: it would read all of it before anyone looks at it.
+    """
+    references = [{"$ref": f"#/components/schemas/{model}"} for model in models]
+    schema = references[0] if len(references) == 1 else {"oneOf": references}
+    content = {"application/json": {"schema": schema}}
+    return {"openapi_extra": {"requestBody": {"content": content, "required": True}}}
 
 
 def response_docs(
@@ -61,9 +73,8 @@ def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     schemas = content["components"]["schemas"]
-    for name in ("HTTPValidationError", "ValidationError"):  # FastAPI's own, which are never sent
-        schemas.pop(name, None)
-    schemas["Problem"] = Problem.model_json_schema()
+    for model in (Problem, OneText, ManyTexts, ExplainBody):
+        schemas[model.__name__] = model.model_json_schema()
     _set_limits(schemas, settings)
     if settings.token is not None:
         _require_token(content)

@@ -8,12 +8,11 @@ It never repeats what was sent.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
@@ -30,7 +29,7 @@ class ProblemKind:
 
 PROBLEM_KINDS: dict[str, ProblemKind] = {
     "bad-http": ProblemKind(400, "Not a proper HTTP request"),
-    "bad-json": ProblemKind(400, "Not JSON"),
+    "bad-json": ProblemKind(400, "Not a JSON object"),
     "wrong-token": ProblemKind(401, "The token is missing or wrong"),
     "host-not-allowed": ProblemKind(403, "Not asked under a name of this service"),
     "origin-not-allowed": ProblemKind(403, "Asked by a page from elsewhere"),
@@ -46,6 +45,7 @@ PROBLEM_KINDS: dict[str, ProblemKind] = {
     "busy": ProblemKind(429, "Too much is waiting"),
     "huge-headers": ProblemKind(431, "The headers are too large"),
     "bug": ProblemKind(500, "A bug in the service"),
+    "unknown-coding": ProblemKind(501, "A transfer coding that is not known here"),
     "loading": ProblemKind(503, "The models are being loaded"),
     "draining": ProblemKind(503, "The service is stopping"),
     "too-late": ProblemKind(504, "Not answered in time"),
@@ -108,7 +108,7 @@ async def reraise(request: Request, error: Exception) -> NoReturn:
 
 
 async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
-    """For Starlette's own errors: unknown path, wrong method, a body that is not JSON.
+    """For Starlette's own errors: unknown path, wrong method.
 
     The middleware answers what is raised here.
     """
@@ -120,33 +120,20 @@ async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
         raise ProblemError(
             "wrong-method", f"This path takes {headers.get('allow', 'another method')}.", headers
         )
-    raise ProblemError(
-        "bad-json", "The body must be one JSON document in UTF-8, nested only as deep as needed."
-    )
-
-
-async def raise_validation_problem(request: Request, error: Exception) -> NoReturn:
-    """For FastAPI's own errors.
-
-    Their messages may repeat what was sent; ours are made from the kind of error and its place
-    alone.
-    """
-    assert isinstance(error, RequestValidationError)
-    if any(one["type"] == "json_invalid" for one in error.errors()):
-        raise ProblemError("bad-json", "The body must be one JSON document in UTF-8.")
-    raise ProblemError(
-        "wrong-shape",
-        " ".join(_sentences(error.errors())) + " GET /openapi.json describes what is asked for.",
-    )
+    raise error
 
 
 _MAX_SENTENCES = 3
+_KEYS = frozenset(("text", "texts", "model", "task", "method", "methods", "faithfulness"))
+"""What a request may have; any other key is not repeated."""
 _FAULTS = {
     "missing": "is missing",
+    "flat_type": "is a number or an object, which nothing here is",
     "string_type": "must be a string",
     "surrogate": "holds half of a surrogate pair, which is no character",
     "blank": "is blank: there is nothing to read",
     "too_short": "is empty",
+    "too_long": "has more items than there are to ask for",
     "list_type": "must be a list",
     "bool_type": "must be true or false",
     "unknown_method": "is none of the methods that GET /v1/models lists",
@@ -154,18 +141,21 @@ _FAULTS = {
 }
 
 
-def _sentences(errors: Iterable[Mapping[str, Any]]) -> list[str]:
-    sentences = list(map(_sentence, errors))
-    n_more = len(sentences) - _MAX_SENTENCES
+def wrong_shape_error(faults: Sequence[tuple[str, Sequence[str | int]]]) -> ProblemError:
+    """faults: the kind of each, in the words of pydantic, and its place.
+
+    The messages of pydantic may repeat what was sent; ours are made from these two alone.
+    """
+    sentences = [_sentence(kind, place) for kind, place in faults[:_MAX_SENTENCES]]
+    n_more = len(faults) - _MAX_SENTENCES
     if n_more > 0:
-        sentences[_MAX_SENTENCES:] = [f"And {n_more} more."]
-    return sentences
+        sentences.append(f"And {n_more} more.")
+    sentences.append("GET /openapi.json describes what is asked for.")
+    return ProblemError("wrong-shape", " ".join(sentences))
 
 
-def _sentence(error: Mapping[str, Any]) -> str:
-    if error["type"] == "extra_forbidden":
+def _sentence(kind: str, place: Sequence[str | int]) -> str:
+    if kind == "extra_forbidden" or (place and place[0] not in _KEYS):
         return "There is a key that is not known here, or `text` beside `texts`."
-    path = [str(part) for part in error["loc"] if part not in ("body", "one", "many")]
-    field = f"`{'.'.join(path)}`" if path else "The body"
-    fault = _FAULTS.get(str(error["type"]), "is not of the right form")
-    return f"{field} {fault}."
+    field = f"`{'.'.join(map(str, place))}`" if place else "The body"
+    return f"{field} {_FAULTS.get(kind, 'is not of the right form')}."

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import MutableMapping, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import Future
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv6Network, ip_address
 from typing import Any, TypeVar
 
 from starlette.types import Message, Receive, Send
@@ -36,6 +38,9 @@ _NO_STORE = (b"cache-control", b"no-store")
 _CLIENT_DISCONNECTED = 499
 """The status logged for a client that did not wait for its answer; it is never sent."""
 
+_MAX_BYTES_AT_ONCE = 2048
+"""Of a body that takes hardly longer to read than to hand to a thread and back."""
+
 _ROUTES = frozenset(
     (
         "/",
@@ -61,6 +66,20 @@ def route_template(path: str) -> str:
     return "/page/{name}" if path.startswith("/page/") else "unknown"
 
 
+@lru_cache(maxsize=4096)
+def client_of(address: str) -> str:
+    """Who asks, for fair shares: an address; of IPv6 its network, of which one machine may have all
+    addresses.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:  # a socket without an address
+        return address
+    if isinstance(parsed, IPv4Address):
+        return address
+    return str(parsed.ipv4_mapped or IPv6Network((int(parsed), 64), strict=False))
+
+
 class RequestContext:
     """From the first line of a request to the last byte of its answer."""
 
@@ -69,6 +88,9 @@ class RequestContext:
     ) -> None:
         self.service, self.path = service, scope["path"]
         self.route = route_template(self.path)
+        self.client = client_of((scope.get("client") or ("",))[0])
+        self.body = b""
+        self.extra_headers: list[tuple[bytes, bytes]] = []
         self._receive, self._send = receive, send
         self.id = service.new_request_id()
         self._began = time.monotonic()
@@ -89,6 +111,7 @@ class RequestContext:
             headers = [
                 *message.get("headers", ()),
                 *SECURITY_HEADERS,
+                *self.extra_headers,
                 (b"x-request-id", self.id.encode()),
             ]
             if self.path.startswith("/v1/"):
@@ -97,6 +120,10 @@ class RequestContext:
                 headers.append(CLOSE)
             message["headers"] = headers
         await self._send(message)
+
+    async def send_empty(self, headers: list[tuple[bytes, bytes]]) -> None:
+        await self.send({"type": "http.response.start", "status": 204, "headers": headers})
+        await self.send({"type": "http.response.body", "body": b""})
 
     async def send_problem(self, problem: ProblemError) -> None:
         body = problem.body()
@@ -110,6 +137,16 @@ class RequestContext:
             {"type": "http.response.start", "status": problem.status, "headers": headers}
         )
         await self.send({"type": "http.response.body", "body": body})
+
+    async def read(self, work: Callable[[], Result]) -> Result:
+        """The result of work on the body.
+
+        A short one is read at once. To read and tokenize a megabyte takes a tenth of a second and
+        more: a thread does it, and others are answered meanwhile.
+        """
+        if len(self.body) <= _MAX_BYTES_AT_ONCE:
+            return work()
+        return await self.wait_for(self.service.reading_pool.submit(work))
 
     async def wait_for(self, future: Future[Result]) -> Result:
         """The result of work in a queue.

@@ -1,21 +1,25 @@
-"""The models of request bodies.
+"""The models of request bodies, and how a body becomes one.
 
-Limits of length are not part of them but checked after them: too long is answered with 413, a wrong
-shape with 422.
+    bytes → at most so many flat values, read from left to right → their number → a model
+
+Limits of length are not part of the models: too much is answered with 413, a wrong shape with 422.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from litotes.explanation.attribution import METHODS
-from litotes.service.problems import ProblemError
+from litotes.service.flat_json import FlatValue, NotJson, TooManyItems, WrongShape, read_flat_object
+from litotes.service.problems import ProblemError, wrong_shape_error
 from litotes.service.settings import ServiceSettings
+
+Body = TypeVar("Body", bound=BaseModel)
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
@@ -74,13 +78,7 @@ class ManyTexts(_StrictModel):
         return self.texts
 
 
-def _body_tag(body: Any) -> str:
-    return "many" if isinstance(body, dict) and "texts" in body else "one"
-
-
-PredictBody = Annotated[
-    Annotated[OneText, Tag("one")] | Annotated[ManyTexts, Tag("many")], Discriminator(_body_tag)
-]
+PredictBody = OneText | ManyTexts
 
 
 class ExplainBody(_StrictModel):
@@ -96,7 +94,9 @@ class ExplainBody(_StrictModel):
         default=None, description="The one to show first; null: occlusion."
     )
     methods: list[MethodName] | None = Field(
-        default=None, description="Those to ask beside it; null: occlusion, effective, standard."
+        default=None,
+        max_length=len(METHODS),
+        description="Those to ask beside it; null: occlusion, effective, standard.",
     )
     faithfulness: bool = Field(
         default=False,
@@ -105,15 +105,45 @@ class ExplainBody(_StrictModel):
     model: str | None = _MODEL
 
 
-def check_sizes(
-    texts: Sequence[str], settings: ServiceSettings, *, max_characters: int | None = None
-) -> None:
-    if max_characters is None:
-        max_characters = settings.max_characters
-    max_texts = settings.max_texts_per_request
-    if len(texts) > max_texts:
-        sentence = f"A request may have {max_texts} texts. Send them in several."
-        raise ProblemError("too-large", sentence)
+def read_predict_body(body: bytes, settings: ServiceSettings) -> PredictBody:
+    values = _read_values(body, settings.max_texts_per_request)
+    model: type[PredictBody] = ManyTexts if "texts" in values else OneText
+    made = _validate(model, values)
+    _check_lengths(made.all_texts, settings.max_characters)
+    return made
+
+
+def read_explain_body(body: bytes, settings: ServiceSettings) -> ExplainBody:
+    made = _validate(ExplainBody, _read_values(body, len(METHODS)))
+    _check_lengths([made.text], settings.max_explained_characters)
+    return made
+
+
+def _read_values(body: bytes, max_items: int) -> dict[str, FlatValue]:
+    if not body:
+        raise wrong_shape_error([("missing", ())])
+    try:
+        return read_flat_object(body, max_items=max_items)
+    except NotJson as error:
+        raise ProblemError("bad-json", "The body must be one JSON object in UTF-8.") from error
+    except WrongShape as wrong:
+        raise wrong_shape_error([(wrong.kind, wrong.place)]) from wrong
+    except TooManyItems as many:
+        if many.key == "texts":
+            sentence = f"A request may have {max_items} texts. Send them in several."
+            raise ProblemError("too-large", sentence) from many
+        raise wrong_shape_error([("too_long", (many.key,))]) from many
+
+
+def _validate(model: type[Body], values: dict[str, FlatValue]) -> Body:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_input=False)
+        raise wrong_shape_error([(one["type"], one["loc"]) for one in faults]) from error
+
+
+def _check_lengths(texts: Sequence[str], max_characters: int) -> None:
     for number, text in enumerate(texts, start=1):
         if len(text) > max_characters:
             sentence = f"Text {number} has more than {max_characters:,} characters."

@@ -21,6 +21,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import cast
 
@@ -28,10 +29,12 @@ import uvicorn
 from fastapi import FastAPI
 
 from litotes.core.errors import UserError
+from litotes.service.budget import MAX_CONNECTIONS, N_PROBE_CONNECTIONS, ServerBudget
 from litotes.service.listener import bind_error_message, drop_new_connections
 from litotes.service.logs import ServiceLogHandler
-from litotes.service.protocol import MAX_CONNECTIONS, GuardedProtocol
+from litotes.service.protocol import GuardedProtocol
 from litotes.service.state import Service
+from litotes.service.turns import RequestTurns
 
 _LAME_DUCK_SECONDS = 1.0
 _ACCEPT_SECONDS = 0.2
@@ -42,16 +45,19 @@ its work sends the next one sooner.
 _FAIL_SECONDS, _ABORT_SECONDS = 1.5, 0.5
 """Before the end of the drain: requests that still wait get a 503; connections are aborted."""
 _KEEP_ALIVE_SECONDS = 60
-_SPARE_FILES = 256
+_SPARE_FILES = 192 + N_PROBE_CONNECTIONS
 
 
 def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[], None]) -> None:
     """Serves on `listener` until a signal comes. when_ready: called once the models are loaded."""
     service: Service = app.state.service
     _redirect_logs(service)
+    max_connections = min(MAX_CONNECTIONS, _raise_file_limit() - _SPARE_FILES)
+    budget = ServerBudget(service.settings, max_connections=max_connections)
+    protocol = partial(GuardedProtocol, budget=budget, turns=RequestTurns())
     config = uvicorn.Config(
         app,
-        http=GuardedProtocol,
+        http=cast(type[asyncio.Protocol], protocol),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -60,7 +66,6 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
-    _raise_file_limit()
     server = DrainingServer(config, service, when_ready)
     try:
         server.run(sockets=[listener])
@@ -81,20 +86,30 @@ def _redirect_logs(service: Service) -> None:
     logging.getLogger("uvicorn.error").addHandler(ServiceLogHandler(service.log))
 
 
-def _raise_file_limit() -> None:
-    """Allows a file descriptor for every connection, as far as this process may.
+def _raise_file_limit() -> int:
+    """Allows a file descriptor for every connection, as far as this process may; returns how many
+    it may have.
 
     Windows has no such limit.
     """
+    wanted = MAX_CONNECTIONS + _SPARE_FILES
     with suppress(ImportError, ValueError, OSError):
         import resource
 
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        wanted = MAX_CONNECTIONS + _SPARE_FILES
         if hard != resource.RLIM_INFINITY:
             wanted = min(wanted, hard)
-        if soft < wanted:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return wanted
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+def _stop_signals() -> Iterator[signal.Signals]:
+    """SIGHUP too, when the terminal is closed; but not if it is ignored, as `nohup` asks for."""
+    yield from (signal.SIGINT, signal.SIGTERM)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        yield signal.SIGHUP
 
 
 class DrainingServer(uvicorn.Server):
@@ -125,7 +140,7 @@ class DrainingServer(uvicorn.Server):
             yield
             return
         previous = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
+        for number in _stop_signals():
             previous[number] = signal.signal(number, self.handle_exit)
         try:
             yield

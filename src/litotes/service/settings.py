@@ -5,11 +5,13 @@ Every limit is a number, so that nothing a client sends can grow without bound.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, fields
 from ipaddress import ip_address
 
 from litotes.core.errors import UserError
 
+_ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -24,8 +26,7 @@ class ServiceSettings:
     max_…: limits of one request.
     seconds: from a request's first line to its answer; body_seconds: of these, for its body.
 
-    queue_seconds: the queue is full when its texts would wait longer at the speed measured; with
-    the batch under way and its own, a text is then answered within about a second.
+    queue_seconds: a request is refused when others would hold it up longer at the speed measured.
     queue_texts, queue_characters: bound the queue whatever the speed.
     batch_texts: the most texts that are computed together.
     queue_explanations: how many may wait for the one being made.
@@ -46,7 +47,7 @@ class ServiceSettings:
     body_seconds: float = 10.0
     queue_seconds: float = 0.5
     queue_texts: int = 1024
-    queue_characters: int = 1_000_000
+    queue_characters: int = 4_000_000
     batch_texts: int = 32
     queue_explanations: int = 4
     drain_seconds: float = 10.0
@@ -61,6 +62,8 @@ class ServiceSettings:
                 f"Port {self.port} does not exist: take one from 1 to 65535, or 0 for any that is"
                 " free."
             )
+        for origin in self.allowed_origins:
+            _check_origin(origin)
         if self.token is not None:
             _check_token(self.token)
         if self.body_seconds > self.seconds:
@@ -90,6 +93,14 @@ class ServiceSettings:
         if name in own_names:
             return True
         return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
+
+
+def _check_origin(origin: str) -> None:
+    if not _ORIGIN.fullmatch(origin):
+        raise UserError(
+            f"{origin!r} is not the origin of a page: write it as a browser sends it, scheme, name"
+            " and port in small letters, without a path, e.g. https://example.org."
+        )
 
 
 def _check_token(token: str) -> None:

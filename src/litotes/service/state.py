@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from secrets import token_hex
@@ -15,7 +16,7 @@ from litotes.service.metrics import Metrics
 from litotes.service.models import ServedModels
 from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
-from litotes.service.worker import start_worker_thread
+from litotes.service.worker import lower_priority, start_worker_thread
 
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
@@ -27,6 +28,9 @@ class Service:
         self.settings, self.metrics, self.log = settings, Metrics(), Log()
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
+        self.reading_pool = ThreadPoolExecutor(
+            1, thread_name_prefix="litotes-reading", initializer=lower_priority
+        )
         self.metrics.read_queues_from(
             queue=lambda: self.batcher.n_waiting,
             speed=lambda: self.batcher.speed,
@@ -80,6 +84,7 @@ class Service:
     def close(self) -> None:
         self.batcher.close()
         self.explainer.close()
+        self.reading_pool.shutdown(wait=False, cancel_futures=True)
         self.log.close()
 
     def _load_models(self, load: Callable[[], Mapping[str, Predictor]]) -> None:
@@ -92,6 +97,7 @@ class Service:
         served = ServedModels(models)
         for model in served.descriptions:
             self.metrics.add_model(model["name"], model["runtime"], ", ".join(model["tasks"]))
+        self.batcher.n_at_once = served.n_at_once
         self._models = served
 
 

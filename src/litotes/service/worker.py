@@ -12,9 +12,10 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
-_NICENESS = 2
+NICENESS = 2
 """What is added to the nice value: where cores are scarce, a worker gets two thirds of the share of
 the event loop. With much less, refusing a flood of requests would starve those that were accepted.
 """
@@ -22,14 +23,20 @@ the event loop. With much less, refusing a flood of requests would starve those 
 Task = TypeVar("Task")
 
 
-def start_worker_thread(work: Callable[[], None], name: str) -> threading.Thread:
+def lower_priority(niceness: int = NICENESS) -> None:
+    """Of the calling thread; elsewhere than on Linux a priority belongs to the whole process."""
+    if sys.platform == "linux":
+        priority = os.getpriority(os.PRIO_PROCESS, 0) + niceness
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), priority)
+
+
+def start_worker_thread(
+    work: Callable[[], None], name: str, niceness: int = NICENESS
+) -> threading.Thread:
     """Runs `work` in a thread of lower priority that ends with the process."""
 
     def run() -> None:
-        # on other systems a priority belongs to the process, not to the thread
-        if sys.platform == "linux":
-            priority = os.getpriority(os.PRIO_PROCESS, 0) + _NICENESS
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), priority)
+        lower_priority(niceness)
         work()
 
     thread = threading.Thread(target=run, name=name, daemon=True)
@@ -38,19 +45,20 @@ def start_worker_thread(work: Callable[[], None], name: str) -> threading.Thread
 
 
 class Worker(ABC, Generic[Task]):
-    """A thread that does one task after the other.
+    """Threads that do one task after the other.
 
-    It starts with the first task and ends with the process, or when it is closed.
+    They start with the first task and end with the process, or when the worker is closed.
+
+    threads: the lane and the niceness of each. Tasks of different lanes do not wait for each other.
     """
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self, name: str, threads: tuple[tuple[int, int], ...] = ((0, NICENESS),)) -> None:
+        self._name, self._threads = name, threads
         self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-        self._is_closed = False
+        self._is_running = self._is_closed = False
 
     @abstractmethod
-    def _next_task(self) -> Task | None:
+    def _next_task(self, lane: int) -> Task | None:
         """The next task, None if there is none; the caller holds `_changed`."""
 
     @abstractmethod
@@ -58,21 +66,23 @@ class Worker(ABC, Generic[Task]):
         """Does the task; must not raise."""
 
     def close(self) -> None:
-        """Ends the thread after the tasks that wait."""
+        """Ends the threads after the tasks that wait."""
         with self._changed:
             self._is_closed = True
-            self._changed.notify()
+            self._changed.notify_all()
 
     def _wake(self) -> None:
-        """Called when there is a task to do; the caller holds `_changed`."""
-        if self._thread is None:
-            self._thread = start_worker_thread(self._run, self._name)
-        self._changed.notify()
+        """Called when there may be a task to do; the caller holds `_changed`."""
+        if not self._is_running:
+            self._is_running = True
+            for lane, niceness in self._threads:
+                start_worker_thread(partial(self._run, lane), self._name, niceness)
+        self._changed.notify_all()
 
-    def _run(self) -> None:
+    def _run(self, lane: int) -> None:
         while True:
             with self._changed:
-                while (task := self._next_task()) is None:
+                while (task := self._next_task(lane)) is None:
                     if self._is_closed:
                         return
                     self._changed.wait()

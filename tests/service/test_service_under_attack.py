@@ -1,0 +1,246 @@
+"""What clients send before it is known who they are, over a real socket: each costs little, and
+others are answered meanwhile.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from forked_service import start
+from hostile_requests import HOST, JSON, chunked, get, post
+from running_service import Running, parse_answer, read_answer
+
+pytestmark = pytest.mark.slow
+
+MEGABYTE = 1_000_000
+
+
+@pytest.fixture(scope="module")
+def running(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    service = start(trained_folder, tmp_path_factory.mktemp("attack"))
+    yield service
+    service.stop()
+
+
+def memory(service: Running) -> int:
+    """Resident bytes of the process."""
+    pages = Path(f"/proc/{service.process.process.pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def cpu_seconds(service: Running) -> float:
+    """Processor time of the process."""
+    fields = Path(f"/proc/{service.process.process.pid}/stat").read_text().rpartition(")")[2]
+    user, system = fields.split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def send_all(connection: socket.socket, content: bytes) -> None:
+    """As much as is taken, within five seconds: a refusal comes before the end."""
+    connection.settimeout(5)
+    with suppress(OSError):
+        connection.sendall(content)
+
+
+def receive_all(connection: socket.socket) -> bytes:
+    received = b""
+    with suppress(OSError):
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"texts": [' + b", ".join([b"1"] * 330_000) + b"]}", 422),
+        (b'{"texts": [' + b",".join([b'"a"'] * 240_000) + b"]}", 413),
+        (b'{"texts": [' + b",".join([b"[]"] * 330_000) + b"]}", 422),
+        (b'{"text": ' + b"[" * 900_000, 422),
+        (b"{" + b",".join(b'"k%d": "v"' % n for n in range(60_000)) + b"}", 422),
+        (b'{"text": "a", "methods": [' + b",".join([b'"a"'] * 240_000) + b"]}", 422),
+        (b'{"texts": ["' + b"\\u0041" * 150_000 + b'"]}', 413),
+        (b" " * 900_000 + b'{"text": "a"}', 200),
+    ],
+    ids=["numbers", "texts", "lists", "depth", "keys", "methods", "escapes", "blanks"],
+)
+def test_a_large_body_is_read_no_further_than_it_makes_sense(
+    running: Running, body: bytes, status: int
+) -> None:
+    n_bytes, seconds = memory(running), cpu_seconds(running)
+    assert parse_answer(running.ask(post(body)))[0] == status
+    assert cpu_seconds(running) - seconds < 0.5
+    assert memory(running) - n_bytes < 30 * MEGABYTE
+
+
+def test_a_list_of_wrong_texts_does_not_stop_the_service(running: Running) -> None:
+    """Half a million errors, each described, would take it seconds."""
+    body = b'{"texts": [' + b",".join([b"1"] * 490_000) + b"]}"
+    with running.connect() as hostile:
+        hostile.sendall(post(body))
+        time.sleep(0.1)
+        began = time.monotonic()
+        assert parse_answer(running.ask(get(b"/live")))[0] == 200
+        assert time.monotonic() - began < 2
+
+
+@pytest.mark.parametrize("path", [b"/v1/predict", b"/live"])
+def test_trailers_are_limited(running: Running, path: bytes) -> None:
+    head = b"POST " + path + b" HTTP/1.1\r\n" + HOST + JSON + b"Transfer-Encoding: chunked\r\n\r\n"
+    before = memory(running)
+    with running.connect() as hostile:
+        send_all(hostile, head + b"2\r\n{}\r\n0\r\nX-Trailer: " + b"x" * 40 * MEGABYTE)
+        received = receive_all(hostile)
+    assert memory(running) - before < 20 * MEGABYTE
+    assert parse_answer(received)[0] in (400, 405, 422)
+    assert parse_answer(running.ask(get(b"/live")))[0] == 200
+
+
+def test_a_body_that_nobody_reads_is_limited(running: Running) -> None:
+    before = memory(running)
+    endless = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+    with running.connect() as hostile:
+        head = get(b"/v1/models", b"Transfer-Encoding: chunked\r\n", method=b"GET")
+        send_all(hostile, head + endless * 600)
+        assert parse_answer(receive_all(hostile))[0] == 200
+    with running.connect() as hostile:  # behind a request that is being answered
+        send_all(hostile, post(b'{"text": "ok"}') + chunked()[:-5] + endless * 600)
+        received = receive_all(hostile)
+    assert memory(running) - before < 20 * MEGABYTE
+    assert received.startswith(b"HTTP/1.1 200") or received == b""
+
+
+def test_small_chunks_are_allowed(running: Running) -> None:
+    body = json.dumps({"texts": ["tea " * 2000] * 20}).encode()
+    request = chunked(*(body[n : n + 1] for n in range(len(body))))
+    assert parse_answer(running.ask(request))[0] == 200
+
+
+def test_requests_that_do_not_wait_for_answers_are_counted(running: Running) -> None:
+    before = memory(running)
+    connections = [running.connect() for _ in range(30)]
+    for connection in connections:
+        connection.setblocking(False)
+        with suppress(BlockingIOError):
+            connection.send(get(b"/v1/models") * 20_000)
+    began = time.monotonic()
+    assert parse_answer(running.ask(get(b"/live")))[0] == 200
+    assert time.monotonic() - began < 2
+    n_answers = []
+    for connection in connections:
+        connection.settimeout(5)
+        n_answers.append(receive_all(connection).count(b"HTTP/1.1 200"))
+        connection.close()
+    assert max(n_answers) <= 16
+    assert memory(running) - before < 30 * MEGABYTE
+
+
+def test_sixteen_requests_may_wait_for_each_other(running: Running) -> None:
+    with running.connect() as connection:
+        connection.sendall(get(b"/live") * 16)
+        received = b""
+        while received.count(b'"live"') < 16:
+            chunk = connection.recv(65536)
+            assert chunk
+            received += chunk
+        assert b"connection: close" not in received
+        connection.sendall(get(b"/live"))
+        assert parse_answer(read_answer(connection))[0] == 200
+
+
+def test_whoever_holds_most_makes_room_for_the_others(trained_folder: Path, tmp_path: Path) -> None:
+    """64 bodies of the largest size may be on their way; the next byte ends the largest of them."""
+    service = start(trained_folder, tmp_path, "--body-bytes", "100000")
+    connections = [service.connect() for _ in range(80)]
+    for connection in connections:
+        connection.sendall(post(b"", length=b"99000") + b" " * 98_000)
+    assert parse_answer(service.ask(post(b'{"text": "small"}')))[0] == 200
+    time.sleep(0.3)
+    refused = 0
+    for connection in connections:
+        connection.settimeout(0.05)
+        refused += receive_all(connection).startswith(b"HTTP/1.1 429")
+        connection.close()
+    assert 10 < refused < 40
+    service.stop()
+
+
+@pytest.fixture
+def few_files(trained_folder: Path, tmp_path: Path) -> Iterator[Running]:
+    """A service that may have so few files that its connections run out."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    service = start(trained_folder, tmp_path, n_files=300)
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+    yield service
+    service.stop()
+
+
+def test_probes_are_answered_when_connections_run_out(few_files: Running) -> None:
+    idle = [few_files.connect() for _ in range(200)]
+    for path in (b"/live", b"/ready", b"/live?now"):
+        status, headers, _ = parse_answer(few_files.ask(get(path)))
+        assert (status, headers["connection"]) == (200, "close")
+    status, headers, content = parse_answer(few_files.ask(post(b'{"text": "ok"}')))
+    assert (status, content["type"]) == (429, "urn:litotes:problem:busy")
+    for connection in idle:
+        connection.close()
+    deadline = time.monotonic() + 5
+    while parse_answer(few_files.ask(post(b'{"text": "ok"}')))[0] != 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_a_client_that_has_sent_all_it_has_to_say_is_answered(running: Running) -> None:
+    with running.connect() as half:
+        half.sendall(post(b'{"text": "one"}') + post(b'{"text": "two"}'))
+        half.shutdown(socket.SHUT_WR)
+        received = receive_all(half)
+    assert received.count(b"HTTP/1.1 200") == 2
+    assert received.find(b'"one"') < received.find(b'"two"')
+
+
+def test_a_client_that_has_gone_is_not_waited_for(running: Running) -> None:
+    """Its explanation ends; whatever else it asked for is not begun."""
+    with running.connect() as gone:
+        gone.sendall(
+            post(b'{"text": "' + b"tea " * 400 + b'", "faithfulness": true}', path=b"/v1/explain")
+        )
+        time.sleep(0.2)
+    deadline = time.monotonic() + 10
+    while b"litotes_requests_in_flight 1.0" not in running.ask(get(b"/metrics")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("coding", "status"),
+    [(b"gzip, chunked", 501), (b"chunked, chunked", 501), (b"identity", 501), (b"Chunked", 200)],
+)
+def test_other_transfer_codings_are_refused(running: Running, coding: bytes, status: int) -> None:
+    request = chunked(b'{"text": "ok"}').replace(
+        b"Transfer-Encoding: chunked", b"Transfer-Encoding: " + coding
+    )
+    found, _, content = parse_answer(running.ask(request))
+    assert found in (status, 400)
+    assert found == 200 or "chunked" in content["detail"] or found == 400
+
+
+def test_a_hangup_drains_as_the_other_signals_do(trained_folder: Path, tmp_path: Path) -> None:
+    service = start(trained_folder, tmp_path)
+    with service.connect() as slow:
+        slow.sendall(post(b"", length=b"14"))
+        os.kill(service.process.process.pid, signal.SIGHUP)
+        time.sleep(0.3)
+        slow.sendall(b'{"text": "ok"}')
+        assert parse_answer(read_answer(slow))[0] == 200
+    assert service.process.communicate()[1].count('"event": "stopped"') == 1
+    assert service.process.returncode == 0
