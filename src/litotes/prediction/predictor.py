@@ -98,18 +98,19 @@ class Predictor:
         """first: the number of the first text, for error messages."""
         _check_texts(texts, pairs, first=first)
         answers: dict[str, list[Answer]] = {}
-        truncated = [False] * len(texts)
+        truncated, unreadable = [False] * len(texts), [False] * len(texts)
         for runtime in self.runtimes:
             pieces = runtime.tokenizer.encode(texts, pairs)
-            for place, cut in enumerate(pieces):
-                truncated[place] |= cut.truncated
+            for place, read in enumerate(pieces):
+                truncated[place] |= read.truncated
+                unreadable[place] |= read.unreadable
             for name, logits in runtime.logits(pieces).items():
                 calibration = runtime.calibration.get(name, Calibration())
                 answers[name] = to_answers(logits, self.tasks[name], calibration)
         predictions = []
         for place, text in enumerate(texts):
             own = {name: answers[name][place] for name in self.tasks}
-            predictions.append(Prediction(text, own, truncated[place]))
+            predictions.append(Prediction(text, own, truncated[place], unreadable[place]))
         return predictions
 
     def labels_and_probabilities(
@@ -152,7 +153,8 @@ class Predictor:
             pool.shutdown(cancel_futures=True)
 
     def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`.
+        """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`,
+        `unreadable`.
 
         batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
         lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can
