@@ -142,7 +142,8 @@ def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["text", "truncated", "unreadable", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""]
+    "name",
+    ["text", "truncated", "unreadable", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""],
 )
 def test_names_that_would_hide_another_answer_are_no_names_of_tasks(name: str) -> None:
     assert not is_task_name(name)
