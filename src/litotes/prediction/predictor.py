@@ -115,18 +115,22 @@ class Predictor:
 
     def labels_and_probabilities(
         self, texts: Sequence[str]
-    ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """The labels and probabilities of every classification task.
+    ) -> tuple[dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]], int]:
+        """The labels and probabilities of every classification task, and how many texts are
+        unreadable.
 
         Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
         """
         _check_texts(texts, [None] * len(texts), first=1)
         found = {}
+        unreadable = set()
         for runtime in self.runtimes:
-            for name, logits in runtime.logits(runtime.tokenizer.encode(texts)).items():
+            pieces = runtime.tokenizer.encode(texts)
+            unreadable |= {place for place, read in enumerate(pieces) if read.unreadable}
+            for name, logits in runtime.logits(pieces).items():
                 if not self.tasks[name].is_regression:
                     found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
-        return found
+        return found, len(unreadable)
 
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
         """Predictions for any number of texts, or (text, pair) tuples, in order.
