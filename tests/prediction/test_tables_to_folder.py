@@ -259,7 +259,7 @@ def test_parts_with_other_columns_are_not_joined(
     plan = json.loads((tmp_path / "out" / "plan.json").read_text())
     del plan["made_from"]["set of answer columns"]
     (tmp_path / "out" / "plan.json").write_text(json.dumps(plan))
-    with pytest.raises(UserError, match="another set of answer columns. Delete it to begin anew"):
+    with pytest.raises(UserError, match="another set of answer columns"):
         scored(request_of(source), asked, tmp_path / "out")
 
 
