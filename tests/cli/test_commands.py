@@ -203,12 +203,12 @@ def test_predict_says_what_is_unreadable(
     common = ("predict", "--model", str(run_folder))
     for text in ("\u200b", "😀"):
         *_, last = output_of(capsys, *common, text).splitlines()
-        assert last == "  (unreadable: the model knows none of its characters)"
+        assert last == "  (unreadable: the model knows no part of it)"
     (tmp_path / "in.csv").write_text("text\n😀\ntea\n")
     options = ("--file", str(tmp_path / "in.csv"), "--format", "csv")
     assert main([*common, *options, "--out", str(tmp_path / "out.csv")]) == 0
     told = capsys.readouterr().err
-    assert "Unreadable texts: 1 (the model knows none of their characters)." in told
+    assert "Unreadable texts: 1 (the model knows no part of them)." in told
 
 
 def test_a_text_does_not_steer_the_terminal(

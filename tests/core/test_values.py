@@ -21,6 +21,6 @@ def test_a_notebook_shows_a_prediction_escaped() -> None:
 
 def test_a_notebook_shows_that_a_text_is_unreadable() -> None:
     answers = {"sarcasm": Answer("literal", 0.91)}
-    note = "unreadable: the model knows none of its characters"
+    note = "unreadable: the model knows no part of it"
     assert note in Prediction("🫨", answers, truncated=False, unreadable=True)._repr_html_()
     assert "unreadable" not in Prediction("tea", answers, truncated=False)._repr_html_()

@@ -352,6 +352,6 @@ def test_unreadable_texts_are_counted(models: dict[str, str], tmp_path: Path) ->
     file.write_text("source,variety,text\nReddit,en-AU,🫖\nReddit,en-UK,\u200b\nReddit,en-UK,tea\n")
     (note,) = answer(file, [Predictor.load(models["both"])]).notes
     assert note == (
-        "2 of 3 texts are unreadable: the model knows none of their characters, and their answers"
+        "2 of 3 texts are unreadable: the model knows no part of them, and their answers"
         " say nothing."
     )

@@ -273,7 +273,7 @@ def test_unreadable_rows_are_counted(
     assert main([*command, *options, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().err
     assert "5 of 5 rows answered" in said
-    assert "Unreadable texts: 3 (the model knows none of their characters)." in said
+    assert "Unreadable texts: 3 (the model knows no part of them)." in said
     assert main([*command, *options, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows_unreadable"] == 0  # none was answered now
 

@@ -12,7 +12,16 @@ from litotes.text.tokenizer import PieceTokenizer
 
 TEXTS = ("Great queue, the tea isn't bad!", "a", "😀 Tea…\n\tand  QUEUE", "(not) \u202ethe")
 
-UNREADABLE = ("\u200b", "\ufe0e\ufe0f", "\ue000", "\x01\x02", "\u00ad\u202e", "😀", "ტკბილი ჩაი")
+UNREADABLE = (
+    "\u200b",
+    "\ufe0e\ufe0f",
+    "\ue000",
+    "\x01\x02",
+    "\u00ad\u202e",
+    "😀",
+    "ტკბილი ჩაი",
+    "x" * 101,
+)
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def _notes(analysis: CorpusAnalysis) -> Iterator[str]:
     if analysis.n_unreadable:
         yield (
             f"{analysis.n_unreadable} of {analysis.n_texts} texts are unreadable: the model knows"
-            " none of their characters."
+            " no part of them."
         )
 
 

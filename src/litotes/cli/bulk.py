@@ -151,4 +151,4 @@ def unreadable_sentence(n: int) -> str:
     """What to add after the number of texts that were answered."""
     if not n:
         return ""
-    return f" Unreadable texts: {n:,} (the model knows none of their characters)."
+    return f" Unreadable texts: {n:,} (the model knows no part of them)."

@@ -15,7 +15,7 @@ Label = str | float
 MISSING = -100
 """Target of a text that carries no label for a task; such texts add nothing to that task's loss."""
 
-UNREADABLE_NOTE = "unreadable: the model knows none of its characters"
+UNREADABLE_NOTE = "unreadable: the model knows no part of it"
 """What people are told where an answer to such a text is shown."""
 
 

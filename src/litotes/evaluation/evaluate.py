@@ -174,7 +174,7 @@ def score_warnings(rows: Sequence[CellScores]) -> list[str]:
         if row.cell == "all" and row.n_unreadable:
             unreadable.append(
                 f"{row.n_unreadable} of {scores.n} {scores.task} texts tested on are unreadable:"
-                " the model knows none of their characters."
+                " the model knows no part of them."
             )
         if isinstance(scores, Scores) and scores.collapsed_to is not None:
             collapsed.append(

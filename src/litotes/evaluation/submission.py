@@ -203,7 +203,7 @@ def _notes(rows: Sequence[Row], n_cut: int, n_unreadable: int) -> list[str]:
         )
     if n_unreadable:
         notes.append(
-            f"{n_unreadable} of {len(rows)} texts are unreadable: the model knows none of their"
-            " characters, and their answers say nothing."
+            f"{n_unreadable} of {len(rows)} texts are unreadable: the model knows no part of"
+            " them, and their answers say nothing."
         )
     return notes

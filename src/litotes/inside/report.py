@@ -107,8 +107,7 @@ def _measured(analysed: CorpusAnalysis) -> str:
         )
     if analysed.n_unreadable:
         said.append(
-            f"{analysed.n_unreadable:,} texts are unreadable: the model knows none of their"
-            " characters."
+            f"{analysed.n_unreadable:,} texts are unreadable: the model knows no part of them."
         )
     said += [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
     rows = [row(["model"], [analysed.model])]

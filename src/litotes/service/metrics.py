@@ -61,7 +61,7 @@ class Metrics:
         )
         self.unreadable = Counter(
             "litotes_unreadable_texts",
-            "Texts of which the model knows no character.",
+            "Texts of which the model knows no part.",
             registry=registry,
         )
         self.batch_texts = Histogram(

@@ -35,7 +35,7 @@ class Prediction(BaseModel):
         description="The text is longer than the model reads; its end was not seen."
     )
     unreadable: bool = Field(
-        description="The model knows none of the text's characters; its answers say nothing."
+        description="The model knows no part of the text; its answers say nothing."
     )
 
 

@@ -168,8 +168,8 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
         answers, n_unreadable = self._predictor.labels_and_probabilities(texts)
         if n_unreadable:
             warnings.warn(
-                f"{n_unreadable} of {len(texts)} texts are unreadable: the model knows none of"
-                " their characters.",
+                f"{n_unreadable} of {len(texts)} texts are unreadable: the model knows no part of"
+                " them.",
                 stacklevel=3,  # who called `predict`
             )
         return answers[TASK]

@@ -55,7 +55,7 @@ def training_notes(
     if texts.n_unreadable:
         notes.append(
             f"{texts.n_unreadable} of {len(texts)} training texts are unreadable: the encoder knows"
-            " none of their characters. Leave them out, or choose another encoder."
+            " no part of them. Leave them out, or choose another encoder."
         )
     if data.held_out is None:
         notes += _notes_without_held_out(recipe)

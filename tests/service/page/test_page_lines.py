@@ -125,13 +125,13 @@ def test_an_unreadable_line_has_a_note_and_no_label(
     lines = ["😀", "tea", "\u200b", "bad"]
     paste(page, "\n".join(lines))
     expect(page.locator("#lines-note")).to_have_text(
-        "All 4 lines answered. 2 lines are unreadable: the model knows none of their characters."
+        "All 4 lines answered. 2 lines are unreadable: the model knows no part of them."
     )
     page.locator("#table thead button").nth(3).click()  # the most certain first
     rows = page.locator("#table tbody tr")
     for place, text in ((2, "😀"), (3, "‹U+200B›")):  # those without an answer come last
         expect(rows.nth(place).locator("td.text")).to_have_text(
-            f"{text}unreadable: the model knows none of its characters"
+            f"{text}unreadable: the model knows no part of it"
         )
         for cell in rows.nth(place).locator("td.label, td.share").all():
             expect(cell).to_have_text("")

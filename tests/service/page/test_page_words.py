@@ -62,7 +62,7 @@ def test_an_unreadable_text_gets_a_note_in_place_of_a_label(open_page: Opens, te
     expect(page.locator("html")).to_have_attribute("data-explained", re.compile("sarcasm"))
     page.locator("#text").fill(text)
     expect(page.locator("#answer-note")).to_have_text(
-        "Unreadable: the model knows none of this text’s characters, so no answer is shown."
+        "Unreadable: the model knows no part of this text, so no answer is shown."
     )
     for task in ("sentiment", "sarcasm"):
         expect(page.locator(f'[data-task="{task}"] .said')).to_have_text("–")

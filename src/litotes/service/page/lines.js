@@ -104,7 +104,7 @@ function showProgress(isRunning) {
   byId("download").disabled = nDone === 0;
   const failed = nFailed ? ` ${plural(nFailed, "line")} could not be answered; the reason stands in the row.` : "";
   const nUnreadable = rows.filter((row) => row.prediction?.unreadable).length;
-  const unreadable = nUnreadable ? ` ${plural(nUnreadable, "line is", "lines are")} unreadable: the model knows none of their characters.` : "";
+  const unreadable = nUnreadable ? ` ${plural(nUnreadable, "line is", "lines are")} unreadable: the model knows no part of them.` : "";
   const drawn = rows.length > MAX_ROWS ? ` The first ${counted(MAX_ROWS)} rows are shown; the CSV has all.` : "";
   byId("lines-note").textContent = nDone === rows.length
     ? `All ${plural(rows.length, "line")} answered.${failed}${unreadable}${drawn}`
@@ -183,7 +183,7 @@ function rowOf(row) {
 
 // The text leads to its explanation, in a tab of its own: the table stays.
 function textOf({ text, prediction, problem }) {
-  const note = prediction?.unreadable ? "unreadable: the model knows none of its characters" : problem;
+  const note = prediction?.unreadable ? "unreadable: the model knows no part of it" : problem;
   const { link } = linkTo({ text, model: about.model });
   const shown = element("a", { href: link, target: "_blank", rel: "noopener", dir: "auto", textContent: harmless(text), title: "why? (opens in a new tab)" });
   return note ? element("div", {}, shown, element("small", { className: "problem", textContent: note })) : shown;

@@ -136,7 +136,7 @@ async function label() {
 function aboutAnswer({ truncated, unreadable, ...answers }) {
   const isLess = !unreadable && Object.entries(model().tasks).some(([task, labels]) => labels.length === 2 && answers[task].probability < 0.5);
   const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
-  const unknown = "Unreadable: the model knows none of this text’s characters, so no answer is shown.";
+  const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
   const less = "A label below 50 % was chosen by a threshold that was fitted on held-out texts.";
   const missing = "The model this link asks for is not here; the first one answers.";
   return [isModelMissing && missing, unreadable && unknown, truncated && cut, isLess && less].filter(Boolean).join(" ");
