@@ -138,11 +138,12 @@ def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) 
     ).splitlines()
     first = json.loads(lines[0])
     assert len(lines) == 2
-    assert list(first) == ["text", "sentiment", "sarcasm", "truncated"]
+    assert list(first) == ["text", "sentiment", "sarcasm", "truncated", "unreadable"]
     assert first["text"] == "Great tea"
     assert first["sentiment"]["label"] in ("negative", "positive")
     assert 0.5 <= first["sarcasm"]["probability"] <= 1
     assert first["truncated"] is False
+    assert first["unreadable"] is False
 
 
 def test_predict_gives_the_same_from_every_input(
@@ -193,6 +194,21 @@ def test_predict_as_csv_and_table(
     shown = output_of(capsys, "predict", "x " * 200, "--model", str(run_folder))
     assert "sarcasm" in shown
     assert "its end was not seen" in shown
+    assert "unreadable" not in shown
+
+
+def test_predict_says_what_is_unreadable(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    common = ("predict", "--model", str(run_folder))
+    for text in ("\u200b", "😀"):
+        *_, last = output_of(capsys, *common, text).splitlines()
+        assert last == "  (unreadable: the model knows no part of it)"
+    (tmp_path / "in.csv").write_text("text\n😀\ntea\n")
+    options = ("--file", str(tmp_path / "in.csv"), "--format", "csv")
+    assert main([*common, *options, "--out", str(tmp_path / "out.csv")]) == 0
+    told = capsys.readouterr().err
+    assert "Unreadable texts: 1 (the model knows no part of them)." in told
 
 
 def test_a_text_does_not_steer_the_terminal(

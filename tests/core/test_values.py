@@ -17,3 +17,10 @@ def test_a_notebook_shows_a_prediction_escaped() -> None:
     assert "<th>warmth</th><td>0.000</td><td></td>" in shown  # a rounded zero has no sign
     assert "the end of the text was not read" in shown
     assert "not read" not in Prediction("tea", answers, truncated=False)._repr_html_()
+
+
+def test_a_notebook_shows_that_a_text_is_unreadable() -> None:
+    answers = {"sarcasm": Answer("literal", 0.91)}
+    note = "unreadable: the model knows no part of it"
+    assert note in Prediction("🫨", answers, truncated=False, unreadable=True)._repr_html_()
+    assert "unreadable" not in Prediction("tea", answers, truncated=False)._repr_html_()

@@ -35,6 +35,19 @@ def test_scores_of_an_older_version_are_still_read(predictor: Predictor) -> None
     assert scores.calibration_error is None
 
 
+def test_unreadable_texts_are_counted_and_told(predictor: Predictor) -> None:
+    corpus = load("sampler").where(split="test", task="sarcasm")
+    first, second, *others = corpus.examples
+    emoji, blank = replace(first, text="😀"), replace(second, text="\u200b")
+    rows = evaluate(predictor, replace(corpus, examples=(emoji, blank, *others)))
+    assert rows[0].n_unreadable == sum(row.n_unreadable for row in rows[1:]) == 2
+    told = f"2 of {len(corpus)} sarcasm texts tested on are unreadable"
+    assert any(warning.startswith(told) for warning in score_warnings(rows))
+    assert CellScores.from_json(rows[0].as_json()) == rows[0]
+    older = {key: value for key, value in rows[0].as_json().items() if key != "n_unreadable"}
+    assert CellScores.from_json(older).n_unreadable == 0
+
+
 def test_a_collapsed_model_is_called_one(predictor: Predictor) -> None:
     head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
     head.weight.data.zero_()

@@ -39,7 +39,11 @@ def predictions(n_right: int, *, labels: tuple[str, ...] = WORDS) -> dict[str, T
     )
     return {
         "sentiment": TaskPredictions(
-            Task("sentiment", labels), EXAMPLES, answers, (False,) * len(EXAMPLES)
+            Task("sentiment", labels),
+            EXAMPLES,
+            answers,
+            truncated=(False,) * len(EXAMPLES),
+            unreadable=(False,) * len(EXAMPLES),
         )
     }
 

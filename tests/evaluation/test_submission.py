@@ -345,3 +345,13 @@ def test_a_model_trained_with_a_prefix_is_asked_with_it(
         made = answer(data, [Predictor(*run.models, device="cpu")])
         assert seen[0] == expected
         assert made.rows[0][2] == TEXTS[0]  # what is handed in is the text as it came
+
+
+def test_unreadable_texts_are_counted(models: dict[str, str], tmp_path: Path) -> None:
+    file = tmp_path / "test.csv"
+    file.write_text("source,variety,text\nReddit,en-AU,🫖\nReddit,en-UK,\u200b\nReddit,en-UK,tea\n")
+    (note,) = answer(file, [Predictor.load(models["both"])]).notes
+    assert note == (
+        "2 of 3 texts are unreadable: the model knows no part of them, and their answers"
+        " say nothing."
+    )

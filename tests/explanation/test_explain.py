@@ -103,6 +103,11 @@ def test_a_pair_is_explained_as_one(dense: Model) -> None:
     )
 
 
+def test_one_known_word_of_a_pair_is_enough(dense: Model) -> None:
+    explanation = Predictor(dense, device="cpu").explain("😀", pair="tea", **QUICK)
+    assert [word.written for word in explanation.read.words] == ["😀", "tea"]
+
+
 def test_a_text_too_long_is_explained_as_it_was_read(dense: Model) -> None:
     explanation = Predictor(dense, device="cpu").explain("tea is bad " * 100, **QUICK)
     assert explanation.as_json(maps=False)["truncated"] is True
@@ -119,6 +124,8 @@ def test_mistakes_are_told(dense: Model) -> None:
         ("tea", {"methods": ["oclusion"]}, "Did you mean 'occlusion'"),
         ("tea", {"pair": " "}, "pair is empty"),
         ("\u200b", {}, "no word"),
+        ("😀 😀", {}, "no word that it knows"),
+        ("😀", {"pair": "\u200b"}, "no word that it knows"),
     ):
         with pytest.raises(UserError, match=told):
             predictor.explain(text, **options)

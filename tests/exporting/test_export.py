@@ -27,12 +27,14 @@ from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.torch_runtime import TorchRuntime
 
+UNREADABLE = "\u200b😀"
 TEXTS = [
     "The tea is great.",
     "Hate it, hate it, hate it: the queue! " * 2,
     "ok",
     "x " * 300,
     "It is not bad",
+    UNREADABLE,
 ]
 
 
@@ -58,6 +60,7 @@ def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
 def assert_same(expected: list[Prediction], found: list[Prediction], *, tolerance: float) -> None:
     for ours, theirs in zip(expected, found, strict=True):
         assert (ours.text, ours.truncated) == (theirs.text, theirs.truncated)
+        assert ours.unreadable == theirs.unreadable == (ours.text == UNREADABLE)
         assert ours.answers.keys() == theirs.answers.keys()
         for task, answer in ours.answers.items():
             probability = pytest.approx(answer.probability, abs=tolerance)

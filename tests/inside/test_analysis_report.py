@@ -51,7 +51,15 @@ class Nesting(HTMLParser):
 def analysed() -> CorpusAnalysis:
     results = {name: made(name, 2, 4, missing=True) for name in MADE}
     return CorpusAnalysis(
-        "<model> & co", "a <corpus>", 1400, 3, results, {"<absent>": "needs <something>"}, FACTS, 7
+        "<model> & co",
+        "a <corpus>",
+        1400,
+        3,
+        5,
+        results,
+        {"<absent>": "needs <something>"},
+        FACTS,
+        7,
     )
 
 
@@ -142,6 +150,7 @@ def test_page_says_how_it_was_measured(page: str) -> None:
         "1,400 texts",
         "seed 7",
         "3 texts are longer",
+        "5 texts are unreadable",
         "&lt;absent&gt; was left out",
         "sentiment (negative",
         "score (a number)",
@@ -160,9 +169,14 @@ def test_abstract_has_a_finding_of_every_analysis(analysed: CorpusAnalysis, page
 
 def test_results_without_pictures_make_a_page_too(analysed: CorpusAnalysis) -> None:
     alone = replace(
-        analysed, results={"trace": analysed.results["trace"]}, n_truncated=0, left_out={}
+        analysed,
+        results={"trace": analysed.results["trace"]},
+        n_truncated=0,
+        n_unreadable=0,
+        left_out={},
     )
     page = report_html(alone, {})
     assert "<svg" not in page
     assert "longer than the model reads" not in page
+    assert "unreadable" not in page
     assert page.count('<h2 id="part-') == 3

@@ -101,6 +101,16 @@ def test_truncated_texts_are_counted(dense: Model) -> None:
     assert analyze(Subject("m", dense), corpus, CHEAP).n_truncated == 1
 
 
+def test_unreadable_texts_are_counted(dense: Model) -> None:
+    examples = [
+        Example(text, {"sentiment": "negative"}, split="test") for text in ("😀", "\u200b", "tea")
+    ]
+    corpus = Corpus("made", tuple(examples), {"sentiment": SENTIMENT})
+    analysed = analyze(Subject("m", dense), corpus, CHEAP)
+    assert (analysed.n_truncated, analysed.n_unreadable) == (0, 2)
+    assert analysed.as_json()["n_unreadable"] == 2
+
+
 def test_an_empty_corpus_is_told(dense: Model) -> None:
     with pytest.raises(UserError, match="nothing to analyse"):
         analyze(Subject("m", dense), Corpus("made", (), {"sentiment": SENTIMENT}), CHEAP)

@@ -24,14 +24,16 @@ TASKS = {"mood": Task("mood", ("bad", "good")), "warmth": Task("warmth", ())}
 PREDICTIONS = [
     Prediction('a "tea", ä', {"mood": Answer("good", 0.75), "warmth": Answer(2.5, None)}, False),
     Prediction("two\nlines", {"mood": Answer("bad", 0.5), "warmth": Answer(-1.0, None)}, True),
+    Prediction("🫨", {"mood": Answer("bad", 0.9), "warmth": Answer(0.0, None)}, False, True),
 ]
-NAMES = ["text", "mood", "mood_probability", "warmth", "warmth_probability", "truncated"]
+ANSWERS = ["mood", "mood_probability", "warmth", "warmth_probability"]
+NAMES = ["text", *ANSWERS, "truncated", "unreadable"]
 
 
 def test_a_task_has_two_columns() -> None:
     columns = columns_of(TASKS)
     assert [column.name for column in columns] == NAMES
-    assert [column.kind for column in columns] == [STRING, STRING, FLOAT, FLOAT, FLOAT, BOOL]
+    assert [column.kind for column in columns] == [STRING, STRING, FLOAT, FLOAT, FLOAT, BOOL, BOOL]
     assert [column.name for column in answer_columns(TASKS)] == NAMES[1:]
 
 
@@ -41,7 +43,9 @@ def test_json_nests_what_a_task_answers() -> None:
         "mood": {"label": "good", "probability": 0.75},
         "warmth": {"label": 2.5, "probability": None},
         "truncated": False,
+        "unreadable": False,
     }
+    assert as_json(PREDICTIONS[2], columns_of(TASKS))["unreadable"] is True
 
 
 def test_every_format_holds_the_same_columns_and_values() -> None:
@@ -62,7 +66,7 @@ def test_every_format_holds_the_same_columns_and_values() -> None:
     assert list(csv.DictReader(StringIO(CSV.encode(table).decode(), newline=""))) == as_words
     for line, row in zip(JSONL.encode(table).decode().splitlines(), rows, strict=True):
         content = json.loads(line)
-        assert list(content) == ["text", *TASKS, "truncated"]
+        assert list(content) == ["text", *TASKS, "truncated", "unreadable"]
         for task in TASKS:
             values = {"label": row[task], "probability": row[f"{task}_probability"]}
             assert content[task] == values

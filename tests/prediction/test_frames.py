@@ -25,7 +25,14 @@ pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
 
 TEXTS = ["the tea is great", "the queue, not bad", "it is a " + "love " * 60]
-ADDED = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability", "truncated"]
+ADDED = [
+    "sentiment",
+    "sentiment_probability",
+    "sarcasm",
+    "sarcasm_probability",
+    "truncated",
+    "unreadable",
+]
 KINDS = {
     "pandas": lambda columns: pd.DataFrame(
         columns, index=[f"row{n}" for n in range(len(columns["text"]))]
@@ -66,6 +73,9 @@ def test_answers_stand_beside_their_texts(predictor: Predictor, kind: str) -> No
                 answer.probability, abs=1e-5
             )
     assert columns["truncated"] == [False, False, True]
+    assert columns["unreadable"] == [False, False, False]
+    unread = as_lists(predictor.map_batches(KINDS[kind]({"text": ["😀", "tea"]})))
+    assert unread["unreadable"] == [True, False]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -113,6 +123,7 @@ def test_a_missing_text_is_told_with_its_row(predictor: Predictor, kind: str) ->
     [
         ({"body": TEXTS}, r"The batch: There is no column 'text'.*Known: body"),
         ({"text": TEXTS, "truncated": [1, 2, 3]}, "has a column 'truncated' already.*rename"),
+        ({"text": TEXTS, "unreadable": [1, 2, 3]}, "has a column 'unreadable' already.*rename"),
         ({"text": ["tea", 5]}, "row 2, column 'text' holds a int: make it a text"),
         ({"text": np.array([1.5, 2.5])}, "row 1, column 'text' holds a float64"),
         ({"text": ["tea", float("nan")]}, "row 2, column 'text' is empty"),
@@ -211,7 +222,7 @@ def predict(texts, pairs):
 
 tasks = {"t": Task("t", ("a", "b"))}
 batch = add_predictions({"text": ["tea"]}, predict, tasks, column="text", pair=None)
-assert batch["t"] == ["a"] and batch["truncated"] == [False]
+assert batch["t"] == ["a"] and batch["truncated"] == batch["unreadable"] == [False]
 assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)

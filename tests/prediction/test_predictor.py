@@ -1,14 +1,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tiny_models import model_of
+from tokenizers import Tokenizer, models
 
 from litotes.core.errors import UserError
+from litotes.core.values import Task
+from litotes.encoders import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import is_task_name
 from litotes.prediction.predictor import Predictor
+from litotes.text.tokenizer import PieceTokenizer
 
 TEXTS = ["The tea is great.", "Hate it, hate it, hate it: the queue! " * 2, "ok", "x " * 300]
 
@@ -35,6 +41,28 @@ def test_truncation_is_reported(predictor: Predictor) -> None:
         False,
         True,
     ]
+
+
+@pytest.mark.parametrize("text", ["\u200b", "😀", "\ue000", "ტკბილი ჩაი"])
+def test_an_unreadable_text_is_answered_and_reported(predictor: Predictor, text: str) -> None:
+    predictions = predictor.predict([text, "tea", f"{text} tea"])
+    assert [prediction.unreadable for prediction in predictions] == [True, False, False]
+    assert predictions[0].answers.keys() == predictor.tasks.keys()
+    pairs = predictor.predict([text, text], pairs=["😀", "tea"])
+    assert [prediction.unreadable for prediction in pairs] == [True, False]
+
+
+def test_a_text_is_unreadable_if_one_of_the_models_cannot_read_it(
+    predictor: Predictor, tmp_path: Path, tiny: pretrained.Pretrained
+) -> None:
+    tokenizer = Tokenizer(models.WordLevel({"[UNK]": 0, "😀": 1}, unk_token="[UNK]"))
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    emoji = PieceTokenizer(tmp_path / "tokenizer.json", max_pieces=96)
+    other = replace(model_of(tiny, Task("mood", ("bad", "good"))), tokenizer=emoji)
+    both = Predictor(predictor.runtimes[0], other, device="cpu")
+    assert [one.unreadable for one in both.predict(["😀", "tea"])] == [True, True]
+    alone = Predictor(other, device="cpu")
+    assert [one.unreadable for one in alone.predict(["😀", "tea"])] == [False, True]
 
 
 def test_a_stream_equals_a_list(predictor: Predictor) -> None:
@@ -114,7 +142,8 @@ def test_what_decides_answers_is_in_the_identity(predictor: Predictor) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["text", "truncated", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""]
+    "name",
+    ["text", "truncated", "unreadable", "sarcasm_probability", "keys", "a b", "\x1b[31m", ""],
 )
 def test_names_that_would_hide_another_answer_are_no_names_of_tasks(name: str) -> None:
     assert not is_task_name(name)

@@ -185,7 +185,8 @@ def test_a_job_that_ends_every_worker_is_given_up(tmp_path: Path) -> None:
     jobs = toy_jobs(tmp_path, "write", "fail")
     (tmp_path / "begun").mkdir()
     actor = _Actor(jobs, run, tmp_path / "begun")
-    assert actor({"name": ["0-write"]})["error"] == [""]
+    written = actor({"name": ["0-write"]})
+    assert (written["error"], written["count"]) == ([""], [1])
     assert actor({"name": ["1-fail"]})["error"] == ["There is no tea. Buy some."]
     assert not list((tmp_path / "begun").iterdir())  # who ends well leaves no trace
     for n_deaths, is_tried in ((3, True), (4, False)):

@@ -69,14 +69,14 @@ def test_every_row_is_answered_in_order_as_alone(
     predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
-    n_rows = predict_to_file(
+    result = predict_to_file(
         predictor,
         table,
         tmp_path / "o" / "out.csv",
         watch=lambda _, done, total, __: seen.append((done, total)),
     )
     rows = rows_of(tmp_path / "o" / "out.csv")
-    assert n_rows == len(rows) == len(TEXTS)
+    assert (result.n_rows, result.n_unreadable) == (len(rows), 0) == (len(TEXTS), 0)
     assert [row["text"] for row in rows] == list(table.texts())
     for row in rows[::37]:
         (alone,) = predictor.predict([row["text"]])
@@ -109,7 +109,7 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
     )
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["text"] for line in lines] == TEXTS[:20]
-    assert set(lines[0]) == {"text", "sentiment", "sarcasm", "truncated"}
+    assert set(lines[0]) == {"text", "sentiment", "sarcasm", "truncated", "unreadable"}
     assert last[-1] == (20, 20)
 
 
@@ -145,6 +145,22 @@ def test_a_stopped_run_goes_on(
 
 
 @pytest.mark.usefixtures("small_steps")
+def test_unreadable_texts_are_counted_across_a_stop(predictor: Predictor, tmp_path: Path) -> None:
+    texts = ["😀" if n in (3, 25, 26) else f"tea {n}" for n in range(40)]
+    (tmp_path / "in.csv").write_text("text\n" + "\n".join(texts))
+    table, out = InputTable(tmp_path / "in.csv"), tmp_path / "out.csv"
+
+    def interrupt(_: str, done: int, __: int, ___: str) -> None:
+        if done > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped):
+        predict_to_file(predictor, table, out, watch=interrupt)
+    assert predict_to_file(predictor, table, out).n_unreadable == 3
+    assert [row["text"] for row in rows_of(out) if row["unreadable"] == "True"] == ["😀"] * 3
+
+
+@pytest.mark.usefixtures("small_steps")
 def test_answers_of_other_runs_are_not_joined(
     predictor: Predictor, table: InputTable, tmp_path: Path
 ) -> None:
@@ -158,6 +174,12 @@ def test_answers_of_other_runs_are_not_joined(
         predict_to_file(predictor, table, out, watch=interrupt)
     with pytest.raises(UserError, match="another format"):
         predict_to_file(predictor, table, out, format="jsonl")
+    state = tmp_path / "out.csv.part" / "state.json"
+    written = state.read_text()
+    state.write_text(written.replace('"unreadable"', '"other"'))
+    with pytest.raises(UserError, match="another set of answer columns"):
+        predict_to_file(predictor, table, out)
+    state.write_text(written)
     stat = table.file.stat()
     os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(UserError, match="another file"):
@@ -246,7 +268,8 @@ def test_two_commands_do_not_write_the_same_file(
         with pytest.raises(UserError, match="another process"):
             predict_to_file(predictor, table, tmp_path / "out.csv")
 
-    assert predict_to_file(predictor, table, tmp_path / "out.csv", watch=second) == len(TEXTS)
+    result = predict_to_file(predictor, table, tmp_path / "out.csv", watch=second)
+    assert result.n_rows == len(TEXTS)
 
 
 @pytest.mark.slow

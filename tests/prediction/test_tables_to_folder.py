@@ -90,6 +90,7 @@ def rows_in(out: Path) -> list[dict[str, Any]]:
                         **row,
                         "sarcasm_probability": float(row["sarcasm_probability"]),
                         "truncated": row["truncated"] == "True",
+                        "unreadable": row["unreadable"] == "True",
                     }
                     for row in csv.DictReader(stream)
                 ]
@@ -118,6 +119,7 @@ def test_every_row_once_in_order_as_alone(
         (alone,) = asked.predictor().predict([row["text"]])
         answer = alone.answers["sarcasm"]
         assert (row["sarcasm"], row["truncated"]) == (answer.label, alone.truncated)
+        assert row["unreadable"] is False
         assert row["sarcasm_probability"] == pytest.approx(answer.probability, abs=1e-5)
     assert (result.plan.n_rows, result.n_answered, result.n_found, result.failures) == (
         N_ROWS,
@@ -140,7 +142,8 @@ def test_a_single_file_and_its_columns(asked: BatchPredictor, source: Path, tmp_
     plain = FolderRequest(source / "a.parquet", n_rows=64)
     scored(plain, asked, tmp_path / "text")
     table = pq.read_table(tmp_path / "text" / "part-00001.parquet")
-    answers = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability", "truncated"]
+    tasks = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability"]
+    answers = [*tasks, "truncated", "unreadable"]
     assert table.column_names == ["text", *answers]
     assert table["text"].to_pylist() == [text(n) for n in range(64, 100)]
     scored(replace(plain, key="id", keep_text=False), asked, tmp_path / "key")
@@ -166,10 +169,11 @@ def test_keys_of_every_kind(tmp_path: Path) -> None:
         "key": "ä",
         "grade": {"label": 1.5, "probability": None},
         "truncated": False,
+        "unreadable": False,
     }
     assert written("csv", ["ä,b", 5, True]).decode().splitlines()[:2] == [
-        "key,grade,grade_probability,truncated",
-        '"ä,b",1.5,,False',
+        "key,grade,grade_probability,truncated,unreadable",
+        '"ä,b",1.5,,False,False',
     ]
     for keys, key_type, expected in (
         (["a", 5, None], "string", ["a", "5", None]),
@@ -183,7 +187,7 @@ def test_keys_of_every_kind(tmp_path: Path) -> None:
 
 
 def test_names_that_clash_are_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
-    for key in ("text", "truncated", "sarcasm"):
+    for key in ("text", "truncated", "unreadable", "sarcasm"):
         with pytest.raises(
             UserError, match=f"The key '{key}' would stand in a column that the answers take"
         ):
@@ -245,6 +249,33 @@ def test_another_request_is_not_joined(
         predict_to_folder(request_of(source), asked, tmp_path / "out", runner=stopping_after(1))
     with pytest.raises(UserError, match=f"which had {sentence}. Delete it to begin anew"):
         scored(request_of(source, **changes), asked, tmp_path / "out")
+
+
+def test_parts_with_other_columns_are_not_joined(
+    asked: BatchPredictor, source: Path, tmp_path: Path
+) -> None:
+    """As an earlier version wrote them, which did not name its columns."""
+    scored(request_of(source), asked, tmp_path / "out")
+    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
+    del plan["made_from"]["set of answer columns"]
+    (tmp_path / "out" / "plan.json").write_text(json.dumps(plan))
+    with pytest.raises(UserError, match="another set of answer columns"):
+        scored(request_of(source), asked, tmp_path / "out")
+
+
+def test_unreadable_rows_are_counted(
+    asked: BatchPredictor, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = ["😀", "tea", "\u200b", "queue", "ჩაი"]
+    (tmp_path / "in.csv").write_text("text\n" + "\n".join(texts))
+    command = ["predict", "--file", str(tmp_path / "in.csv"), "--model", asked.folder]
+    options = ["--on", "here", "--rows-per-part", "2"]
+    assert main([*command, *options, "--out", str(tmp_path / "out")]) == 0
+    said = capsys.readouterr().err
+    assert "5 of 5 rows answered" in said
+    assert "Unreadable texts: 3 (the model knows no part of them)." in said
+    assert main([*command, *options, "--out", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows_unreadable"] == 0  # none was answered now
 
 
 def test_another_input_or_model_is_not_joined(

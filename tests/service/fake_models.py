@@ -29,7 +29,9 @@ class FakePredictor:
     def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
         """A piece for each word."""
         return [
-            TokenizedText(text, (Pieces([1] * len(text.split()), [], truncated=False),))
+            TokenizedText(
+                text, (Pieces([1] * len(text.split()), [], truncated=False, unreadable=False),)
+            )
             for text in texts
         ]
 

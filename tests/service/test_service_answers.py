@@ -21,6 +21,7 @@ TEXTS = [
     "ok",
     "x " * 300,
     "\u202egreat\u202c \x01 \U0001f9cb é",
+    "\u200b \U0001f9cb",
 ]
 
 
@@ -62,7 +63,8 @@ def test_many_texts_in_their_order_and_as_the_command_line_says_it(
             assert served[task]["probability"] == pytest.approx(
                 printed[task]["probability"], abs=1e-5
             )
-    assert [one["truncated"] for one in predictions] == [False, False, False, True, False]
+    assert [one["truncated"] for one in predictions] == [False, False, False, True, False, False]
+    assert [one["unreadable"] for one in predictions] == [False, False, False, False, False, True]
 
 
 def test_an_explanation(app: FastAPI, predictor: Predictor, ask: Any) -> None:

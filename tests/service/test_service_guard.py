@@ -177,7 +177,7 @@ def test_logs_are_lines_of_json_without_what_was_sent(
 
 
 def test_metrics(app: FastAPI, ask: Any) -> None:
-    ask(app, "/v1/predict", {"texts": ["ok", "x " * 300]})
+    ask(app, "/v1/predict", {"texts": ["ok", "x " * 300, "😀", "\u200b"]})
     ask(app, "/v1/predict", {"text": "zebra", "model": "zebra"})
     ask(app, "/zebra")
     answer = ask(app, "/metrics")
@@ -189,8 +189,9 @@ def test_metrics(app: FastAPI, ask: Any) -> None:
     assert values['litotes_requests_total{route="/v1/predict",status="404"}'] == "1.0"
     assert values['litotes_requests_total{route="unknown",status="404"}'] == "1.0"
     assert values['litotes_refused_total{problem="unknown-model"}'] == "1.0"
-    assert values["litotes_texts_total"] == "2.0"
+    assert values["litotes_texts_total"] == "4.0"
     assert values["litotes_truncated_texts_total"] == "1.0"
+    assert values["litotes_unreadable_texts_total"] == "2.0"
     assert values["litotes_batch_texts_count"] == "1.0"
     assert values["litotes_queue_texts"] == "0.0"
     assert values["litotes_requests_in_flight"] == "1.0"

@@ -39,6 +39,8 @@ def test_the_schema_has_every_path_and_status(app: FastAPI) -> None:
     many = content["components"]["schemas"]["ManyTexts"]["properties"]["texts"]
     assert (many["minItems"], many["maxItems"], many["items"]["maxLength"]) == (1, 64, 10_000)
     assert "HTTPValidationError" not in content["components"]["schemas"]
+    prediction = content["components"]["schemas"]["Prediction"]
+    assert prediction["required"] == ["text", "truncated", "unreadable"]
 
 
 def find_failures(

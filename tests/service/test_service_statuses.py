@@ -69,6 +69,8 @@ WRONG: list[tuple[str, bytes | dict[str, Any] | list[Any], int, str]] = [
     ("/v1/explain", {"text": SECRET, "faithfulness": "yes"}, 422, "wrong-shape"),
     ("/v1/explain", {"text": SECRET * 200}, 413, "too-large"),
     ("/v1/explain", {"text": "\x01\x02"}, 422, "unreadable-text"),
+    ("/v1/explain", {"text": "\u200b"}, 422, "unreadable-text"),
+    ("/v1/explain", {"text": "😀 😀"}, 422, "unreadable-text"),
     (f"/v1/{SECRET}", {"text": SECRET}, 404, "unknown-path"),
     ("/v1/models", {"text": SECRET}, 405, "wrong-method"),
 ]

@@ -49,6 +49,14 @@ def test_probabilities_are_those_of_the_classes(classifier: TextClassifier) -> N
     assert best.tolist() == classifier.predict(TEXTS[:6]).tolist()
 
 
+def test_unreadable_texts_are_answered_with_a_warning(classifier: TextClassifier) -> None:
+    classifier.fit(TEXTS, LABELS)
+    for ask in (classifier.predict, classifier.predict_proba):
+        with pytest.warns(UserWarning, match="2 of 3 texts are unreadable") as warned:
+            assert len(ask(["😀", "good tea", "\u200b"])) == 3
+        assert warned[0].filename == __file__
+
+
 def test_three_classes(classifier: TextClassifier) -> None:
     texts = [*TEXTS, *["a quiet tea", "a quiet bus", "quiet"] * 4]
     labels = [*LABELS, *["calm"] * 12]

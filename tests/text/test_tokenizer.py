@@ -5,12 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 
 from litotes.encoders import pretrained
 from litotes.text.tokenizer import PieceTokenizer
 
 TEXTS = ("Great queue, the tea isn't bad!", "a", "😀 Tea…\n\tand  QUEUE", "(not) \u202ethe")
+
+UNREADABLE = (
+    "\u200b",
+    "\ufe0e\ufe0f",
+    "\ue000",
+    "\x01\x02",
+    "\u00ad\u202e",
+    "😀",
+    "ტკბილი ჩაი",
+    "x" * 101,
+)
 
 
 @pytest.fixture
@@ -69,3 +80,53 @@ def test_a_blank_before_a_word_is_not_a_part_of_it(tmp_path: Path) -> None:
         ("a", 5, 6),
     ]
     assert read.word_of() == (0, 1, None, 2)  # a blank alone is no word
+
+
+@pytest.mark.parametrize("text", UNREADABLE)
+def test_a_text_without_a_known_piece_is_unreadable(tokenizer: PieceTokenizer, text: str) -> None:
+    (alone,) = tokenizer.encode([text])
+    assert alone.unreadable
+    assert tokenizer.read([text])[0].pieces == alone
+    both, one = tokenizer.encode([text, text], ["\u200b 😀", "tea"])
+    assert (both.unreadable, one.unreadable) == (True, False)
+
+
+@pytest.mark.parametrize("text", [*TEXTS, "!", "😀😀😀 a"])
+def test_one_known_piece_makes_a_text_readable(tokenizer: PieceTokenizer, text: str) -> None:
+    assert not tokenizer.encode([text])[0].unreadable
+
+
+def test_what_is_cut_off_does_not_count(tokenizer: PieceTokenizer) -> None:
+    (pieces,) = tokenizer.encode(["😀 " * 200 + "tea"])
+    assert (pieces.truncated, pieces.unreadable) == (True, True)
+
+
+def saved(tokenizer: Tokenizer, folder: Path) -> PieceTokenizer:
+    tokenizer.save(str(folder / "tokenizer.json"))
+    return PieceTokenizer(folder / "tokenizer.json", max_pieces=10)
+
+
+def test_the_blank_of_sentencepiece_is_not_a_known_piece(tmp_path: Path) -> None:
+    scores = [("<pad>", 0.0), ("<unk>", 0.0), ("▁", -1.0), ("▁tea", -2.0)]
+    tokenizer = Tokenizer(models.Unigram(scores, unk_id=1))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
+    pieces = saved(tokenizer, tmp_path).encode(["😀", "😀 😀", "😀 tea"])
+    assert pieces[0].ids == [2, 1]
+    assert [text.unreadable for text in pieces] == [True, True, False]
+
+
+def test_special_pieces_that_a_text_writes_are_not_known_pieces(tmp_path: Path) -> None:
+    tokenizer = Tokenizer(models.WordLevel({"tea": 0, "[UNK]": 1}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.add_special_tokens(["[PAD]"])
+    tokenizer.add_tokens([AddedToken("@USER")])
+    pieces = saved(tokenizer, tmp_path).encode(["[PAD] coffee", "[PAD] tea", "@USER"])
+    assert pieces[0].ids == [2, 1]
+    assert [text.unreadable for text in pieces] == [True, False, False]
+
+
+def test_a_vocabulary_of_bytes_knows_every_text(tmp_path: Path) -> None:
+    letters = {letter: n for n, letter in enumerate(pre_tokenizers.ByteLevel.alphabet())}
+    tokenizer = Tokenizer(models.BPE(letters, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    assert not any(text.unreadable for text in saved(tokenizer, tmp_path).encode(UNREADABLE))

@@ -142,6 +142,11 @@ def _notes(analysis: CorpusAnalysis) -> Iterator[str]:
             f"{analysis.n_truncated} of {analysis.n_texts} texts are longer than the model reads;"
             " their ends were not looked at."
         )
+    if analysis.n_unreadable:
+        yield (
+            f"{analysis.n_unreadable} of {analysis.n_texts} texts are unreadable: the model knows"
+            " no part of them."
+        )
 
 
 def _print(analysis: CorpusAnalysis) -> None:

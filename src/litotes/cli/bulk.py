@@ -143,5 +143,12 @@ def _summary(result: FolderResult) -> str:
     found = f" {result.n_found} parts were there before." if result.n_found else ""
     return (
         f"{result.n_answered} of {result.plan.n_rows} rows answered in {result.seconds:.0f} s:"
-        f" {result.out}.{found}"
+        f" {result.out}.{found}{unreadable_sentence(result.n_unreadable)}"
     )
+
+
+def unreadable_sentence(n: int) -> str:
+    """What to add after the number of texts that were answered."""
+    if not n:
+        return ""
+    return f" Unreadable texts: {n:,} (the model knows no part of them)."

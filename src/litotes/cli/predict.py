@@ -10,7 +10,12 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from litotes.cli.bulk import add_bulk_options, reject_bulk_options, run_bulk
+from litotes.cli.bulk import (
+    add_bulk_options,
+    reject_bulk_options,
+    run_bulk,
+    unreadable_sentence,
+)
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
@@ -88,10 +93,11 @@ def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
     from litotes.prediction.tables.to_file import predict_to_file
 
     with progress() as watch:
-        n_rows = predict_to_file(
+        result = predict_to_file(
             predictor, _table(options), Path(options.out), format=options.format, watch=watch
         )
-    say([f"{n_rows} texts answered: {options.out}"])
+    unreadable = unreadable_sentence(result.n_unreadable)
+    say([f"{result.n_rows} texts answered: {options.out}.{unreadable}"])
 
 
 def _table(options: argparse.Namespace) -> InputTable:
@@ -167,6 +173,7 @@ def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
     Control characters of a text do not reach the terminal.
     """
     from litotes.cli.display import visible
+    from litotes.core.values import UNREADABLE_NOTE
 
     for prediction in predictions:
         target.write(f"{visible(prediction.text)}\n")
@@ -178,3 +185,5 @@ def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
                 target.write(f"  {task:<10} {answer.label:<10} {probability:6.1%}\n")
         if prediction.truncated:
             target.write("  (the text is longer than the model reads; its end was not seen)\n")
+        if prediction.unreadable:
+            target.write(f"  ({UNREADABLE_NOTE})\n")

@@ -15,6 +15,9 @@ Label = str | float
 MISSING = -100
 """Target of a text that carries no label for a task; such texts add nothing to that task's loss."""
 
+UNREADABLE_NOTE = "unreadable: the model knows no part of it"
+"""What people are told where an answer to such a text is shown."""
+
 
 @dataclass(frozen=True)
 class Task:
@@ -63,11 +66,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Prediction:
-    """All answers for one text, and whether the text had to be cut to the encoder's length."""
+    """All answers for one text.
+
+    truncated: whether the text had to be cut to the encoder's length. unreadable: whether the model
+    knows not one piece of it, so that the answers say nothing about it; of a pair, no piece of
+    either text; of several models, whether this holds for one of them.
+    """
 
     text: str
     answers: Mapping[str, Answer]
     truncated: bool
+    unreadable: bool = False
 
     def _repr_html_(self) -> str:
         """The text and a row for each task, as notebooks show it."""
@@ -78,5 +87,7 @@ class Prediction:
             rows.append(f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>")
         if self.truncated:
             rows.append('<tr><td colspan="3">(the end of the text was not read)</td></tr>')
+        if self.unreadable:
+            rows.append(f'<tr><td colspan="3">({UNREADABLE_NOTE})</td></tr>')
         caption = f'<caption dir="auto">{markup(self.text)}</caption>'
         return f"<table>{caption}{''.join(rows)}</table>"

@@ -29,19 +29,22 @@ class CellScores:
     cell: str
     scores: AnyScores
     n_truncated: int = 0
+    n_unreadable: int = 0
 
     def as_json(self) -> dict[str, Any]:
-        return {"cell": self.cell, "n_truncated": self.n_truncated} | self.scores.as_json()
+        counts = {"n_truncated": self.n_truncated, "n_unreadable": self.n_unreadable}
+        return {"cell": self.cell, **counts, **self.scores.as_json()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> CellScores:
         content = dict(content)
         cell, n_truncated = content.pop("cell"), content.pop("n_truncated")
+        n_unreadable = content.pop("n_unreadable", 0)  # earlier versions did not count them
         content["interval"] = tuple(content["interval"])
         if "classes" not in content:
-            return cls(cell, RegressionScores(**content), n_truncated)
+            return cls(cell, RegressionScores(**content), n_truncated, n_unreadable)
         content["classes"] = tuple(ClassScores(**one) for one in content["classes"])
-        return cls(cell, Scores(**content), n_truncated)
+        return cls(cell, Scores(**content), n_truncated, n_unreadable)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class TaskPredictions:
     examples: tuple[Example, ...]
     answers: tuple[Answer, ...]
     truncated: tuple[bool, ...]
+    unreadable: tuple[bool, ...]
 
     def gold(self) -> np.ndarray[Any, Any]:
         return self._numbers([example.labels[self.task.name] for example in self.examples])
@@ -77,10 +81,12 @@ class TaskPredictions:
             tuple(compress(self.examples, keep)),
             tuple(compress(self.answers, keep)),
             tuple(compress(self.truncated, keep)),
+            tuple(compress(self.unreadable, keep)),
         )
 
     def row(self, cell: str, *, seed: int) -> CellScores:
-        return CellScores(cell, self.scores(seed=seed), sum(self.truncated))
+        scores = self.scores(seed=seed)
+        return CellScores(cell, scores, sum(self.truncated), sum(self.unreadable))
 
     def _numbers(self, labels: Sequence[object]) -> np.ndarray[Any, Any]:
         if self.task.is_regression:
@@ -154,8 +160,10 @@ def split_by_cell(
 
 
 def score_warnings(rows: Sequence[CellScores]) -> list[str]:
-    """Warnings about texts that were cut, and about cells where the model has collapsed."""
-    cut, collapsed = [], []
+    """Warnings about texts that were cut or are unreadable, and about cells where the model has
+    collapsed.
+    """
+    cut, unreadable, collapsed = [], [], []
     for row in rows:
         scores = row.scores
         if row.cell == "all" and row.n_truncated:
@@ -163,13 +171,18 @@ def score_warnings(rows: Sequence[CellScores]) -> list[str]:
                 f"{row.n_truncated} of {scores.n} {scores.task} texts tested on are longer than the"
                 " model reads; their ends were not seen."
             )
+        if row.cell == "all" and row.n_unreadable:
+            unreadable.append(
+                f"{row.n_unreadable} of {scores.n} {scores.task} texts tested on are unreadable:"
+                " the model knows no part of them."
+            )
         if isinstance(scores, Scores) and scores.collapsed_to is not None:
             collapsed.append(
                 f"COLLAPSED: on {row.cell} the {scores.task} model answers {scores.collapsed_to!r}"
                 f" to every one of {scores.n} texts. Its score is that of a constant; train longer,"
                 " with another seed or learning rate, or with class weights."
             )
-    return cut + collapsed
+    return cut + unreadable + collapsed
 
 
 def _task_predictions(
@@ -182,6 +195,7 @@ def _task_predictions(
         tuple(compress(examples, has_label)),
         tuple(answer.answers[task.name] for answer in labelled),
         tuple(answer.truncated for answer in labelled),
+        tuple(answer.unreadable for answer in labelled),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -84,4 +84,4 @@ def _with_same_labels(
 
 
 def _with_task(predictions: TaskPredictions, task: Task) -> TaskPredictions:
-    return TaskPredictions(task, predictions.examples, predictions.answers, predictions.truncated)
+    return replace(predictions, task=task)

@@ -70,15 +70,17 @@ def answer(
     rows = list(read_wide(file, needs=PLACES))
     labels: dict[str, list[str]] = {}
     cut: set[int] = set()
+    unreadable: set[int] = set()
     for number, predictor in enumerate(predictors, start=1):
         predictions = _predict(predictor, _texts(rows, predictor), f"model {number}", watch)
-        cut |= {place for place, prediction in enumerate(predictions) if prediction.truncated}
+        cut |= {place for place, one in enumerate(predictions) if one.truncated}
+        unreadable |= {place for place, one in enumerate(predictions) if one.unreadable}
         for task in TASKS:
             if chosen[task.name] is predictor:
                 labels[task.name] = [_label_number(task, one) for one in predictions]
     by_text = zip(*(labels[task.name] for task in TASKS), strict=True)
     lines = [(*_place(row), *answers) for row, answers in zip(rows, by_text, strict=True)]
-    return Submission(tuple(lines), tuple(_notes(rows, len(cut))))
+    return Submission(tuple(lines), tuple(_notes(rows, len(cut), len(unreadable))))
 
 
 def _place(row: Row) -> list[str]:
@@ -186,7 +188,7 @@ def _find_model(task: Task, predictors: Sequence[Predictor]) -> Predictor:
     return able[0]
 
 
-def _notes(rows: Sequence[Row], n_cut: int) -> list[str]:
+def _notes(rows: Sequence[Row], n_cut: int, n_unreadable: int) -> list[str]:
     notes = []
     if strange := sorted({row.values["variety"] for row in rows} - set(VARIETIES)):
         n = sum(row.values["variety"] in strange for row in rows)
@@ -198,5 +200,10 @@ def _notes(rows: Sequence[Row], n_cut: int) -> list[str]:
         notes.append(
             f"{n_cut} of {len(rows)} texts are longer than the model reads; their ends were not"
             " seen."
+        )
+    if n_unreadable:
+        notes.append(
+            f"{n_unreadable} of {len(rows)} texts are unreadable: the model knows no part of"
+            " them, and their answers say nothing."
         )
     return notes

@@ -45,9 +45,10 @@ def explain(
     is measured as well.
     """
     chosen = chosen_methods(method, methods)
-    if not read.words:
+    if read.pieces.unreadable or not read.words:
         raise UserError(
-            "The model's tokenizer finds no word in this text: there is nothing to explain."
+            "The model's tokenizer finds no word that it knows in this text: there is nothing to"
+            " explain."
         )
     observation = observe(model, [read], device=model.classifier.device)[0]
     label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))

@@ -31,13 +31,14 @@ class CorpusAnalysis:
     """What was found.
 
     results: {analysis: its result}. left_out: {analysis: why}. n_truncated: how many texts are
-    longer than the model reads.
+    longer than the model reads; n_unreadable: of how many it knows no piece.
     """
 
     model: str
     data: str
     n_texts: int
     n_truncated: int
+    n_unreadable: int
     results: Mapping[str, Result]
     left_out: Mapping[str, str]
     facts: Mapping[str, Any]
@@ -50,6 +51,7 @@ class CorpusAnalysis:
             "data": self.data,
             "n_texts": self.n_texts,
             "n_truncated": self.n_truncated,
+            "n_unreadable": self.n_unreadable,
             "seed": self.seed,
             "facts": dict(self.facts),
             "left_out": dict(self.left_out),
@@ -102,12 +104,13 @@ def analyze(
             chosen = (options or {}).get(name, {})
             measures[name] = analyses[name].measure(subject.model, **chosen)
     examples = _draw(corpus, n_texts, seed)
-    n_truncated = _measure(subject, examples, list(measures.values()), watch)
+    n_truncated, n_unreadable = _measure(subject, examples, list(measures.values()), watch)
     return CorpusAnalysis(
         model=subject.name,
         data=corpus.name,
         n_texts=len(examples),
         n_truncated=n_truncated,
+        n_unreadable=n_unreadable,
         results={name: measure.result() for name, measure in measures.items()},
         left_out=left_out,
         facts=_facts(subject.model),
@@ -138,11 +141,14 @@ def _draw(corpus: Corpus, n_texts: int | None, seed: int) -> Sequence[Example]:
 
 def _measure(
     subject: Subject, examples: Sequence[Example], measures: Sequence[Measure], watch: Watch
-) -> int:
-    """Shows every text to every measure. How many texts were longer than the model reads."""
-    n_truncated = n_done = 0
+) -> tuple[int, int]:
+    """Shows every text to every measure. How many texts were longer than the model reads, and how
+    many unreadable.
+    """
+    n_truncated = n_unreadable = n_done = 0
     for batch in _batches(subject.model, examples):
         n_truncated += sum(text.pieces.truncated for text in batch)
+        n_unreadable += sum(text.pieces.unreadable for text in batch)
         device = subject.model.classifier.device
         for observation in observe(subject.model, batch, base=subject.base, device=device):
             for measure in measures:
@@ -150,7 +156,7 @@ def _measure(
             n_done += 1
             watch("looking", n_done, len(examples), "")
         trim_malloc()  # the maps of a batch take far more memory than what is kept of them
-    return n_truncated
+    return n_truncated, n_unreadable
 
 
 def _batches(model: Model, examples: Sequence[Example]) -> Iterator[list[ReadText]]:

@@ -105,6 +105,10 @@ def _measured(analysed: CorpusAnalysis) -> str:
             f"{analysed.n_truncated:,} texts are longer than the model reads; their ends were not"
             " looked at."
         )
+    if analysed.n_unreadable:
+        said.append(
+            f"{analysed.n_unreadable:,} texts are unreadable: the model knows no part of them."
+        )
     said += [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
     rows = [row(["model"], [analysed.model])]
     for key, name in FACTS.items():

@@ -63,6 +63,6 @@ def is_task_name(name: str) -> bool:
     """Whether a task may have this name, which becomes a folder, a column next to NAME_probability,
     and part of the names of its head's weights.
     """
-    is_column = name in ("text", "truncated") or name.endswith("_probability")
+    is_column = name in ("text", "truncated", "unreadable") or name.endswith("_probability")
     is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name
     return is_plain_name(name) and not is_column and not is_attribute

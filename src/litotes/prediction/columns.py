@@ -6,6 +6,7 @@ sentiment              string    sentiment.label
 sentiment_probability  float     sentiment.probability
 …                                                        (two columns for each task)
 truncated              bool      truncated
+unreadable             bool      unreadable
 """
 
 from __future__ import annotations
@@ -39,10 +40,13 @@ class Column:
 
 TEXT = Column("text", STRING, ("text",), attrgetter("text"))
 TRUNCATED = Column("truncated", BOOL, ("truncated",), attrgetter("truncated"))
+UNREADABLE = Column("unreadable", BOOL, ("unreadable",), attrgetter("unreadable"))
 
 
 def answer_columns(tasks: Mapping[str, Task]) -> list[Column]:
-    """All columns but the text: label and probability of each task, then `truncated`."""
+    """All columns but the text: label and probability of each task, then `truncated` and
+    `unreadable`.
+    """
     columns = []
     for name, task in tasks.items():
         label_kind = FLOAT if task.is_regression else STRING
@@ -50,7 +54,7 @@ def answer_columns(tasks: Mapping[str, Task]) -> list[Column]:
         columns.append(
             Column(f"{name}_probability", FLOAT, (name, "probability"), _Field(name, "probability"))
         )
-    return [*columns, TRUNCATED]
+    return [*columns, TRUNCATED, UNREADABLE]
 
 
 def columns_of(tasks: Mapping[str, Task]) -> list[Column]:
@@ -59,7 +63,9 @@ def columns_of(tasks: Mapping[str, Task]) -> list[Column]:
 
 
 def as_json(prediction: Prediction, columns: Iterable[Column]) -> dict[str, Any]:
-    """The stable form: {"text": …, task: {"label": …, "probability": …}, "truncated": …}."""
+    """The stable form: {"text": …, task: {"label": …, "probability": …}, "truncated": …,
+    "unreadable": …}.
+    """
     document: dict[str, Any] = {}
     for column in columns:
         *parents, last = column.json_path

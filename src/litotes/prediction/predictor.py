@@ -48,6 +48,10 @@ class TokenizedText:
     def is_truncated(self) -> bool:
         return any(own.truncated for own in self.pieces)
 
+    @property
+    def is_unreadable(self) -> bool:
+        return any(own.unreadable for own in self.pieces)
+
 
 class Predictor:
     """One model ready to answer, or several that each answer tasks of their own.
@@ -139,23 +143,27 @@ class Predictor:
         predictions = []
         for place, text in enumerate(texts):
             own = {name: answers[name][place] for name in self.tasks}
-            predictions.append(Prediction(text.text, own, text.is_truncated))
+            predictions.append(Prediction(text.text, own, text.is_truncated, text.is_unreadable))
         return predictions
 
     def labels_and_probabilities(
         self, texts: Sequence[str]
-    ) -> dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]]:
-        """The labels and probabilities of every classification task.
+    ) -> tuple[dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]], int]:
+        """The labels and probabilities of every classification task, and how many texts are
+        unreadable.
 
         Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
         """
         _check_texts(texts, [None] * len(texts), first=1)
         found = {}
+        unreadable = set()
         for runtime in self.runtimes:
-            for name, logits in runtime.logits(runtime.tokenizer.encode(texts)).items():
+            pieces = runtime.tokenizer.encode(texts)
+            unreadable |= {place for place, read in enumerate(pieces) if read.unreadable}
+            for name, logits in runtime.logits(pieces).items():
                 if not self.tasks[name].is_regression:
                     found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
-        return found
+        return found, len(unreadable)
 
     def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
         """Predictions for any number of texts, or (text, pair) tuples, in order.
@@ -182,7 +190,8 @@ class Predictor:
             pool.shutdown(cancel_futures=True)
 
     def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`.
+        """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`,
+        `unreadable`.
 
         batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
         lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can

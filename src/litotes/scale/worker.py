@@ -89,13 +89,14 @@ def run_worker(pipe: Connection[Any, Any], n_threads: int) -> None:
         os._exit(1)  # the parent is gone
 
 
-def _do(pipe: Connection[Any, Any], n_threads: int) -> None:
+def _do(pipe: Connection[Any, Any], n_threads: int) -> int | None:
     work, job = pipe.recv()  # imports the module of `work`; should that fail, the job has failed
     if "torch" in sys.modules:  # a main module that imports it came before OMP_NUM_THREADS
         import torch
 
         torch.set_num_threads(n_threads)
-    work(job, ignore_progress)
+    count: int | None = work(job, ignore_progress)
+    return count
 
 
 def _end_with_parent() -> None:

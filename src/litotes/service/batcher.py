@@ -147,6 +147,7 @@ class Batcher(Worker[Batch]):
             job.answer(place, prediction)
         self._metrics.texts.inc(len(batch))
         self._metrics.truncated.inc(sum(prediction.truncated for prediction in predictions))
+        self._metrics.unreadable.inc(sum(prediction.unreadable for prediction in predictions))
 
     def _compute_one_by_one(self, batch: Batch, error: Exception) -> None:
         """After an error: the text that causes it fails its own job and no other."""

@@ -60,6 +60,11 @@ class Metrics:
         self.truncated = Counter(
             "litotes_truncated_texts", "Texts longer than the model reads.", registry=registry
         )
+        self.unreadable = Counter(
+            "litotes_unreadable_texts",
+            "Texts of which the model knows no part.",
+            registry=registry,
+        )
         self.batch_texts = Histogram(
             "litotes_batch_texts", "Texts computed together.", buckets=_TEXTS, registry=registry
         )

@@ -34,6 +34,9 @@ class Prediction(BaseModel):
     truncated: bool = Field(
         description="The text is longer than the model reads; its end was not seen."
     )
+    unreadable: bool = Field(
+        description="The model knows no part of the text; its answers say nothing."
+    )
 
 
 class Predictions(BaseModel):

@@ -9,6 +9,7 @@ recipe by the same names. The classifier trains in a temporary folder and keeps 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -164,7 +165,14 @@ class TextClassifier(ClassifierMixin, BaseEstimator):
             return np.empty(0, np.int64), np.empty((0, len(self.classes_)))
         if self._predictor is None:
             self._predictor = Predictor(self.model_, device=self.device)
-        return self._predictor.labels_and_probabilities(texts)[TASK]
+        answers, n_unreadable = self._predictor.labels_and_probabilities(texts)
+        if n_unreadable:
+            warnings.warn(
+                f"{n_unreadable} of {len(texts)} texts are unreadable: the model knows no part of"
+                " them.",
+                stacklevel=3,  # who called `predict`
+            )
+        return answers[TASK]
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the predictor, which holds a lock; the next question makes another one."""

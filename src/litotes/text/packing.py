@@ -88,6 +88,10 @@ class TextSet:
     def n_truncated(self) -> int:
         return sum(text.truncated for text in self.pieces)
 
+    @property
+    def n_unreadable(self) -> int:
+        return sum(text.unreadable for text in self.pieces)
+
     def targets_of(self, places: Sequence[int]) -> dict[str, Tensor]:
         return {task: target[list(places)] for task, target in self.targets.items()}
 

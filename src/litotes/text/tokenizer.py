@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import Encoding, Tokenizer
+from tokenizers import Encoding, Tokenizer, models
 
 from litotes.core.errors import UserError
+
+_BLANK = "▁"
+"""SentencePiece's blank, a piece of its own before a character that the vocabulary lacks."""
 
 
 @dataclass(frozen=True)
 class Pieces:
     """One text (or pair) as piece numbers with their segments.
 
-    truncated: whether it was longer than the encoder can read.
+    truncated: whether it was longer than the encoder can read. unreadable: whether it has not one
+    known piece, special pieces and blanks aside; a pair, whether neither of its texts has one.
     """
 
     ids: list[int]
     segments: list[int]
     truncated: bool
+    unreadable: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,8 @@ class PieceTokenizer:
             ) from error
         self.max_pieces = max_pieces
         self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._meaningless = _meaningless_ids(self._tokenizer)
         self._tokenizer.enable_truncation(max_length=max_pieces)
 
     @property
@@ -95,7 +103,7 @@ class PieceTokenizer:
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[Pieces]:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
-        return [_pieces(encoding) for _, _, encoding in self._encode(texts, pairs)]
+        return [self._pieces(encoding) for _, _, encoding in self._encode(texts, pairs)]
 
     def piece_strings(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of every text as strings (`##ing`), without the special ones."""
@@ -105,8 +113,12 @@ class PieceTokenizer:
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[ReadText]:
         """The same as `encode`, with the pieces as strings and the words they belong to."""
-        encodings = self._encode(texts, pairs)
-        return [_read_text(text, pair, encoding) for text, pair, encoding in encodings]
+        found = []
+        for text, pair, encoding in self._encode(texts, pairs):
+            words = _words(text, pair, encoding)
+            pieces = self._pieces(encoding)
+            found.append(ReadText(text, pair, pieces, tuple(encoding.tokens), words))
+        return found
 
     def _encode(
         self, texts: Sequence[str], pairs: Sequence[str | None] | None
@@ -117,9 +129,36 @@ class PieceTokenizer:
             inputs.append(text if pair is None else (text, pair))
         return list(zip(texts, pairs, self._tokenizer.encode_batch(inputs), strict=True))
 
+    def _pieces(self, encoding: Encoding) -> Pieces:
+        ids = encoding.ids
+        # looks no further than the first known piece
+        unreadable = self._meaningless.issuperset(ids)
+        return Pieces(ids, encoding.type_ids, bool(encoding.overflowing), unreadable)
 
-def _pieces(encoding: Encoding) -> Pieces:
-    return Pieces(encoding.ids, encoding.type_ids, bool(encoding.overflowing))
+
+def _meaningless_ids(tokenizer: Tokenizer) -> frozenset[int]:
+    """The numbers of the unknown piece, of special pieces and of a blank alone.
+
+    A vocabulary of bytes has no unknown piece: it can write every text.
+    """
+    ids = set()
+    for number in (tokenizer.token_to_id(_BLANK), _unknown_id(tokenizer)):
+        if number is not None:
+            ids.add(number)
+    for number, token in tokenizer.get_added_tokens_decoder().items():
+        if token.special:
+            ids.add(number)
+    for empty in (tokenizer.encode(""), tokenizer.encode("", "")):
+        ids.update(empty.ids)  # what is put around texts
+    return frozenset(ids)
+
+
+def _unknown_id(tokenizer: Tokenizer) -> int | None:
+    if isinstance(tokenizer.model, models.Unigram):  # the one model that does not name it
+        number: int | None = json.loads(tokenizer.to_str())["model"]["unk_id"]
+        return number
+    piece = tokenizer.model.unk_token
+    return None if piece is None else tokenizer.token_to_id(piece)
 
 
 def _plain_pieces(encoding: Encoding) -> list[str]:
@@ -127,7 +166,7 @@ def _plain_pieces(encoding: Encoding) -> list[str]:
     return [piece for piece, is_special in pieces if not is_special]
 
 
-def _read_text(text: str, pair: str | None, encoding: Encoding) -> ReadText:
+def _words(text: str, pair: str | None, encoding: Encoding) -> tuple[Word, ...]:
     words = []
     for (sequence, _), pieces in _pieces_by_word(encoding).items():
         start, end = encoding.offsets[pieces[0]][0], encoding.offsets[pieces[-1]][1]
@@ -138,7 +177,7 @@ def _read_text(text: str, pair: str | None, encoding: Encoding) -> ReadText:
         if written:
             end = start + len(written)
             words.append(Word(written, start, end, sequence == 1, tuple(pieces)))
-    return ReadText(text, pair, _pieces(encoding), tuple(encoding.tokens), tuple(words))
+    return tuple(words)
 
 
 def _pieces_by_word(encoding: Encoding) -> dict[tuple[int, int], list[int]]:

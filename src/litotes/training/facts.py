@@ -52,6 +52,11 @@ def training_notes(
             f"{texts.n_truncated} of {len(texts)} training texts are longer than the encoder reads"
             f" and were cut at {max(texts.lengths)} pieces."
         )
+    if texts.n_unreadable:
+        notes.append(
+            f"{texts.n_unreadable} of {len(texts)} training texts are unreadable: the encoder knows"
+            " no part of them. Leave them out, or choose another encoder."
+        )
     if data.held_out is None:
         notes += _notes_without_held_out(recipe)
     elif state.best_score is None:

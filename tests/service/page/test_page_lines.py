@@ -58,7 +58,8 @@ def test_two_hundred_lines_become_a_table_and_a_file(
 
     content = downloaded(page, tmp_path)
     assert content.startswith(
-        "\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated\r\n"
+        "\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated,"
+        "unreadable\r\n"
     )
     rows = list(csv.DictReader(StringIO(content.removeprefix("\ufeff"), newline="")))
     assert [row["text"] for row in rows] == [f"'{line}" for line in RISKY] + LINES[len(RISKY) :]
@@ -71,7 +72,7 @@ def test_two_hundred_lines_become_a_table_and_a_file(
             )
             < 1e-5
         )
-        assert row["truncated"] == "False"
+        assert row["truncated"] == row["unreadable"] == "False"
 
     page.locator("#table thead button").nth(3).click()
     expect(page.locator("#table thead th").nth(3)).to_have_attribute("aria-sort", "descending")
@@ -115,6 +116,32 @@ def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Open
         expect(rows.nth(place).locator("td.label").first).to_have_text(
             re.compile("negative|positive")
         )
+
+
+def test_an_unreadable_line_has_a_note_and_no_label(
+    open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path
+) -> None:
+    page = open_page(permissions=CLIPBOARD)
+    lines = ["😀", "tea", "\u200b", "bad"]
+    paste(page, "\n".join(lines))
+    expect(page.locator("#lines-note")).to_have_text(
+        "All 4 lines answered. 2 lines are unreadable: the model knows no part of them."
+    )
+    page.locator("#table thead button").nth(3).click()  # the most certain first
+    rows = page.locator("#table tbody tr")
+    for place, text in ((2, "😀"), (3, "‹U+200B›")):  # those without an answer come last
+        expect(rows.nth(place).locator("td.text")).to_have_text(
+            f"{text}unreadable: the model knows no part of it"
+        )
+        for cell in rows.nth(place).locator("td.label, td.share").all():
+            expect(cell).to_have_text("")
+    expect(rows.nth(0).locator("td.label").first).to_have_text(re.compile("negative|positive"))
+    content = downloaded(page, tmp_path).removeprefix("\ufeff")
+    found = {row["text"]: row for row in csv.DictReader(StringIO(content, newline=""))}
+    for prediction in predictors["pruned"].predict(lines):
+        row = found[prediction.text]
+        assert row["unreadable"] == str(prediction.unreadable)
+        assert row["sarcasm"] == prediction.answers["sarcasm"].label  # the data keep it
 
 
 def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:

@@ -56,6 +56,23 @@ def test_typing_is_answered_as_python_answers(
     expect(page.locator("#shaded")).to_have_text("the tea is bad")
 
 
+@pytest.mark.parametrize("text", ["\u200b", "😀", "\ue000"])
+def test_an_unreadable_text_gets_a_note_in_place_of_a_label(open_page: Opens, text: str) -> None:
+    page = open_page(may_complain=True)  # the browser writes down that it is not explained
+    expect(page.locator("html")).to_have_attribute("data-explained", re.compile("sarcasm"))
+    page.locator("#text").fill(text)
+    expect(page.locator("#answer-note")).to_have_text(
+        "Unreadable: the model knows no part of this text, so no answer is shown."
+    )
+    for task in ("sentiment", "sarcasm"):
+        expect(page.locator(f'[data-task="{task}"] .said')).to_have_text("–")
+    expect(page.locator("#why-note")).to_contain_text("no word that it knows")
+    expect(page.locator("#explained")).to_be_hidden()
+    page.locator("#text").fill("tea")
+    expect(page.locator("#answer-note")).not_to_contain_text("Unreadable")
+    expect(page.locator('[data-task="sarcasm"] .said')).to_contain_text("%")
+
+
 LATE = """
 const originalFetch = window.fetch;
 window.fetch = async (path, options = {}) => {

@@ -7,6 +7,7 @@ from it by then.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -95,7 +96,7 @@ def blank_words(question: Question) -> Pieces:
     ids = []
     for piece, word in zip(pieces.ids, question.read.word_of(), strict=True):
         ids.append(piece if word is None else padding)
-    return Pieces(ids, pieces.segments, pieces.truncated)
+    return replace(pieces, ids=ids)
 
 
 def embed(question: Question, pieces: Pieces) -> tuple[Tensor, Layout]:

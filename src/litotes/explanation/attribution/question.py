@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -66,8 +66,8 @@ class Question:
         pieces = self.read.pieces
         gone = {place for word in words for place in self.read.words[word].pieces}
         stay = [place for place in range(len(pieces.ids)) if place not in gone]
-        return Pieces(
-            [pieces.ids[place] for place in stay],
-            [pieces.segments[place] for place in stay],
-            pieces.truncated,
+        return replace(
+            pieces,
+            ids=[pieces.ids[place] for place in stay],
+            segments=[pieces.segments[place] for place in stay],
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
+from litotes.core.values import Task
 from litotes.data.tables.files import Start
 from litotes.data.tables.parquet import open_parquet
 from litotes.data.tables.rows import kind_of
@@ -48,11 +49,15 @@ class FolderPlan:
 
 
 def resume_or_plan(
-    request: FolderRequest, model: Sequence[str], out: Path, watch: Watch
+    request: FolderRequest,
+    tasks: Mapping[str, Task],
+    model: Sequence[str],
+    out: Path,
+    watch: Watch,
 ) -> FolderPlan:
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
     files = find_tables(request.source)
-    made_from = _made_from(request, files, model)
+    made_from = _made_from(request, tasks, files, model)
     stamps = _stamps(files, made_from)
     record = out / PLAN
     if record.is_file():
@@ -67,7 +72,7 @@ def resume_or_plan(
 
 
 def _made_from(
-    request: FolderRequest, files: Sequence[Path], model: Sequence[str]
+    request: FolderRequest, tasks: Mapping[str, Task], files: Sequence[Path], model: Sequence[str]
 ) -> dict[str, Any]:
     base = request.source if request.source.is_dir() else request.source.parent
     stamped = []
@@ -77,6 +82,7 @@ def _made_from(
     return {
         "input": stamped,
         "choice of columns": [request.column, request.pair, request.key, request.keep_text],
+        "set of answer columns": [column.name for column in request.columns(tasks)],
         "number of rows per part": request.n_rows,
         "format": request.format,
         "model": list(model),

@@ -41,8 +41,8 @@ class PartJob:
     file: Path
 
 
-def predict_part(job: PartJob, watch: Watch) -> None:
-    """Writes the file of this part."""
+def predict_part(job: PartJob, watch: Watch) -> int:
+    """Writes the file of this part; returns how many of its texts are unreadable."""
     predictor = _checked_predictor(job.batch_predictor, job.model)
     texts, key = _read_rows(job)
     predictions = []
@@ -54,6 +54,7 @@ def predict_part(job: PartJob, watch: Watch) -> None:
     # half of the other's file.
     writer = f"{platform.node()}-{os.getpid()}-"
     write_bytes(job.file, PART_FORMATS[job.request.format](table), writer=writer)
+    return sum(prediction.unreadable for prediction in predictions)
 
 
 def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], Key | None]:

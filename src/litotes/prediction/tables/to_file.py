@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -34,6 +35,23 @@ ROWS, STATE = "rows", "state.json"
 _ROWS_BETWEEN_STATES = 1024
 
 
+@dataclass(frozen=True)
+class FileResult:
+    """How many rows a finished file has, and how many of their texts are unreadable."""
+
+    n_rows: int
+    n_unreadable: int
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """What an earlier run made safe."""
+
+    n_rows: int = 0
+    n_unreadable: int = 0
+    n_bytes: int = 0
+
+
 def predict_to_file(
     predictor: Predictor,
     table: InputTable,
@@ -41,8 +59,8 @@ def predict_to_file(
     *,
     format: str = "csv",
     watch: Watch = ignore_progress,
-) -> int:
-    """Writes a prediction for every row of the table to `out`; returns how many there are."""
+) -> FileResult:
+    """Writes a prediction for every row of the table to `out`."""
     line_format = pick(LINE_FORMATS, format, "format")
     _check_target(table, out)
     n_total = sum(1 for _ in table.texts())  # reports a bad row now, not after hours
@@ -50,23 +68,23 @@ def predict_to_file(
     with locked(part):
         _check_part(part)
         made_from = _made_from(predictor, table, format)
-        n_rows, n_bytes = _safe_progress(part, made_from)
-        if not n_bytes:
+        safe = _safe_progress(part, made_from)
+        if not safe.n_bytes:
             # left by a run that had finished: it must not vouch for new rows
             (part / STATE).unlink(missing_ok=True)
         with (part / ROWS).open("ab") as stream:
-            stream.truncate(n_bytes)
+            stream.truncate(safe.n_bytes)
             stream.seek(0, os.SEEK_END)
             columns = columns_of(predictor.tasks)
-            rows = _RowFile(part, stream, line_format, columns, made_from, n_rows=n_rows)
-            if not n_bytes:
+            rows = _RowFile(part, stream, line_format, columns, made_from, safe)
+            if not safe.n_bytes:
                 rows.write_header()
             _write_predictions(predictor, table, rows, n_total, watch)
         (part / ROWS).replace(out)
         (part / STATE).unlink()
     with suppress(OSError):  # another process may be about to use it
         part.rmdir()
-    return rows.n_rows
+    return FileResult(rows.n_rows, rows.n_unreadable)
 
 
 def _check_target(table: InputTable, out: Path) -> None:
@@ -101,12 +119,12 @@ class _RowFile:
         line_format: LineFormat,
         columns: list[Column],
         made_from: Mapping[str, Any],
-        *,
-        n_rows: int,
+        safe: _Progress,
     ) -> None:
         self.part, self._stream, self._made_from = part, stream, made_from
         self._format, self._columns = line_format, columns
-        self.n_rows = self.n_safe = n_rows
+        self.n_rows = self.n_safe = safe.n_rows
+        self.n_unreadable = safe.n_unreadable
 
     def write_header(self) -> None:
         self._stream.write(self._format.header(PredictionTable(self._columns, [])).encode())
@@ -115,14 +133,15 @@ class _RowFile:
         row = PredictionTable(self._columns, [prediction])
         self._stream.write(self._format.rows(row).encode())
         self.n_rows += 1
+        self.n_unreadable += prediction.unreadable
         if self.n_rows - self.n_safe >= _ROWS_BETWEEN_STATES:
             self.make_safe()
 
     def make_safe(self) -> None:
         self._stream.flush()
         os.fsync(self._stream.fileno())
-        n_bytes = self._stream.tell()
-        write_record(self.part / STATE, self._made_from, n_rows=self.n_rows, n_bytes=n_bytes)
+        progress = _Progress(self.n_rows, self.n_unreadable, self._stream.tell())
+        write_record(self.part / STATE, self._made_from, **asdict(progress))
         self.n_safe = self.n_rows
 
 
@@ -148,20 +167,21 @@ def _made_from(predictor: Predictor, table: InputTable, format: str) -> dict[str
     return {
         "file": [table.file.name, stat.st_size, stat.st_mtime_ns],
         "columns": [table.column, table.pair],
+        "set of answer columns": [column.name for column in columns_of(predictor.tasks)],
         "format": format,
         "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
 
-def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[int, int]:
-    """The rows and bytes that an earlier run made safe: 0 where there was none, or it finished."""
+def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> _Progress:
+    """What an earlier run made safe: nothing where there was none, or it finished."""
     if not (part / STATE).is_file() or not (part / ROWS).is_file():
-        return 0, 0
-    n_rows, n_bytes = read_record(part / STATE, made_from, _parse_progress)
-    if (part / ROWS).stat().st_size < n_bytes:
+        return _Progress()
+    safe = read_record(part / STATE, made_from, _parse_progress)
+    if (part / ROWS).stat().st_size < safe.n_bytes:
         raise UserError(f"{part / ROWS} is shorter than it was. Delete {part} to begin anew.")
-    return n_rows, n_bytes
+    return safe
 
 
-def _parse_progress(state: Mapping[str, Any]) -> tuple[int, int]:
-    return int(state["n_rows"]), int(state["n_bytes"])
+def _parse_progress(state: Mapping[str, Any]) -> _Progress:
+    return _Progress(int(state["n_rows"]), int(state["n_unreadable"]), int(state["n_bytes"]))

@@ -49,13 +49,15 @@ Runner = Callable[[dict[str, PartJob], Path, Watch], Iterator[Outcome]]
 class FolderResult:
     """What a run achieved.
 
-    n_found: parts that were there before; failures: why a part is missing, by its name.
+    n_found: parts that were there before; n_unreadable: of the rows answered now; failures: why a
+    part is missing, by its name.
     """
 
     out: Path
     plan: FolderPlan
     n_found: int
     n_answered: int
+    n_unreadable: int
     seconds: float
     failures: dict[str, str]
 
@@ -67,6 +69,7 @@ class FolderResult:
             "parts": len(self.plan.spans),
             "parts_found": self.n_found,
             "rows_answered": self.n_answered,
+            "rows_unreadable": self.n_unreadable,
             "seconds": round(self.seconds, 1),
             "rows_per_second": round(rate, 1),
             "failures": self.failures,
@@ -121,7 +124,7 @@ def predict_to_folder(
     with locked(out):
         _check_folder(out)
         clear_staged(out)
-        plan = resume_or_plan(request, model, out, watch)
+        plan = resume_or_plan(request, predictor.tasks, model, out, watch)
         jobs = {}
         for name, span in plan.parts().items():
             if not (out / name).is_file():
@@ -139,14 +142,16 @@ def _run(
     jobs: dict[str, PartJob], plan: FolderPlan, out: Path, runner: Runner, watch: Watch
 ) -> FolderResult:
     started = time.monotonic()
-    n_answered, failures = 0, {}
+    n_answered, n_unreadable, failures = 0, 0, {}
     for outcome in _outcomes(jobs, out, runner, watch):
         if outcome.error is None:
             n_answered += jobs[outcome.name].span.n_rows
+            n_unreadable += outcome.count
         else:
             failures[outcome.name] = outcome.error
     seconds = time.monotonic() - started
-    return FolderResult(out, plan, len(plan.spans) - len(jobs), n_answered, seconds, failures)
+    n_found = len(plan.spans) - len(jobs)
+    return FolderResult(out, plan, n_found, n_answered, n_unreadable, seconds, failures)
 
 
 def _outcomes(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> list[Outcome]:

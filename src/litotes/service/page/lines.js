@@ -103,18 +103,23 @@ function showProgress(isRunning) {
   byId("stop").textContent = isRunning ? "Stop" : "Go on";
   byId("download").disabled = nDone === 0;
   const failed = nFailed ? ` ${plural(nFailed, "line")} could not be answered; the reason stands in the row.` : "";
+  const nUnreadable = rows.filter((row) => row.prediction?.unreadable).length;
+  const unreadable = nUnreadable ? ` ${plural(nUnreadable, "line is", "lines are")} unreadable: the model knows no part of them.` : "";
   const drawn = rows.length > MAX_ROWS ? ` The first ${counted(MAX_ROWS)} rows are shown; the CSV has all.` : "";
   byId("lines-note").textContent = nDone === rows.length
-    ? `All ${plural(rows.length, "line")} answered.${failed}${drawn}`
-    : `${counted(nDone)} of ${plural(rows.length, "line")} answered${isRunning ? " …" : "; stopped."}${failed}${drawn}`;
+    ? `All ${plural(rows.length, "line")} answered.${failed}${unreadable}${drawn}`
+    : `${counted(nDone)} of ${plural(rows.length, "line")} answered${isRunning ? " …" : "; stopped."}${failed}${unreadable}${drawn}`;
 }
 
 // --- the table
 
+// The answers to show: the model has some for an unreadable text too, which only the CSV keeps.
+const readable = ({ prediction }) => (prediction?.unreadable ? undefined : prediction);
+
 function columns() {
   const tasks = Object.keys(about.tasks).flatMap((task) => [
-    { name: task, title: task, value: (row) => row.prediction?.[task].label },
-    { name: `${task}_probability`, title: "sure", ofTask: task, value: (row) => row.prediction?.[task].probability },
+    { name: task, title: task, value: (row) => readable(row)?.[task].label },
+    { name: `${task}_probability`, title: "sure", ofTask: task, value: (row) => readable(row)?.[task].probability },
   ]);
   return [
     { name: "number", title: "line", value: (row) => row.number },
@@ -167,7 +172,7 @@ function rowOf(row) {
     cell.dataset.title = column.title;
     if (column.name === "text") cell.append(textOf(row));
     else if (column.name === "number") cell.textContent = row.number;
-    else if (value === undefined) cell.textContent = row.problem ? "" : "…";
+    else if (value === undefined) cell.textContent = row.problem || row.prediction ? "" : "…";
     else if (column.name === "truncated") cell.textContent = value ? "cut" : "";
     else if (column.ofTask) cell.append(shareOf(value));
     else cell.append(element("bdi", { textContent: typeof value === "number" ? inWords({ label: value, probability: null }) : harmless(value) }));
@@ -177,10 +182,11 @@ function rowOf(row) {
 }
 
 // The text leads to its explanation, in a tab of its own: the table stays.
-function textOf({ text, problem }) {
+function textOf({ text, prediction, problem }) {
+  const note = prediction?.unreadable ? "unreadable: the model knows no part of it" : problem;
   const { link } = linkTo({ text, model: about.model });
   const shown = element("a", { href: link, target: "_blank", rel: "noopener", dir: "auto", textContent: harmless(text), title: "why? (opens in a new tab)" });
-  return problem ? element("div", {}, shown, element("small", { className: "problem", textContent: problem })) : shown;
+  return note ? element("div", {}, shown, element("small", { className: "problem", textContent: note })) : shown;
 }
 
 function shareOf(share) {
@@ -193,11 +199,11 @@ function shareOf(share) {
 
 function saveCsv() {
   const tasks = Object.keys(about.tasks), hasProblems = rows.some((row) => row.problem);
-  const head = ["text", ...tasks.flatMap((task) => [task, `${task}_probability`]), "truncated", ...(hasProblems ? ["problem"] : [])];
+  const head = ["text", ...tasks.flatMap((task) => [task, `${task}_probability`]), "truncated", "unreadable", ...(hasProblems ? ["problem"] : [])];
   const lines = sorted().map(({ text, prediction, problem }) => [
     text,
     ...tasks.flatMap((task) => [prediction?.[task].label, prediction?.[task].probability]),
-    prediction ? (prediction.truncated ? "True" : "False") : "",
+    ...["truncated", "unreadable"].map((name) => (prediction ? (prediction[name] ? "True" : "False") : "")),
     ...(hasProblems ? [problem] : []),
   ]);
   download("litotes.csv", csvOf([head, ...lines]));

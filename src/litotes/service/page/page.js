@@ -120,8 +120,10 @@ async function label() {
   try {
     const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { text, ...modelChoice() }, signal }), signal);
     if (signal.aborted) return;
-    showAnswer(predictions[0]);
-    noteAnswer(aboutAnswer(predictions[0]));
+    const [prediction] = predictions, note = aboutAnswer(prediction);
+    if (prediction.unreadable) return showNoAnswer(note); // a share would look like knowledge
+    showAnswer(prediction);
+    noteAnswer(note);
   } catch (problem) {
     if (signal.aborted) return;
     showNoAnswer(problem.message);
@@ -131,12 +133,13 @@ async function label() {
   }
 }
 
-function aboutAnswer({ truncated, ...answers }) {
-  const isLess = Object.entries(model().tasks).some(([task, labels]) => labels.length === 2 && answers[task].probability < 0.5);
+function aboutAnswer({ truncated, unreadable, ...answers }) {
+  const isLess = !unreadable && Object.entries(model().tasks).some(([task, labels]) => labels.length === 2 && answers[task].probability < 0.5);
   const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
+  const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
   const less = "A label below 50 % was chosen by a threshold that was fitted on held-out texts.";
   const missing = "The model this link asks for is not here; the first one answers.";
-  return [isModelMissing && missing, truncated && cut, isLess && less].filter(Boolean).join(" ");
+  return [isModelMissing && missing, unreadable && unknown, truncated && cut, isLess && less].filter(Boolean).join(" ");
 }
 
 // --- the explanation
