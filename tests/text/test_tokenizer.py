@@ -125,8 +125,11 @@ def test_special_pieces_that_a_text_writes_are_not_known_pieces(tmp_path: Path) 
     assert [text.unreadable for text in pieces] == [True, False, False]
 
 
-def test_a_vocabulary_of_bytes_knows_every_text(tmp_path: Path) -> None:
+def test_a_vocabulary_of_bytes_knows_every_text_that_can_be_seen(tmp_path: Path) -> None:
     letters = {letter: n for n, letter in enumerate(pre_tokenizers.ByteLevel.alphabet())}
     tokenizer = Tokenizer(models.BPE(letters, []))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    assert not any(text.unreadable for text in saved(tokenizer, tmp_path).encode(UNREADABLE))
+    bytewise = saved(tokenizer, tmp_path)
+    assert not any(text.unreadable for text in bytewise.encode(["ქართული", "🫨", "?"]))
+    invisible = ["\u200b", "\ufe0f \u00ad", "\ue000", "\x01\x02"]
+    assert all(text.unreadable for text in bytewise.encode(invisible))

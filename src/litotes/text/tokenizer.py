@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import category
 
 from tokenizers import Encoding, Tokenizer, models
 
@@ -13,6 +14,10 @@ from litotes.core.errors import UserError
 
 _BLANK = "▁"
 """SentencePiece's blank, a piece of its own before a character that the vocabulary lacks."""
+
+
+_INVISIBLE = frozenset(("Cc", "Cf", "Co", "Cs", "Mc", "Me", "Mn", "Zl", "Zp", "Zs"))
+"""Unicode's categories of controls, private use, marks on other characters, and blanks."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class PieceTokenizer:
         self, texts: Sequence[str], pairs: Sequence[str | None] | None = None
     ) -> list[Pieces]:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
-        return [self._pieces(encoding) for _, _, encoding in self._encode(texts, pairs)]
+        return [self._pieces(*encoded) for encoded in self._encode(texts, pairs)]
 
     def piece_strings(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of every text as strings (`##ing`), without the special ones."""
@@ -116,7 +121,7 @@ class PieceTokenizer:
         found = []
         for text, pair, encoding in self._encode(texts, pairs):
             words = _words(text, pair, encoding)
-            pieces = self._pieces(encoding)
+            pieces = self._pieces(text, pair, encoding)
             found.append(ReadText(text, pair, pieces, tuple(encoding.tokens), words))
         return found
 
@@ -129,11 +134,16 @@ class PieceTokenizer:
             inputs.append(text if pair is None else (text, pair))
         return list(zip(texts, pairs, self._tokenizer.encode_batch(inputs), strict=True))
 
-    def _pieces(self, encoding: Encoding) -> Pieces:
+    def _pieces(self, text: str, pair: str | None, encoding: Encoding) -> Pieces:
         ids = encoding.ids
-        # looks no further than the first known piece
-        unreadable = self._meaningless.issuperset(ids)
+        # both look no further than the first known piece, the first visible character
+        unreadable = self._meaningless.issuperset(ids) or not _is_visible(text + (pair or ""))
         return Pieces(ids, encoding.type_ids, bool(encoding.overflowing), unreadable)
+
+
+def _is_visible(text: str) -> bool:
+    """Whether it has a character that can be seen, or that is newer than Python's tables."""
+    return any(category(character) not in _INVISIBLE for character in text)
 
 
 def _meaningless_ids(tokenizer: Tokenizer) -> frozenset[int]:
