@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI
 
+from litotes.core.errors import UserError
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
@@ -93,6 +94,48 @@ def test_own_pages_and_those_named(predictor: Predictor, ask: Any) -> None:
         assert (
             ask(app, "/v1/predict", {"text": "ok"}, headers={"origin": origin}).status_code == 200
         )
+
+
+def test_a_page_that_may_ask_may_also_read_the_answer(predictor: Predictor, ask: Any) -> None:
+    app = app_with(predictor, allowed_origins=("https://friend.example",), token="s3cret")
+    headers = {"origin": "https://friend.example"}
+    asking = headers | {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+        "access-control-request-private-network": "true",
+    }
+    answer = ask(app, "/v1/predict", method="OPTIONS", headers=asking)  # without the token
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "https://friend.example"
+    assert answer.headers["access-control-allow-methods"] == "POST"
+    assert answer.headers["access-control-allow-headers"] == "Authorization, Content-Type"
+    assert answer.headers["access-control-allow-private-network"] == "true"
+    assert "origin" in answer.headers["vary"].lower()
+    token = headers | {"authorization": "Bearer s3cret"}
+    for given, status in ((headers, 401), (token, 200)):  # problems can be read as well
+        answer = ask(app, "/v1/predict", {"text": "ok"}, headers=given)
+        assert answer.status_code == status
+        assert answer.headers["access-control-allow-origin"] == "https://friend.example"
+        assert "x-request-id" in answer.headers["access-control-expose-headers"].lower()
+    stranger = asking | {"origin": "https://evil.example"}
+    answer = ask(app, "/v1/predict", method="OPTIONS", headers=stranger)
+    assert answer.status_code == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "origin", ["*", "friend.example", "https://friend.example/", "HTTPS://FRIEND.EXAMPLE", "null"]
+)
+def test_what_is_not_an_origin(origin: str) -> None:
+    with pytest.raises(UserError, match=r"https://example\.org"):
+        ServiceSettings(allowed_origins=(origin,))
+
+
+def test_packed_bodies_are_refused(app: FastAPI, ask: Any) -> None:
+    for coding, status in (("gzip", 415), ("br", 415), ("identity", 200)):
+        headers = {"content-encoding": coding}
+        answer = ask(app, "/v1/predict", {"text": "ok"}, headers=headers)
+        assert answer.status_code == status
 
 
 def test_a_token(predictor: Predictor, ask: Any) -> None:

@@ -20,12 +20,21 @@ Opens = Callable[..., Page]
 class Server:
     """A service in a thread of its own that can go away and come back on the same port."""
 
-    def __init__(self, predictors: dict[str, Predictor], *, token: str | None = None) -> None:
+    def __init__(
+        self,
+        predictors: dict[str, Predictor],
+        *,
+        token: str | None = None,
+        allowed_origins: tuple[str, ...] = (),
+    ) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.address = f"http://127.0.0.1:{self.port}/"
-        self._predictors, self._settings = predictors, ServiceSettings(port=self.port, token=token)
+        self._predictors = predictors
+        self._settings = ServiceSettings(
+            port=self.port, token=token, allowed_origins=allowed_origins
+        )
 
     def start(self) -> None:
         app = create_app(self._predictors, settings=self._settings)
