@@ -24,10 +24,9 @@ from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
 from litotes.service.waiting_jobs import LANES, LONG, SHORT, Batch, Job, WaitingJobs
-from litotes.service.worker import NICENESS, Worker
+from litotes.service.worker import LONG_NICENESS, NICENESS, Worker
 
-_NICENESS = {SHORT: NICENESS, LONG: NICENESS + 3}
-"""Long texts get half the share of short ones where both want the same core."""
+_NICENESS = {SHORT: NICENESS, LONG: LONG_NICENESS}
 _INITIAL_SPEED = 3000.0
 """Pieces a second, until a batch has been measured."""
 _SPEED_WINDOW = 2048

@@ -37,6 +37,8 @@ _MAX_FRAMING = 8
 _SLICE_BYTES = 16_384
 """That are parsed before the budgets are looked at again."""
 _LINGER_SECONDS, _LINGER_BYTES = 2.0, 8_000_000
+_LINGER_BYTES_OF_REFUSED = 262_144
+"""Of what is no proper request; hardly a client of good will sends on."""
 _PROBE_PATHS, _PROBE_SECONDS = (b"/live", b"/ready"), 2.0
 _CONTINUE, _CONTINUE_SECONDS = b"HTTP/1.1 100 Continue\r\n\r\n", 0.2
 
@@ -56,6 +58,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._n_framing_bytes = self._n_body_bytes = self._n_lingering_bytes = 0
+        self._max_lingering_bytes = _LINGER_BYTES
         self._active_cycle: RequestResponseCycle | None = None
         self._is_in_head = self._is_lingering = self._ignores_input = False
         self._problem = ProblemError("bad-http", "Send a request as RFC 9112 describes it.")
@@ -141,7 +144,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self._is_lingering:
             self._n_lingering_bytes += len(data)
-            if self._n_lingering_bytes > _LINGER_BYTES:
+            if self._n_lingering_bytes > self._max_lingering_bytes:
                 self.transport.abort()
             return
         for start in range(0, len(data), _SLICE_BYTES):
@@ -241,7 +244,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """Called by uvicorn for what it cannot parse; also by us for what is too large."""
         if self._ignores_input:
             return
-        self._ignores_input = True
+        self._ignores_input, self._max_lingering_bytes = True, _LINGER_BYTES_OF_REFUSED
         if self._is_responding:
             is_in_body = not self.is_request_complete and not self._is_in_head
             if not is_in_body or self.pipeline or self.cycle.response_started:

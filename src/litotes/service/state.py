@@ -16,7 +16,7 @@ from litotes.service.metrics import Metrics
 from litotes.service.models import ServedModels
 from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
-from litotes.service.worker import lower_priority, start_worker_thread
+from litotes.service.worker import LONG_NICENESS, lower_priority, start_worker_thread
 
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
@@ -29,7 +29,10 @@ class Service:
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
         self.reading_pool = ThreadPoolExecutor(
-            1, thread_name_prefix="litotes-reading", initializer=lower_priority
+            1,
+            thread_name_prefix="litotes-reading",
+            initializer=lower_priority,
+            initargs=(LONG_NICENESS,),
         )
         self.metrics.read_queues_from(
             queue=lambda: self.batcher.n_waiting,
