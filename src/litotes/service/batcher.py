@@ -69,7 +69,7 @@ class Batcher(Worker[Batch]):
 
     def seconds_before(self, client: str, n_pieces: int) -> float:
         """How long others' texts would hold up a request of this client."""
-        with self._changed:
+        with self._lock:
             return self._waiting.pieces_before(client, n_pieces) / self.speed
 
     def check_room(self, client: str, n_pieces: int) -> None:
@@ -88,17 +88,19 @@ class Batcher(Worker[Batch]):
     ) -> Job:
         """The job whose future will hold a prediction for each text; may raise `QueueFull`."""
         job = Job(client, predictor, texts, deadline)
-        with self._changed:
+        with self._lock:
             self.check_room(client, job.n_pieces)
             if self.n_waiting + len(texts) > self._settings.queue_texts:
                 raise QueueFull(1)
             self._waiting.add(job)
-            self._wake()
+            for lane in LANES:
+                if job.lanes[lane]:
+                    self._wake(lane)
         return job
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
         """Ends every job that still waits with this error."""
-        with self._changed:
+        with self._lock:
             for job in self._waiting:
                 job.fail(error())
 
@@ -130,9 +132,9 @@ class Batcher(Worker[Batch]):
         self._compute(batch)
         self._measure(batch, time.perf_counter() - began)
         job, place = batch[0]
-        with self._changed:
+        with self._lock:
             self._n_under_way[job.lane_of(place)] -= 1
-            self._changed.notify_all()
+            self._wake(LONG)  # for which there may be a core now
 
     def _compute(self, batch: Batch) -> None:
         predictor = batch[0][0].predictor

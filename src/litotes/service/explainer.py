@@ -91,7 +91,7 @@ class Explainer(Worker[ExplainTask]):
     def submit(self, client: str, work: Work, deadline: float) -> Future[bytes]:
         """The explanation to come; may raise `QueueFull`."""
         task = ExplainTask(client, work, deadline)
-        with self._changed:
+        with self._lock:
             self.check_room(client)
             self._tasks.append(task)
             self._wake()
@@ -99,7 +99,7 @@ class Explainer(Worker[ExplainTask]):
 
     def fail_all(self, error: Callable[[], Exception]) -> None:
         """Ends the task under way and all that wait with this error."""
-        with self._changed:
+        with self._lock:
             if self._current is not None:
                 self._current.fail(error())
             for task in self._tasks:

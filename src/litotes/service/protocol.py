@@ -9,9 +9,7 @@
 - A client must read its answer within some seconds; uvicorn waits for ever. `responding_since` says
   when the answer could first have been sent.
 - A client may close its side when it has sent its requests, and is still answered.
-- A connection that is closed while its client still sends lingers. If it were closed at once, the
-  kernel would reply to those bytes with a reset, and the client would lose the answer it has not
-  read yet.
+- A connection that is closed while its client still sends lingers (`lingering.py`).
 - What is not HTTP is answered with a problem, like every other failure.
 """
 
@@ -27,6 +25,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from litotes.service.budget import MAX_UNANSWERED, ServerBudget
+from litotes.service.lingering import LingeringTransport
 from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.request_context import SECURITY_HEADERS, client_of
 from litotes.service.turns import RequestTurns
@@ -65,7 +64,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self.is_request_complete = True
         self.idle_since = self._request_complete_at = self.loop.time()
         self.reading_since: float | None = self.idle_since
-        super().connection_made(_LingeringTransport(transport, self))  # type: ignore[arg-type]
+        super().connection_made(LingeringTransport(transport, self))  # type: ignore[arg-type]
         self._is_for_probes = not self._budget.let_in(self)
         if self._is_for_probes:
             self.loop.call_later(_PROBE_SECONDS, self.abort)
@@ -297,26 +296,3 @@ def _busy_problem() -> ProblemError:
         "Too much is open or on its way. Ask again in a second.",
         {"Retry-After": "1"},
     )
-
-
-class _LingeringTransport:
-    """A transport that, when closed, waits for a client that is still sending."""
-
-    def __init__(self, transport: asyncio.Transport, protocol: GuardedProtocol) -> None:
-        self._transport, self._protocol, self._is_closing = transport, protocol, False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def is_closing(self) -> bool:
-        return self._is_closing or self._transport.is_closing()
-
-    def close(self) -> None:
-        if self.is_closing():
-            return
-        self._is_closing = True
-        if self._protocol.is_request_complete or not self._transport.can_write_eof():
-            self._transport.close()
-        else:
-            self._transport.write_eof()
-            self._protocol.linger()

@@ -56,12 +56,13 @@ class Worker(ABC, Generic[Task]):
 
     def __init__(self, name: str, threads: tuple[tuple[int, int], ...] = ((0, NICENESS),)) -> None:
         self._name, self._threads = name, threads
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = {lane: threading.Condition(self._lock) for lane, _ in threads}
         self._is_running = self._is_closed = False
 
     @abstractmethod
     def _next_task(self, lane: int) -> Task | None:
-        """The next task, None if there is none; the caller holds `_changed`."""
+        """The next task, None if there is none; the caller holds `_lock`."""
 
     @abstractmethod
     def _run_task(self, task: Task) -> None:
@@ -69,23 +70,25 @@ class Worker(ABC, Generic[Task]):
 
     def close(self) -> None:
         """Ends the threads after the tasks that wait."""
-        with self._changed:
+        with self._lock:
             self._is_closed = True
-            self._changed.notify_all()
+            for changed in self._changed.values():
+                changed.notify_all()
 
-    def _wake(self) -> None:
-        """Called when there may be a task to do; the caller holds `_changed`."""
+    def _wake(self, lane: int = 0) -> None:
+        """Called when there may be a task to do; the caller holds `_lock`."""
         if not self._is_running:
             self._is_running = True
-            for lane, niceness in self._threads:
-                start_worker_thread(partial(self._run, lane), self._name, niceness)
-        self._changed.notify_all()
+            for own_lane, niceness in self._threads:
+                start_worker_thread(partial(self._run, own_lane), self._name, niceness)
+        self._changed[lane].notify()
 
     def _run(self, lane: int) -> None:
         while True:
-            with self._changed:
+            with self._lock:
                 while (task := self._next_task(lane)) is None:
                     if self._is_closed:
                         return
-                    self._changed.wait()
+                    self._changed[lane].wait()
+                self._wake(lane)  # there may be another one
             self._run_task(task)
