@@ -5,7 +5,6 @@ It may be done twice, anywhere, with the same result.
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from functools import cache
@@ -50,10 +49,7 @@ def predict_part(job: PartJob, watch: Watch) -> None:
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
     table = PredictionTable(job.request.columns(predictor.tasks), predictions, key)
-    # A node that was believed dead may still be writing the same part: neither process may find
-    # half of the other's file.
-    writer = f"{platform.node()}-{os.getpid()}-"
-    write_bytes(job.file, PART_FORMATS[job.request.format](table), writer=writer)
+    write_bytes(job.file, PART_FORMATS[job.request.format](table))
 
 
 def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], Key | None]:

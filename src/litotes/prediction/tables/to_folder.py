@@ -24,7 +24,6 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import (
     LOCK,
     MANIFEST,
-    clear_staged,
     find_foreign_file,
     locked,
     write_json,
@@ -120,7 +119,6 @@ def predict_to_folder(
     model = tuple(runtime.identity() for runtime in predictor.runtimes)
     with locked(out):
         _check_folder(out)
-        clear_staged(out)
         plan = resume_or_plan(request, model, out, watch)
         jobs = {}
         for name, span in plan.parts().items():
