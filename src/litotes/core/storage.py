@@ -178,7 +178,7 @@ def open_own_file(file: Path, flags: int) -> int:
     with write_errors(file):
         if file.is_symlink():
             raise UserError(_not_ours(file, "is a link"))
-        descriptor = os.open(file, flags | os.O_CREAT | NO_LINKS, 0o644)
+        descriptor = os.open(file, flags | os.O_CREAT | NO_LINKS, 0o666)
     found = os.fstat(descriptor)
     is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
     # a network file system may give what we make to another user, folders as well as files
