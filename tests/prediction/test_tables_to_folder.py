@@ -250,9 +250,9 @@ def test_a_damaged_part_is_made_again(
         case "flip":
             part.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
     result = scored(request, asked, out)
+    assert part.read_bytes() == whole
     assert result.damaged == (part.name,)
     assert result.n_found == (6 if finished else 4)
-    assert part.read_bytes() == whole
     assert other.stat().st_mtime_ns == kept
     assert [int(row["id"]) for row in rows_in(out)] == list(range(N_ROWS))
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part")) == [

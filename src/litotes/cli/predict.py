@@ -49,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
+    from litotes.core.targets import find_target
 
     if options.pair is not None and options.file is None:
         raise UserError("--pair names a column: give the --file that has it.")
@@ -59,6 +60,8 @@ def run(options: argparse.Namespace) -> None:
         return
     reject_bulk_options(options)
     options.format = options.format or "table"
+    if options.out is not None:
+        find_target(Path(options.out))  # what may not be written to is reported before the work
     with lean_torch():
         predictor = load_predictor(options, options.model)
     is_file_to_file = options.file is not None and options.out is not None
@@ -85,8 +88,11 @@ def _write(
 def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
+    from litotes.core.targets import find_target
     from litotes.prediction.tables.to_file import predict_to_file
 
+    if find_target(Path(options.out)).is_stream:
+        say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
         n_rows = predict_to_file(
             predictor, _table(options), Path(options.out), format=options.format, watch=watch
