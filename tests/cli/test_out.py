@@ -104,6 +104,16 @@ def test_what_cannot_be_replaced_is_refused_before_the_work(
     assert "is a link that leads back to itself" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("format", ["table", "csv"])
+def test_predict_does_not_replace_its_own_table(
+    data: Path, format: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = data.read_bytes()
+    assert main(["predict", "--file", str(data), "--out", str(data), "--format", format]) == 2
+    assert "is the table itself" in capsys.readouterr().err
+    assert data.read_bytes() == before
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -17,6 +17,7 @@ from litotes.core.storage import (
     find_foreign_file,
     is_complete,
     locked,
+    make_own_folder,
     read_json,
     read_json_table,
     remove_folder,
@@ -198,6 +199,19 @@ def test_a_lock_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(Path, "stat", _of_another_user)
     with pytest.raises(UserError, match=r"\.lock belongs to another user"):
         locked(tmp_path).__enter__()
+
+
+@posix
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a folder away")
+    make_own_folder(tmp_path / "ours")
+    make_own_folder(tmp_path / "ours")
+    assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == 0o700
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 12345, -1)
+    with pytest.raises(UserError, match="theirs belongs to another user"):
+        make_own_folder(tmp_path / "theirs")
 
 
 def _of_another_user(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:

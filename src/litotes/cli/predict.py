@@ -49,7 +49,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
-    from litotes.core.targets import find_target
 
     if options.pair is not None and options.file is None:
         raise UserError("--pair names a column: give the --file that has it.")
@@ -61,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     reject_bulk_options(options)
     options.format = options.format or "table"
     if options.out is not None:
-        find_target(Path(options.out))  # what may not be written to is reported before the work
+        _check_target(options)
     with lean_torch():
         predictor = load_predictor(options, options.model)
     is_file_to_file = options.file is not None and options.out is not None
@@ -73,6 +72,16 @@ def run(options: argparse.Namespace) -> None:
         _print(predictions, predictor.tasks, sys.stdout, options)
     else:
         _write(predictions, predictor.tasks, options)
+
+
+def _check_target(options: argparse.Namespace) -> None:
+    """What must not be replaced is reported before the work."""
+    from litotes.core.targets import find_target
+
+    if options.file is None:
+        find_target(Path(options.out))
+    else:
+        _table(options).check_target(Path(options.out))
 
 
 def _write(

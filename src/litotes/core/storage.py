@@ -181,20 +181,31 @@ def open_own_file(file: Path, flags: int) -> int:
         descriptor = os.open(file, flags | os.O_CREAT | NO_LINKS, 0o666)
     found = os.fstat(descriptor)
     is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
-    # a network file system may give what we make to another user, folders as well as files
-    is_owned = os.name == "nt" or found.st_uid in (os.geteuid(), file.parent.stat().st_uid)
-    if not is_plain or not is_owned:
+    if not is_plain or not _is_owned(file, found):
         os.close(descriptor)
         reason = "belongs to another user" if is_plain else "is no plain file, or has two names"
         raise UserError(_not_ours(file, reason))
     return descriptor
 
 
-def _not_ours(file: Path, reason: str) -> str:
-    return (
-        f"{file} {reason}, where litotes keeps a file of its own. Remove it, or choose another"
-        " --out."
-    )
+def make_own_folder(folder: Path) -> None:
+    """Makes a folder that only we may enter, under a name that others may know; refused where
+    somebody else has put a link or a folder there.
+    """
+    if folder.is_symlink():
+        raise UserError(_not_ours(folder, "is a link"))
+    make_folder(folder, mode=0o700)
+    if not _is_owned(folder, folder.stat()):
+        raise UserError(_not_ours(folder, "belongs to another user"))
+
+
+def _is_owned(path: Path, found: os.stat_result) -> bool:
+    # a network file system may give what we make to another user, then all of it to the same
+    return os.name == "nt" or found.st_uid in (os.geteuid(), path.parent.stat().st_uid)
+
+
+def _not_ours(path: Path, reason: str) -> str:
+    return f"{path} {reason}, where litotes keeps its own. Remove it, or choose another --out."
 
 
 def _open_locked(file: Path) -> int:

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
-from litotes.core.storage import LOCK, find_foreign_file, locked, open_own_file
-from litotes.core.targets import Target, find_target, make_folder, open_stream
+from litotes.core.storage import LOCK, find_foreign_file, locked, make_own_folder, open_own_file
+from litotes.core.targets import Target, open_stream
 from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
 from litotes.prediction.columns import Column, columns_of
@@ -57,11 +57,7 @@ def predict_to_file(
     if target.is_stream:
         return _predict_to_stream(predictor, table, out, line_format, n_total, watch)
     part = target.path.with_name(f"{target.path.name}.part")
-    if part.is_symlink():
-        raise UserError(
-            f"{part} is a link, where answers are kept until they are whole. Remove it."
-        )
-    make_folder(part, mode=0o700)  # rows that are not whole are not for others to read
+    make_own_folder(part)  # rows that are not whole are not for others to read
     with locked(part):
         _check_part(part)
         made_from = _made_from(predictor, table, format)
@@ -86,15 +82,13 @@ def predict_to_file(
 
 
 def _check_target(table: InputTable, out: Path) -> Target:
-    target = find_target(out)
+    target = table.check_target(out)
     if not table.file.is_file():
         require_file(table.file)
         raise UserError(
             f"{table.file} is no ordinary file, which could be read again from its start: save it"
             " to one."
         )
-    if out.exists() and out.samefile(table.file):
-        raise UserError(f"{out} is the table itself: choose another --out.")
     return target
 
 
