@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import re
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -9,12 +11,13 @@ import pytest
 
 from litotes.core import storage
 from litotes.core.errors import UserError
+from litotes.core.staging import clear_staged
 from litotes.core.storage import (
     LOCK,
-    clear_staged,
     find_foreign_file,
     is_complete,
     locked,
+    make_own_folder,
     read_json,
     read_json_table,
     remove_folder,
@@ -22,6 +25,8 @@ from litotes.core.storage import (
     write_json,
     write_text,
 )
+
+posix = pytest.mark.skipif(os.name == "nt", reason="Windows has no such modes and links")
 
 
 def fill(folder: Path) -> None:
@@ -157,6 +162,62 @@ def test_a_file_cannot_be_locked_as_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x").touch()
     with pytest.raises(UserError, match="is a file; --out needs a folder"), locked(tmp_path / "x"):
         raise AssertionError
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "two names", "pipe", "folder"])
+def test_a_lock_is_a_plain_file_of_ours(tmp_path: Path, kind: str) -> None:
+    letter = tmp_path / "letter"
+    letter.write_bytes(b"keep")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    match kind:
+        case "link":
+            (folder / LOCK).symlink_to(letter)
+        case "two names":
+            (folder / LOCK).hardlink_to(letter)
+        case "pipe":
+            os.mkfifo(folder / LOCK)
+        case "folder":
+            (folder / LOCK).mkdir()
+    with pytest.raises(UserError, match=r"\.lock .*choose another --out|\.lock cannot be written"):
+        locked(folder).__enter__()
+    assert letter.read_bytes() == b"keep"
+    assert os.listdir(folder) == [LOCK]
+
+
+@posix
+def test_a_lock_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / LOCK).touch()
+    with locked(tmp_path):  # a leftover of our own
+        pass
+    (tmp_path / LOCK).touch()
+    if os.geteuid() == 0:
+        os.chown(tmp_path / LOCK, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+        monkeypatch.setattr(Path, "stat", _of_another_user)
+    with pytest.raises(UserError, match=r"\.lock belongs to another user"):
+        locked(tmp_path).__enter__()
+
+
+@posix
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root gives a folder away")
+    make_own_folder(tmp_path / "ours")
+    make_own_folder(tmp_path / "ours")
+    assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == 0o700
+    (tmp_path / "theirs").mkdir()
+    os.chown(tmp_path / "theirs", 12345, -1)
+    with pytest.raises(UserError, match="theirs belongs to another user"):
+        make_own_folder(tmp_path / "theirs")
+
+
+def _of_another_user(path: Path, *, follow_symlinks: bool = True) -> os.stat_result:
+    found = list(os.stat(path, follow_symlinks=follow_symlinks))
+    found[stat.ST_UID] = 12345
+    return os.stat_result(found)
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b'{"a":' * 100_000])

@@ -4,7 +4,9 @@ cannot be.
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +20,7 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction
 from litotes.exporting import export as exporting
-from litotes.exporting.export import export_models
+from litotes.exporting.export import export_models, working_copy
 from litotes.exporting.loss import ExportLoss, compare, measure_losses
 from litotes.exporting.sample import choose_sample
 from litotes.model.folder import ModelFolder, open_model
@@ -127,6 +129,50 @@ def test_more_changed_labels_than_allowed_leave_nothing(
         export_models(folder, n_texts=20)
     assert not (folder / "model.onnx").exists()
     assert export_models(folder, n_texts=20, allowed=0.05)
+
+
+@pytest.mark.parametrize("full_at", ["model.onnx", "export.json"])
+def test_a_disk_without_room_never_leaves_half_an_export(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, full_at: str
+) -> None:
+    """The earlier export stays, or is refused; it is never taken for the new one."""
+    export_models(folder, n_texts=5)
+    before = (folder / "model.onnx").read_bytes()
+    replaced = Path.replace
+
+    def fill_up(self: Path, target: Path) -> Path:
+        if target.name == full_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return replaced(self, target)
+
+    monkeypatch.setattr(Path, "replace", fill_up)
+    with pytest.raises(UserError, match=r"cannot be written \(No space left on device\)"):
+        export_models(folder, n_texts=5, precision="int8", allowed=1)
+    monkeypatch.undo()
+    if full_at == "model.onnx":
+        assert (folder / "model.onnx").read_bytes() == before
+        Predictor.load(folder, runtime="onnx")
+    else:
+        with pytest.raises(UserError, match=r"export\.json has another sha256"):
+            Predictor.load(folder, runtime="onnx")
+
+
+def test_a_copy_that_fails_leaves_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where --out is a link to an empty folder."""
+    (tmp_path / "far").mkdir()
+    (tmp_path / "out").symlink_to(tmp_path / "far")
+
+    def fill_up(file: Path, content: bytes) -> None:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content[:10])
+        raise UserError("full")
+
+    monkeypatch.setattr(exporting, "write_bytes", fill_up)
+    with pytest.raises(UserError, match="full"), working_copy(folder, str(tmp_path / "out")):
+        raise AssertionError
+    assert not (tmp_path / "far").exists()
 
 
 def test_losses_count_what_changed() -> None:

@@ -25,6 +25,7 @@ def test_progress_comes_back(tmp_path: Path) -> None:
         "made_from",
         "n_rows",
         "n_bytes",
+        "sha256",
     ]
     assert read_record(tmp_path / "state.json", MADE_FROM, n_rows) == 7
 

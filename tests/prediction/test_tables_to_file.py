@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
+from threading import Thread
 
 import pytest
 
@@ -197,6 +198,106 @@ def test_answers_of_other_runs_are_not_joined(
     (tmp_path / "out.csv.part" / "state.json").write_text("{")
     with pytest.raises(UserError, match="damaged"):
         predict_to_file(predictor, table, out)
+
+
+@pytest.mark.usefixtures("small_steps")
+@pytest.mark.parametrize("name", ["n_rows", "n_bytes", "rows"])
+def test_progress_is_believed_only_as_it_was_written(
+    predictor: Predictor, table: InputTable, tmp_path: Path, name: str
+) -> None:
+    """A row more or less in the state would leave one out, or repeat one."""
+    out, part = tmp_path / "out.csv", tmp_path / "out.csv.part"
+
+    def interrupt(_: str, done: int, __: int, ___: str) -> None:
+        if done > 40:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Stopped):
+        predict_to_file(predictor, table, out, watch=interrupt)
+    if name == "rows":
+        content = (part / "rows").read_bytes()
+        (part / "rows").write_bytes(content.replace(b"great", b"grand", 1))
+        sentence = "rows is not as it was written"
+    else:
+        state = json.loads((part / "state.json").read_text())
+        state[name] -= 1
+        (part / "state.json").write_text(json.dumps(state))
+        sentence = r"state\.json is damaged \(not as it was written\)"
+    with pytest.raises(UserError, match=rf"{sentence}.* to begin anew"):
+        predict_to_file(predictor, table, out)
+    assert not out.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_a_pipe_gets_every_row_and_stays_a_pipe(
+    predictor: Predictor, table: InputTable, tmp_path: Path
+) -> None:
+    predict_to_file(predictor, table, tmp_path / "file.csv")
+    pipe, read = tmp_path / "pipe.csv", []
+    os.mkfifo(pipe)
+    reader = Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
+    reader.start()
+    assert predict_to_file(predictor, table, pipe) == len(TEXTS)
+    reader.join(20)
+    (tmp_path / "read.csv").write_bytes(read[0])
+    assert_same(tmp_path / "read.csv", tmp_path / "file.csv")
+    assert pipe.is_fifo()
+    assert not (tmp_path / "pipe.csv.part").exists()
+
+
+def test_a_link_stays_a_link_and_its_rows_are_kept_beside_its_target(
+    predictor: Predictor, table: InputTable, tmp_path: Path
+) -> None:
+    (tmp_path / "far").mkdir()
+    link = tmp_path / "out.csv"
+    link.symlink_to(tmp_path / "far" / "file.csv")
+
+    def look(*_: object) -> None:
+        part = tmp_path / "far" / "file.csv.part"
+        assert os.name == "nt" or part.stat().st_mode & 0o777 == 0o700
+
+    predict_to_file(predictor, table, link, watch=look)
+    assert link.is_symlink()
+    assert len(rows_of(tmp_path / "far" / "file.csv")) == len(TEXTS)
+    assert os.listdir(tmp_path / "far") == ["file.csv"]
+
+
+@pytest.mark.parametrize("place", ["part", "rows"])
+def test_links_where_unfinished_rows_are_kept_are_refused(
+    predictor: Predictor, table: InputTable, tmp_path: Path, place: str
+) -> None:
+    letter = tmp_path / "theirs" / "rows"
+    letter.parent.mkdir()
+    letter.write_bytes(b"keep")
+    part = tmp_path / "out.csv.part"
+    if place == "part":
+        part.symlink_to(letter.parent)
+    else:
+        part.mkdir()
+        (part / "rows").symlink_to(letter)
+    with pytest.raises(UserError, match="is a link"):
+        predict_to_file(predictor, table, tmp_path / "out.csv")
+    assert letter.read_bytes() == b"keep"
+    assert os.listdir(letter.parent) == ["rows"]
+
+
+@pytest.mark.usefixtures("small_steps")
+def test_a_full_disk_keeps_what_is_safe(
+    predictor: Predictor, table: InputTable, tmp_path: Path
+) -> None:
+    resource = pytest.importorskip("resource")
+    whole, out = tmp_path / "whole.csv", tmp_path / "out.csv"
+    predict_to_file(predictor, table, whole)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (whole.stat().st_size // 2, hard))
+    try:
+        with pytest.raises(UserError, match=r"rows cannot be written \(File too large\)"):
+            predict_to_file(predictor, table, out)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert json.loads((tmp_path / "out.csv.part" / "state.json").read_text())["n_rows"] > 20
+    predict_to_file(predictor, table, out)
+    assert_same(out, whole)
 
 
 def test_a_bad_row_is_named_before_anything_is_answered(

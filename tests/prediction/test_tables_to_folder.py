@@ -5,8 +5,10 @@ joined that does not belong together.
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -228,6 +230,84 @@ def test_a_stopped_run_goes_on(asked: BatchPredictor, source: Path, tmp_path: Pa
     assert not list(out.glob(".staged*"))
     again = scored(request_of(source), asked, out)
     assert (again.n_found, again.n_answered) == (7, 0)
+
+
+@pytest.mark.parametrize("damage", ["cut", "cut at a row", "flip"])
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("format", PART_FORMATS)
+def test_a_damaged_part_is_made_again(
+    asked: BatchPredictor, source: Path, tmp_path: Path, format: str, finished: bool, damage: str
+) -> None:
+    out, request = tmp_path / "out", request_of(source, format=format)
+    if finished:
+        scored(request, asked, out)
+    else:
+        with pytest.raises(Stopped):
+            predict_to_folder(request, asked, out, runner=stopping_after(5))
+    part, other = out / f"part-00002.{format}", out / f"part-00003.{format}"
+    whole, kept = part.read_bytes(), other.stat().st_mtime_ns
+    match damage:
+        case "cut":
+            part.write_bytes(whole[:-7])
+        case "cut at a row":
+            part.write_bytes(whole[: whole.rindex(b"\n", 0, -1) + 1])
+        case "flip":
+            part.write_bytes(whole[:300] + bytes([whole[300] ^ 1]) + whole[301:])
+    result = scored(request, asked, out)
+    assert part.read_bytes() == whole
+    assert result.damaged == (part.name,)
+    assert result.n_found == (6 if finished else 4)
+    assert other.stat().st_mtime_ns == kept
+    assert [int(row["id"]) for row in rows_in(out)] == list(range(N_ROWS))
+    assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part")) == [
+        "manifest.json",
+        "plan.json",
+    ]
+    assert scored(request, asked, out).n_found == 7
+
+
+@pytest.mark.parametrize("file", ["plan.json", "manifest.json"])
+def test_a_changed_record_is_refused(
+    asked: BatchPredictor, source: Path, tmp_path: Path, file: str
+) -> None:
+    """One digit: a part of 20 rows is said to have 10."""
+    out = tmp_path / "out"
+    scored(request_of(source), asked, out)
+    record = (out / file).read_text()
+    changed = re.sub(r"\b20\b(?=,?\n)", "10", record, count=1)
+    assert changed != record
+    (out / file).write_text(changed)
+    with pytest.raises(UserError, match=rf"{re.escape(file)} is damaged .*begin anew"):
+        scored(request_of(source), asked, out)
+
+
+def test_a_disk_without_room_is_told_and_the_other_parts_are_kept(
+    asked: BatchPredictor, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replaced = Path.replace
+
+    def fill_up(self: Path, target: Path) -> Path:
+        if target.name == "part-00003.parquet":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return replaced(self, target)
+
+    monkeypatch.setattr(Path, "replace", fill_up)
+    with pytest.raises(UserError, match=r"part-00003.parquet cannot be written \(No space left"):
+        run_parts(request_of(source), asked, tmp_path / "out")
+    monkeypatch.undo()
+    result = scored(request_of(source), asked, tmp_path / "out")
+    assert (result.n_found, result.damaged) == (3, ())
+
+
+def run_parts(request: FolderRequest, asked: BatchPredictor, out: Path) -> None:
+    """Without what turns an error of a part into its outcome."""
+
+    def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
+        for job in jobs.values():
+            predict_part(job, watch)
+        return iter(())
+
+    predict_to_folder(request, asked, out, runner=run)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from litotes.bench.lines import Candidate
 from litotes.bench.onnx_baseline import BaselineSession
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
+from litotes.core.storage import write_bytes
 from litotes.exporting.model_graph import build_onnx
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.torch_runtime import TorchRuntime
@@ -139,7 +140,7 @@ class Benchmark:
         if not file.exists():
             model = self.subject.of(kind)
             texts = model.tokenizer.encode(self.texts[:N_CALIBRATION])
-            file.write_bytes(build_onnx(model, precision=precision, texts=texts, made_from={}))
+            write_bytes(file, build_onnx(model, precision=precision, texts=texts, made_from={}))
         return file
 
     def _from_texts(

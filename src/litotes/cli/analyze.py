@@ -51,6 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
+    from litotes.core.targets import make_folder
     from litotes.data.sources import load
     from litotes.inside.analyze import Subject, analyze
     from litotes.inside.output import write_analysis
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.out:
         # a folder that cannot be made is reported before the work, not after it
-        Path(options.out).mkdir(parents=True, exist_ok=True)
+        make_folder(Path(options.out))
     analyses = _pick_analyses(options.only)
     analysis_options = _parse_options(options.changes)
     where = parse_where(options.where)

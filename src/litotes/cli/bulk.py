@@ -141,6 +141,8 @@ def _runner(options: argparse.Namespace) -> Runner:
 
 def _summary(result: FolderResult) -> str:
     found = f" {result.n_found} parts were there before." if result.n_found else ""
+    if result.damaged:
+        found += f" Damaged since, and made again: {', '.join(result.damaged)}."
     return (
         f"{result.n_answered} of {result.plan.n_rows} rows answered in {result.seconds:.0f} s:"
         f" {result.out}.{found}{unreadable_sentence(result.n_unreadable)}"

@@ -33,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.cli.explanation_view import print_explanation
+    from litotes.core.targets import find_target
     from litotes.explanation.explain import METHOD, chosen_methods
     from litotes.explanation.writing import check_format, write_explanation
     from litotes.prediction.predictor import Predictor
@@ -41,6 +42,7 @@ def run(options: argparse.Namespace) -> None:
     out = None if options.out is None else Path(options.out)
     if out is not None:
         check_format(out)
+        find_target(out)
     chosen_methods(options.method or METHOD)
     predictor = Predictor.load(options.model, device=options.device, runtime="torch")
     with progress() as watch:

@@ -64,6 +64,8 @@ def run(options: argparse.Namespace) -> None:
         return
     reject_bulk_options(options)
     options.format = options.format or "table"
+    if options.out is not None:
+        _check_target(options)
     with lean_torch():
         predictor = load_predictor(options, options.model)
     is_file_to_file = options.file is not None and options.out is not None
@@ -75,6 +77,16 @@ def run(options: argparse.Namespace) -> None:
         _print(predictions, predictor.tasks, sys.stdout, options)
     else:
         _write(predictions, predictor.tasks, options)
+
+
+def _check_target(options: argparse.Namespace) -> None:
+    """What must not be replaced is reported before the work."""
+    from litotes.core.targets import find_target
+
+    if options.file is None:
+        find_target(Path(options.out))
+    else:
+        _table(options).check_target(Path(options.out))
 
 
 def _write(
@@ -90,8 +102,11 @@ def _write(
 def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
+    from litotes.core.targets import find_target
     from litotes.prediction.tables.to_file import predict_to_file
 
+    if find_target(Path(options.out)).is_stream:
+        say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
         result = predict_to_file(
             predictor, _table(options), Path(options.out), format=options.format, watch=watch

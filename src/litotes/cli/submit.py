@@ -61,6 +61,7 @@ def _count_labels(submission: Submission, task: Task) -> dict[str, int]:
 
 def _archive(options: argparse.Namespace) -> Path:
     from litotes.core.errors import UserError
+    from litotes.core.targets import find_target
     from litotes.evaluation.submission import ANSWER
 
     out = Path(options.out or "answer.zip")
@@ -71,4 +72,6 @@ def _archive(options: argparse.Namespace) -> Path:
             f"--out {out}: {ANSWER} is written into the same folder and would replace"
             f" {options.data}. Write into another folder."
         )
+    for file in (out, out.with_name(ANSWER)):
+        find_target(file)
     return out

@@ -1,5 +1,12 @@
 """Errors are sentences that say what to do."""
 
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class UserError(Exception):
     """Something the user can put right.
@@ -19,3 +26,33 @@ def reason_of(error: Exception) -> str:
     """Another library's error message, its first line; the name of the error if it has none."""
     message = str(error).strip()
     return message.splitlines()[0] if message else type(error).__name__
+
+
+_MAKE_ROOM = "Make room on that disk, then start the same command again."
+_WRITE_ADVICE = {
+    "ENOSPC": _MAKE_ROOM,
+    "EDQUOT": _MAKE_ROOM,
+    "EFBIG": "Raise the limit on the size of a file (ulimit -f), or write less at once.",
+    "EACCES": "Choose an --out in a folder that you may write into.",
+    "EPERM": "Choose an --out in a folder that you may write into.",
+    "EROFS": "Choose an --out on a file system that may be written to.",
+    "EIO": "Check that disk, or choose an --out on another one.",
+}
+
+
+def write_failure(path: Path, reason: str, code: str = "") -> UserError:
+    """The error for a file or folder that cannot be written. code: the system's, such as ENOSPC."""
+    advice = _WRITE_ADVICE.get(code, "Check the path given, e.g. --out.")
+    return UserError(f"{path} cannot be written ({reason}). {advice}")
+
+
+@contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turns what the system says of a failed write into a sentence that names the path."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader has gone, which is no failure of ours
+    except OSError as error:
+        code = errno.errorcode.get(error.errno or 0, "")
+        raise write_failure(path, error.strerror or str(error), code) from error

@@ -1,5 +1,8 @@
 """Files that are complete or not there: staged next to their place, flushed to disk, then renamed.
 
+They are staged in a folder of a random name that nobody else may enter. What may be replaced, and
+what is written to as a stream, is decided by `targets`.
+
 A folder carries a `manifest.json` with the sha256 of every file, so that a reader can tell a
 complete folder from what a crash left. A folder that is written for hours is locked meanwhile, so
 that a second process cannot write into it as well.
@@ -12,14 +15,16 @@ import json
 import os
 import platform
 import re
-import shutil
+import stat
 import sys
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from litotes.core.errors import UserError
+from litotes.core.errors import UserError, write_errors
+from litotes.core.staging import NO_LINKS, STAGED, clear_staged, staging_folder, write_staged
+from litotes.core.targets import find_target, make_folder, open_stream
 
 if sys.platform == "win32":
     import msvcrt
@@ -30,7 +35,6 @@ MANIFEST = "manifest.json"
 LOCK = ".lock"
 MOST_JSON_BYTES = 1 << 26
 """Of a file that is read whole: a description may hold a recipe and scores."""
-_STAGED = ".staged-"
 _FAR = 1 << 30  # Windows locks bytes, not files: one far behind the text, which stays readable
 
 
@@ -39,20 +43,21 @@ def sha256_of(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def write_bytes(file: Path, content: bytes, *, writer: str = "") -> None:
-    """Replaces the file in one step.
-
-    writer: a different name for each of several processes that may write it at the same time.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    staged = file.with_name(f"{_STAGED}{writer}{file.name}")
-    try:
-        staged.write_bytes(content)
-        _flush(staged)
-        staged.replace(file)
-    finally:
-        staged.unlink(missing_ok=True)
-    _flush(file.parent)
+def write_bytes(file: Path, content: bytes) -> None:
+    """Replaces the file in one step, or writes to the pipe or device that is there."""
+    target = find_target(file)
+    with write_errors(file):
+        if target.is_stream:
+            with open_stream(file) as stream:
+                stream.write(content)
+            return
+        folder = target.path.parent
+        make_folder(folder)
+        with staging_folder(folder) as staging:
+            staged = staging / target.path.name
+            write_staged(staged, content)
+            staged.replace(target.path)
+        _flush(folder)
 
 
 def write_text(file: Path, content: str) -> None:
@@ -94,17 +99,18 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     """Makes a folder whose files `fill` writes; it appears under its name only when everything is
     on disk.
     """
-    staged = folder.with_name(f"{_STAGED}{folder.name}")
-    shutil.rmtree(staged, ignore_errors=True)
-    staged.mkdir(parents=True)
-    fill(staged)
-    hashes = {path.name: sha256_of(path) for path in sorted(staged.iterdir())}
-    (staged / MANIFEST).write_text(json.dumps(hashes, indent=2), "utf-8")
-    for path in staged.iterdir():
-        _flush(path)
-    _flush(staged)
-    staged.rename(folder)
-    _flush(folder.parent)
+    make_folder(folder.parent)
+    with write_errors(folder), staging_folder(folder.parent) as staging:
+        staged = staging / folder.name
+        staged.mkdir()
+        fill(staged)
+        hashes = {path.name: sha256_of(path) for path in sorted(staged.iterdir())}
+        (staged / MANIFEST).write_text(json.dumps(hashes, indent=2), "utf-8")
+        for path in staged.iterdir():
+            _flush(path)
+        _flush(staged)
+        staged.rename(folder)
+        _flush(folder.parent)
 
 
 def is_complete(folder: Path) -> bool:
@@ -119,19 +125,8 @@ def is_complete(folder: Path) -> bool:
 
 def remove_folder(folder: Path) -> None:
     """Deletes a folder so that a crash half-way never leaves a part of it under its name."""
-    doomed = folder.with_name(f"{_STAGED}{folder.name}")
-    shutil.rmtree(doomed, ignore_errors=True)
-    folder.rename(doomed)
-    shutil.rmtree(doomed, ignore_errors=True)
-
-
-def clear_staged(parent: Path) -> None:
-    """Removes what an earlier crash left half-written."""
-    for path in parent.glob(f"{_STAGED}*"):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    with write_errors(folder), staging_folder(folder.parent) as staging:
+        folder.rename(staging / folder.name)
 
 
 def find_foreign_file(
@@ -144,7 +139,7 @@ def find_foreign_file(
     if not folder.is_dir():
         return None
     for name in sorted(path.name for path in folder.iterdir()):
-        is_ours = name in ours or name.startswith(_STAGED)
+        is_ours = name in ours or name.startswith(STAGED)
         fits = pattern is not None and pattern.fullmatch(name) is not None
         if not is_ours and not fits:
             return name
@@ -154,20 +149,18 @@ def find_foreign_file(
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keeps every other process that asks for the same lock out of a folder, which is made if it is
-    not there.
+    not there. What a crash left half-written in it is removed.
 
     The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however
     that ends. The file is removed while the lock is still held, and a process that gets a lock
     checks that its file is still the one under that name: a removal and a newcomer cannot cross.
     (Windows cannot remove an open file; there it is removed afterwards.)
     """
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise UserError(f"{folder} is a file; --out needs a folder.") from error
+    make_folder(folder)
     file = folder / LOCK
     descriptor = _open_locked(file)
     try:
+        clear_staged(folder)
         yield
     finally:
         if sys.platform != "win32":
@@ -178,10 +171,47 @@ def locked(folder: Path) -> Iterator[None]:
                 file.unlink()
 
 
+def open_own_file(file: Path, flags: int) -> int:
+    """The descriptor of a plain file of ours in a folder that others may know: created if it is not
+    there, and refused where somebody else has put a link or another file in its place.
+    """
+    with write_errors(file):
+        if file.is_symlink():
+            raise UserError(_not_ours(file, "is a link"))
+        descriptor = os.open(file, flags | os.O_CREAT | NO_LINKS, 0o666)
+    found = os.fstat(descriptor)
+    is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
+    if not is_plain or not _is_owned(file, found):
+        os.close(descriptor)
+        reason = "belongs to another user" if is_plain else "is no plain file, or has two names"
+        raise UserError(_not_ours(file, reason))
+    return descriptor
+
+
+def make_own_folder(folder: Path) -> None:
+    """Makes a folder that only we may enter, under a name that others may know; refused where
+    somebody else has put a link or a folder there.
+    """
+    if folder.is_symlink():
+        raise UserError(_not_ours(folder, "is a link"))
+    make_folder(folder, mode=0o700)
+    if not _is_owned(folder, folder.stat()):
+        raise UserError(_not_ours(folder, "belongs to another user"))
+
+
+def _is_owned(path: Path, found: os.stat_result) -> bool:
+    # a network file system may give what we make to another user, then all of it to the same
+    return os.name == "nt" or found.st_uid in (os.geteuid(), path.parent.stat().st_uid)
+
+
+def _not_ours(path: Path, reason: str) -> str:
+    return f"{path} {reason}, where litotes keeps its own. Remove it, or choose another --out."
+
+
 def _open_locked(file: Path) -> int:
     """The descriptor of the open, locked file, whose text says who holds it."""
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        descriptor = open_own_file(file, os.O_RDWR)
         try:
             _acquire_lock(descriptor, file.parent)
             is_in_place = os.path.samestat(os.fstat(descriptor), file.stat())
@@ -191,9 +221,10 @@ def _open_locked(file: Path) -> int:
             os.close(descriptor)
             raise
         if is_in_place:
-            os.ftruncate(descriptor, 0)
-            os.lseek(descriptor, 0, os.SEEK_SET)
-            os.write(descriptor, f"PID {os.getpid()} on {platform.node()}".encode())
+            with write_errors(file):
+                os.ftruncate(descriptor, 0)
+                os.lseek(descriptor, 0, os.SEEK_SET)
+                os.write(descriptor, f"PID {os.getpid()} on {platform.node()}".encode())
             return descriptor
         os.close(descriptor)
 

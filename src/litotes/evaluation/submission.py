@@ -17,6 +17,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import write_bytes
+from litotes.core.targets import find_target
 from litotes.core.values import Prediction, Task
 from litotes.data.sources import has_prefix
 from litotes.data.sources.besstie import with_prefix
@@ -92,10 +93,14 @@ def _label_number(task: Task, prediction: Prediction) -> str:
 
 
 def write_submission(submission: Submission, file: Path) -> None:
-    """Writes the archive and a separate answer.csv, then reads the archive back to compare it."""
+    """Writes the archive and a separate answer.csv, then reads the archive back to compare it.
+
+    What went into a pipe cannot be read back; whoever reads it has it.
+    """
     write_bytes(file.with_name(ANSWER), submission.as_csv())
     write_bytes(file, submission.as_zip())
-    _check(file, submission)
+    if not find_target(file).is_stream:
+        _check(file, submission)
 
 
 def _check(file: Path, submission: Submission) -> None:

@@ -87,17 +87,18 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
     if out is None:
         yield folder
         return
-    _copy(folder, Path(out))
+    copy = Path(out)
+    if copy.exists() and (not copy.is_dir() or any(copy.iterdir())):
+        raise UserError(f"{copy} is not empty. Choose a new folder for --out.")
     try:
-        yield open_model(Path(out))
+        _copy(folder, copy)
+        yield open_model(copy)
     except BaseException:
-        rmtree(out)
+        rmtree(copy.resolve(), ignore_errors=True)
         raise
 
 
 def _copy(folder: ModelFolder, out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
     for part in folder.models:
         copy = out / part.path.relative_to(folder.path)
         for name in (*HASHED, "README.md", "config.json", DESCRIPTION):

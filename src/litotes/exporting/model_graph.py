@@ -106,8 +106,8 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
 
 def write_export(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
     """Writes the file and then the note that it is whole. more: what else the note says."""
-    # a crash from here on leaves a file without its note, which is refused as unfinished
-    (folder / NOTE).unlink(missing_ok=True)
-    write_bytes(folder / FILE, content)
     note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision}
+    # A crash in between leaves a file that its note does not know, which is refused. A disk without
+    # room leaves an earlier export as it is.
+    write_bytes(folder / FILE, content)
     write_json(folder / NOTE, note | dict(more))

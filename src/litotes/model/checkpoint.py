@@ -24,6 +24,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
 from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.core.targets import make_folder
 from litotes.core.version import __version__
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
@@ -80,7 +81,7 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     compact: matrices that a bundled encoder has as well are kept as steps away from it, a byte a
     weight (`encoders/difference.py`).
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     (folder / DESCRIPTION).unlink(missing_ok=True)
     tensors, omits_base = _tensors_to_save(model, compact=compact)
     write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))

@@ -16,6 +16,7 @@ from safetensors.torch import save as to_bytes
 
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import read_json, write_bytes, write_json
+from litotes.core.targets import make_folder
 from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.encoders.weights import read_tensors
 from litotes.model.classifier import Classifier
@@ -120,7 +121,7 @@ def _train_phase(
     if weights.is_file():
         classifier.load_state_dict(read_tensors(weights))
         return classifier.eval()
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     run = RunContext(context.device, folder, key, Processes(), prefix_watch(context.watch, phase))
     loop = _phase_loop(context, classifier, run, epochs, validated=validated)
     loop.resume()

@@ -18,6 +18,7 @@ from pathlib import Path
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.staging import clear_staged
 from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
@@ -63,6 +64,7 @@ def prune(
         context = make_context(
             settings, recipe, data, dense, device=choose_device(device), folder=out, watch=watch
         )
+        clear_staged(context.phases, below=True)
         return choose(context, _train_settings(context))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 
 from litotes.core.progress import Watch, ignore_progress
+from litotes.core.staging import clear_staged
 from litotes.core.storage import load_json, locked, write_json
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
@@ -53,6 +54,8 @@ def execute(
     for experiment in study.experiments:
         _check(experiment)
     with locked(out):
+        for name in ("runs", "figures"):
+            clear_staged(out / name, below=True)
         n_threads = _n_threads(out / "runs" / THREADS, n_workers, on)
         # resolved: other processes may work elsewhere
         jobs = plan_jobs(study, out.resolve(), n_threads=n_threads, device=device)

@@ -9,16 +9,20 @@ from (seed, epoch).
 from __future__ import annotations
 
 import json
+import os
+import re
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
-from litotes.core.storage import clear_staged, is_complete, load_json, remove_folder, write_folder
+from litotes.core.staging import clear_staged
+from litotes.core.storage import is_complete, load_json, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""
@@ -65,7 +69,6 @@ class Checkpoints:
         self.folder, self.key = folder, key
 
     def save(self, state: RunState, tensors: RunTensors) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
         target = self.folder / f"step-{state.step:09d}"
         if target.exists():
             if is_complete(target):
@@ -73,7 +76,10 @@ class Checkpoints:
             remove_folder(target)
 
         def fill(folder: Path) -> None:
-            save_file(_named(tensors), folder / "state.safetensors")
+            try:
+                save_file(_named(tensors), folder / "state.safetensors")
+            except SafetensorError as error:
+                raise _as_system_error(error) from error
             (folder / "state.json").write_text(
                 json.dumps({"key": self.key, "state": asdict(state)}), "utf-8"
             )
@@ -129,6 +135,12 @@ def _named(tensors: RunTensors) -> dict[str, Tensor]:
         for key, value in tensors.optimizer.state.get(parameter, {}).items():
             named[f"optimizer/{name}/{key}"] = value
     return {name: tensor.cpu().contiguous().clone() for name, tensor in named.items()}
+
+
+def _as_system_error(error: SafetensorError) -> Exception:
+    """The error of the system, such as that of a full disk, that safetensors only quotes."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    return error if number is None else OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _restore(named: dict[str, Tensor], tensors: RunTensors) -> None:

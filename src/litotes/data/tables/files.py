@@ -5,17 +5,21 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
 from litotes.core.errors import UserError
+from litotes.data.tables.unpacking import UnpackingLimit
 
 MAX_CHARS = 1_000_000
 """The longest line and the longest text that are read; anything longer is a damaged file."""
 
 _MAX_BYTES = 4 * MAX_CHARS  # the most that many characters take in UTF-8
+_CHUNK = 1 << 20
 _BOM = "\ufeff"
+_REMEDY = "unpack it first and give the plain file"
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,8 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
     """Number, offset and bytes of each line; of one that is too long only its beginning."""
     require_file(path)
     number, offset = start.line - 1, start.offset
+    if _is_gz(path) and not offset:
+        _check_unpacking(path)
     try:
         with _open(path) as stream:
             stream.seek(offset)
@@ -106,7 +112,21 @@ def _plain_or_gz(path: Path) -> Path | None:
 
 
 def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
+    return cast(BinaryIO, gzip.open(path)) if _is_gz(path) else path.open("rb")
+
+
+def _is_gz(path: Path) -> bool:
+    return path.suffix.lower() == ".gz"
+
+
+def _check_unpacking(path: Path) -> None:
+    """Unpacks a .gz file once without keeping anything, before its rows may fill the memory."""
+    if not path.is_file():  # a pipe cannot be read twice
+        return
+    limit = UnpackingLimit(path, _REMEDY)
+    with suppress(EOFError, zlib.error, OSError), gzip.open(path) as stream:  # reported when read
+        while chunk := stream.read(_CHUNK):
+            limit.add(len(chunk), n_rows=chunk.count(b"\n"))
 
 
 def _decode(raw: bytes, place: str, offset: int) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from litotes.core.errors import UserError
+from litotes.core.targets import Target, find_target
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import read_rows
 
@@ -17,6 +19,13 @@ class InputTable:
     file: Path
     column: str = "text"
     pair: str | None = None
+
+    def check_target(self, out: Path) -> Target:
+        """Where predictions for this table go; it must not be the table itself."""
+        target = find_target(out)
+        if out.exists() and self.file.exists() and out.samefile(self.file):
+            raise UserError(f"{out} is the table itself: choose another --out.")
+        return target
 
     def rows(self) -> Iterator[Row]:
         needs = [self.column] if self.pair is None else [self.column, self.pair]

@@ -1,19 +1,23 @@
 """One part: its rows are read, predicted and written, whole or not at all.
 
-It may be done twice, anywhere, with the same result.
+It may be done twice, anywhere, with the same result. Its hash is written first, into a folder next
+to it: a part that is there can be told from one that was damaged since.
+
+    OUT/hashes/part-00000.parquet   the sha256 of
+    OUT/part-00000.parquet
 """
 
 from __future__ import annotations
 
-import os
 import platform
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.core.storage import write_bytes
+from litotes.core.storage import write_bytes, write_text
 from litotes.data.tables.spans import Span
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
@@ -21,6 +25,7 @@ from litotes.prediction.tables.folder_request import FolderRequest
 from litotes.prediction.tables.formats import PART_FORMATS, Key, PredictionTable
 from litotes.prediction.tables.input import InputTable
 
+HASHES = "hashes"
 _MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
 
 
@@ -50,11 +55,20 @@ def predict_part(job: PartJob, watch: Watch) -> int:
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
     table = PredictionTable(job.request.columns(predictor.tasks), predictions, key)
-    # A node that was believed dead may still be writing the same part: neither process may find
-    # half of the other's file.
-    writer = f"{platform.node()}-{os.getpid()}-"
-    write_bytes(job.file, PART_FORMATS[job.request.format](table), writer=writer)
+    content = PART_FORMATS[job.request.format](table)
+    write_hash(job.file, sha256(content).hexdigest())
+    write_bytes(job.file, content)
     return sum(prediction.unreadable for prediction in predictions)
+
+
+def write_hash(part: Path, hash: str) -> None:
+    write_text(part.parent / HASHES / part.name, hash)
+
+
+def read_hash(part: Path) -> str | None:
+    """What the hash of a part must be; None where that is not known."""
+    file = part.parent / HASHES / part.name
+    return file.read_text("utf-8", errors="replace") if file.is_file() else None
 
 
 def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], Key | None]:

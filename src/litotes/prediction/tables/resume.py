@@ -1,13 +1,16 @@
 """What an unfinished output was made from, and how far it got: the record that lets a run resume.
 
-A record is a JSON file beside the rows: `{"made_from": {…}, …}`. `made_from` holds everything the
-predictions depend on (input, columns, format, model). A run resumes only when all of it is the
-same; anything else would join predictions that do not belong together, and is refused.
+A record is a JSON file beside the rows: `{"made_from": {…}, …, "sha256": …}`. `made_from` holds
+everything the predictions depend on (input, columns, format, model). A run resumes only when all of
+it is the same; anything else would join predictions that do not belong together, and is refused.
+`sha256` is that of the rest: a record is believed only as it was written.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +22,8 @@ Progress = TypeVar("Progress")
 
 def write_record(file: Path, made_from: Mapping[str, Any], **progress: Any) -> None:
     """Replaces the record in one step; what it calls safe must be on disk already."""
-    write_json(file, {"made_from": made_from, **progress})
+    content = {"made_from": made_from, **progress}
+    write_json(file, {**content, "sha256": _digest(content)})
 
 
 def read_record(
@@ -32,15 +36,21 @@ def read_record(
     output = file.parent
     try:
         content = load_json(file)
+        if content.pop("sha256") != _digest(content):
+            raise ValueError("not as it was written")
         changes = _changes(dict(content["made_from"]), made_from)
         if not changes:
             return parse(content)
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(f"{file} is damaged ({error}). Delete {output} to begin anew.") from error
     raise UserError(
         f"{output} holds answers of an earlier run, which had another"
         f" {' and another '.join(changes)}. Delete it to begin anew, or choose another --out."
     )
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -1,12 +1,13 @@
 """One table becomes one file of predictions, in constant memory; a killed run resumes where it was.
 
     OUT.part/rows         the predictions so far, in the order of the texts
-    OUT.part/state.json   how many of them are safe, and what they were made from;
+    OUT.part/state.json   how many of them are safe, their hash, and what they were made from;
                           written after every chunk, once its rows are on disk
     OUT                   the finished file, renamed into place
 
 A run that was killed between two states leaves rows that the state does not know: the next run cuts
-them off and computes them again. So no row is lost and none is there twice.
+them off and computes them again. So no row is lost and none is there twice. A pipe or a device has
+none of this: it is written to as the predictions come.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from litotes.core.errors import Stopped, UserError
+from litotes.core.errors import Stopped, UserError, write_errors
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
-from litotes.core.storage import LOCK, find_foreign_file, locked
+from litotes.core.storage import LOCK, find_foreign_file, locked, make_own_folder, open_own_file
+from litotes.core.targets import Target, open_stream
 from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
 from litotes.prediction.columns import Column, columns_of
@@ -31,8 +34,12 @@ from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat, Predicti
 from litotes.prediction.tables.input import InputTable
 from litotes.prediction.tables.resume import read_record, write_record
 
+if TYPE_CHECKING:
+    from hashlib import _Hash as Hash
+
 ROWS, STATE = "rows", "state.json"
 _ROWS_BETWEEN_STATES = 1024
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -41,15 +48,6 @@ class FileResult:
 
     n_rows: int
     n_unreadable: int
-
-
-@dataclass(frozen=True)
-class _Progress:
-    """What an earlier run made safe."""
-
-    n_rows: int = 0
-    n_unreadable: int = 0
-    n_bytes: int = 0
 
 
 def predict_to_file(
@@ -62,42 +60,44 @@ def predict_to_file(
 ) -> FileResult:
     """Writes a prediction for every row of the table to `out`."""
     line_format = pick(LINE_FORMATS, format, "format")
-    _check_target(table, out)
+    target = _check_target(table, out)
     n_total = sum(1 for _ in table.texts())  # reports a bad row now, not after hours
-    part = out.with_name(f"{out.name}.part")
+    if target.is_stream:
+        return _predict_to_stream(predictor, table, out, line_format, n_total, watch)
+    part = target.path.with_name(f"{target.path.name}.part")
+    make_own_folder(part)  # rows that are not whole are not for others to read
     with locked(part):
         _check_part(part)
         made_from = _made_from(predictor, table, format)
-        safe = _safe_progress(part, made_from)
+        safe, hash_so_far = _safe_progress(part, made_from)
         if not safe.n_bytes:
             # left by a run that had finished: it must not vouch for new rows
             (part / STATE).unlink(missing_ok=True)
-        with (part / ROWS).open("ab") as stream:
+        with write_errors(part / ROWS), _open_rows(part / ROWS) as stream:
             stream.truncate(safe.n_bytes)
             stream.seek(0, os.SEEK_END)
-            columns = columns_of(predictor.tasks)
-            rows = _RowFile(part, stream, line_format, columns, made_from, safe)
+            writer = _RowWriter(line_format, columns_of(predictor.tasks))
+            rows = _RowFile(part, stream, writer, made_from, safe, hash_so_far)
             if not safe.n_bytes:
                 rows.write_header()
             _write_predictions(predictor, table, rows, n_total, watch)
-        (part / ROWS).replace(out)
-        (part / STATE).unlink()
+        with write_errors(out):
+            (part / ROWS).replace(target.path)
+            (part / STATE).unlink()
     with suppress(OSError):  # another process may be about to use it
         part.rmdir()
     return FileResult(rows.n_rows, rows.n_unreadable)
 
 
-def _check_target(table: InputTable, out: Path) -> None:
-    if not out.name or out.is_dir():
-        raise UserError(f"--out needs the name of a file; {out} is a folder.")
+def _check_target(table: InputTable, out: Path) -> Target:
+    target = table.check_target(out)
     if not table.file.is_file():
         require_file(table.file)
         raise UserError(
             f"{table.file} is no ordinary file, which could be read again from its start: save it"
             " to one."
         )
-    if out.exists() and out.samefile(table.file):
-        raise UserError(f"{out} is the table itself: choose another --out.")
+    return target
 
 
 def _check_part(part: Path) -> None:
@@ -109,38 +109,93 @@ def _check_part(part: Path) -> None:
         )
 
 
+def _open_rows(file: Path) -> BinaryIO:
+    return os.fdopen(open_own_file(file, os.O_RDWR), "r+b")
+
+
+def _predict_to_stream(
+    predictor: Predictor,
+    table: InputTable,
+    out: Path,
+    line_format: LineFormat,
+    n_total: int,
+    watch: Watch,
+) -> FileResult:
+    writer = _RowWriter(line_format, columns_of(predictor.tasks))
+    n_rows = n_unreadable = 0
+    with write_errors(out), open_stream(out) as stream:
+        stream.write(writer.header())
+        for prediction in predictor.stream(table.texts()):
+            stream.write(writer.row(prediction))
+            n_rows += 1
+            n_unreadable += prediction.unreadable
+            watch("answering", n_rows, n_total, "")
+    return FileResult(n_rows, n_unreadable)
+
+
+@dataclass(frozen=True)
+class _RowWriter:
+    """Predictions as the bytes of a file."""
+
+    format: LineFormat
+    columns: list[Column]
+
+    def header(self) -> bytes:
+        return self.format.header(PredictionTable(self.columns, [])).encode()
+
+    def row(self, prediction: Prediction) -> bytes:
+        return self.format.rows(PredictionTable(self.columns, [prediction])).encode()
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """What is safe on disk: so many rows, so many of them unreadable, so many bytes, and their
+    hash.
+    """
+
+    n_rows: int = 0
+    n_unreadable: int = 0
+    n_bytes: int = 0
+    rows_sha256: str = ""
+
+
 class _RowFile:
     """The file of rows, and the state that says how many of them are safe on disk."""
 
     def __init__(
         self,
         part: Path,
-        stream: IO[bytes],
-        line_format: LineFormat,
-        columns: list[Column],
+        stream: BinaryIO,
+        writer: _RowWriter,
         made_from: Mapping[str, Any],
         safe: _Progress,
+        hash_so_far: Hash,
     ) -> None:
-        self.part, self._stream, self._made_from = part, stream, made_from
-        self._format, self._columns = line_format, columns
+        self.part, self._stream, self._writer = part, stream, writer
+        self._made_from, self._hash = made_from, hash_so_far
         self.n_rows = self.n_safe = safe.n_rows
         self.n_unreadable = safe.n_unreadable
 
     def write_header(self) -> None:
-        self._stream.write(self._format.header(PredictionTable(self._columns, [])).encode())
+        self._write(self._writer.header())
 
     def write_row(self, prediction: Prediction) -> None:
-        row = PredictionTable(self._columns, [prediction])
-        self._stream.write(self._format.rows(row).encode())
+        self._write(self._writer.row(prediction))
         self.n_rows += 1
         self.n_unreadable += prediction.unreadable
         if self.n_rows - self.n_safe >= _ROWS_BETWEEN_STATES:
             self.make_safe()
 
+    def _write(self, content: bytes) -> None:
+        self._stream.write(content)
+        self._hash.update(content)
+
     def make_safe(self) -> None:
         self._stream.flush()
         os.fsync(self._stream.fileno())
-        progress = _Progress(self.n_rows, self.n_unreadable, self._stream.tell())
+        progress = _Progress(
+            self.n_rows, self.n_unreadable, self._stream.tell(), self._hash.hexdigest()
+        )
         write_record(self.part / STATE, self._made_from, **asdict(progress))
         self.n_safe = self.n_rows
 
@@ -173,15 +228,35 @@ def _made_from(predictor: Predictor, table: InputTable, format: str) -> dict[str
     }
 
 
-def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> _Progress:
-    """What an earlier run made safe: nothing where there was none, or it finished."""
+def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[_Progress, Hash]:
+    """What an earlier run made safe, and its hash to go on with: nothing where there was none, or
+    it finished.
+    """
     if not (part / STATE).is_file() or not (part / ROWS).is_file():
-        return _Progress()
-    safe = read_record(part / STATE, made_from, _parse_progress)
-    if (part / ROWS).stat().st_size < safe.n_bytes:
+        return _Progress(), sha256()
+    progress = read_record(part / STATE, made_from, _parse_progress)
+    if (part / ROWS).stat().st_size < progress.n_bytes:
         raise UserError(f"{part / ROWS} is shorter than it was. Delete {part} to begin anew.")
-    return safe
+    hash_so_far = _hash_start(part / ROWS, progress.n_bytes)
+    if hash_so_far.hexdigest() != progress.rows_sha256:
+        raise UserError(f"{part / ROWS} is not as it was written. Delete {part} to begin anew.")
+    return progress, hash_so_far
 
 
 def _parse_progress(state: Mapping[str, Any]) -> _Progress:
-    return _Progress(int(state["n_rows"]), int(state["n_unreadable"]), int(state["n_bytes"]))
+    return _Progress(
+        int(state["n_rows"]),
+        int(state["n_unreadable"]),
+        int(state["n_bytes"]),
+        str(state["rows_sha256"]),
+    )
+
+
+def _hash_start(file: Path, n_bytes: int) -> Hash:
+    """The hash of the first bytes of a file."""
+    found = sha256()
+    with file.open("rb") as stream:
+        while n_bytes > 0 and (chunk := stream.read(min(n_bytes, _CHUNK))):
+            found.update(chunk)
+            n_bytes -= len(chunk)
+    return found

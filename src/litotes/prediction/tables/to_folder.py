@@ -2,11 +2,12 @@
 
     OUT/plan.json             which rows become which part, and what they are made from
     OUT/part-00000.parquet …  the predictions; a part is there when it is whole
+    OUT/hashes/               what is in each part that was made, until the manifest says it
     OUT/begun/                which worker has begun which part on Ray, while it runs
     OUT/manifest.json         written last: the folder is complete
 
-Whatever is killed, the same command resumes: parts that are there are not made again, and no part
-is ever there in halves.
+Whatever is killed, the same command resumes: parts that are there as they were written are not made
+again, and no part is ever there in halves.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import (
     LOCK,
     MANIFEST,
-    clear_staged,
     find_foreign_file,
     locked,
-    write_json,
+    sha256_of,
 )
+from litotes.core.targets import make_folder
 from litotes.core.version import __version__
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.tables.folder_plan import PLAN, FolderPlan, resume_or_plan
 from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.part import PartJob, predict_part
+from litotes.prediction.tables.part import HASHES, PartJob, predict_part, read_hash, write_hash
+from litotes.prediction.tables.resume import read_record, write_record
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray_data import map_on_ray
 from litotes.scale.outcomes import Outcome
@@ -49,13 +51,15 @@ Runner = Callable[[dict[str, PartJob], Path, Watch], Iterator[Outcome]]
 class FolderResult:
     """What a run achieved.
 
-    n_found: parts that were there before; n_unreadable: of the rows answered now; failures: why a
-    part is missing, by its name.
+    n_found: parts that were there before; damaged: those that were there, but not as they had been
+    written, and were made again; n_unreadable: of the rows answered now; failures: why a part is
+    missing, by its name.
     """
 
     out: Path
     plan: FolderPlan
     n_found: int
+    damaged: tuple[str, ...]
     n_answered: int
     n_unreadable: int
     seconds: float
@@ -68,6 +72,7 @@ class FolderResult:
             "rows": self.plan.n_rows,
             "parts": len(self.plan.spans),
             "parts_found": self.n_found,
+            "parts_damaged": list(self.damaged),
             "rows_answered": self.n_answered,
             "rows_unreadable": self.n_unreadable,
             "seconds": round(self.seconds, 1),
@@ -123,44 +128,80 @@ def predict_to_folder(
     model = tuple(runtime.identity() for runtime in predictor.runtimes)
     with locked(out):
         _check_folder(out)
-        clear_staged(out)
         plan = resume_or_plan(request, predictor.tasks, model, out, watch)
+        found = _find_parts(plan, out, watch)
         jobs = {}
         for name, span in plan.parts().items():
-            if not (out / name).is_file():
+            if name not in found.whole:
                 stamp = plan.stamps[span.file]
                 jobs[name] = PartJob(
                     request, batch_predictor, model, plan.key_type, span, stamp, out / name
                 )
-        result = _run(jobs, plan, out, runner, watch)
+        result = _run(jobs, plan, found, runner, watch)
         if not result.failures:
-            write_json(out / MANIFEST, _manifest(plan))
+            _write_manifest(plan, out)
     return result
 
 
+@dataclass(frozen=True)
+class _FoundParts:
+    """The parts that are there: the hashes of those that are as they were written, and the names
+    of the others.
+    """
+
+    out: Path
+    whole: dict[str, str]
+    damaged: tuple[str, ...]
+
+
+def _find_parts(plan: FolderPlan, out: Path, watch: Watch) -> _FoundParts:
+    stated: dict[str, str] = {}
+    if (out / MANIFEST).is_file():
+        stated = read_record(out / MANIFEST, plan.made_from, lambda manifest: manifest["hashes"])
+    whole, damaged = {}, []
+    names = [name for name in plan.parts() if (out / name).is_file()]
+    for place, name in enumerate(names):
+        watch("checking parts", place, len(names), name)
+        found = sha256_of(out / name)
+        if found == (stated.get(name) or read_hash(out / name)):
+            whole[name] = found
+        else:
+            damaged.append(name)
+    return _FoundParts(out, whole, tuple(damaged))
+
+
 def _run(
-    jobs: dict[str, PartJob], plan: FolderPlan, out: Path, runner: Runner, watch: Watch
+    jobs: dict[str, PartJob], plan: FolderPlan, found: _FoundParts, runner: Runner, watch: Watch
 ) -> FolderResult:
     started = time.monotonic()
     n_answered, n_unreadable, failures = 0, 0, {}
-    for outcome in _outcomes(jobs, out, runner, watch):
+    for outcome in _outcomes(jobs, found, runner, watch):
         if outcome.error is None:
             n_answered += jobs[outcome.name].span.n_rows
             n_unreadable += outcome.count
         else:
             failures[outcome.name] = outcome.error
     seconds = time.monotonic() - started
-    n_found = len(plan.spans) - len(jobs)
-    return FolderResult(out, plan, n_found, n_answered, n_unreadable, seconds, failures)
+    n_found = len(found.whole)
+    return FolderResult(
+        found.out, plan, n_found, found.damaged, n_answered, n_unreadable, seconds, failures
+    )
 
 
-def _outcomes(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch) -> list[Outcome]:
-    begun = out / BEGUN
+def _outcomes(
+    jobs: dict[str, PartJob], found: _FoundParts, runner: Runner, watch: Watch
+) -> list[Outcome]:
+    out, begun = found.out, found.out / BEGUN
     shutil.rmtree(begun, ignore_errors=True)  # deaths of an earlier run do not count
     if not jobs:
         return []
-    (out / MANIFEST).unlink(missing_ok=True)  # it must not vouch for parts that are missing
-    begun.mkdir()
+    if (out / MANIFEST).is_file():  # it must not vouch for parts that are missing
+        for name, hash in found.whole.items():
+            write_hash(out / name, hash)
+        (out / MANIFEST).unlink()
+    for name in found.damaged:
+        (out / name).unlink()
+    make_folder(begun)
     try:
         return list(runner(jobs, begun, watch))
     except (KeyboardInterrupt, Stopped) as error:
@@ -173,14 +214,18 @@ def _outcomes(jobs: dict[str, PartJob], out: Path, runner: Runner, watch: Watch)
         shutil.rmtree(begun, ignore_errors=True)
 
 
-def _manifest(plan: FolderPlan) -> dict[str, Any]:
-    sizes = {name: span.n_rows for name, span in plan.parts().items()}
-    return {
-        "litotes": __version__,
-        "rows": plan.n_rows,
-        "parts": sizes,
-        "made_from": plan.made_from,
-    }
+def _write_manifest(plan: FolderPlan, out: Path) -> None:
+    if not (out / MANIFEST).is_file():  # otherwise nothing was left to do
+        sizes = {name: span.n_rows for name, span in plan.parts().items()}
+        write_record(
+            out / MANIFEST,
+            plan.made_from,
+            litotes=__version__,
+            rows=plan.n_rows,
+            parts=sizes,
+            hashes={name: read_hash(out / name) for name in sizes},
+        )
+    shutil.rmtree(out / HASHES, ignore_errors=True)
 
 
 def _check_target(source: Path, out: Path) -> None:
@@ -195,7 +240,7 @@ def _check_target(source: Path, out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """Refuses a folder that holds other files than ours."""
-    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, LOCK), _PART)
+    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, HASHES, LOCK), _PART)
     if foreign is not None:
         raise UserError(
             f"{out} holds {foreign}, which is no part of answers: choose a new folder for --out."
