@@ -31,6 +31,7 @@ from litotes.prediction.columns import answer_columns
 from litotes.prediction.tables.folder_request import FolderRequest
 from litotes.prediction.tables.formats import PART_FORMATS, Key, PredictionTable
 from litotes.prediction.tables.part import PartJob, predict_part
+from litotes.prediction.tables.resume import write_record
 from litotes.prediction.tables.to_folder import FolderResult, local_runner, predict_to_folder
 from litotes.scale.outcomes import Outcome, attempt
 
@@ -336,9 +337,10 @@ def test_parts_with_other_columns_are_not_joined(
 ) -> None:
     """As an earlier version wrote them, which did not name its columns."""
     scored(request_of(source), asked, tmp_path / "out")
-    plan = json.loads((tmp_path / "out" / "plan.json").read_text())
-    del plan["made_from"]["set of answer columns"]
-    (tmp_path / "out" / "plan.json").write_text(json.dumps(plan))
+    file = tmp_path / "out" / "plan.json"
+    plan = json.loads(file.read_text())
+    del plan["sha256"], plan["made_from"]["set of answer columns"]
+    write_record(file, **plan)
     with pytest.raises(UserError, match="another set of answer columns"):
         scored(request_of(source), asked, tmp_path / "out")
 
