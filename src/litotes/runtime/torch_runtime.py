@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from threading import BoundedSemaphore
+from contextlib import AbstractContextManager, nullcontext
+from threading import Lock
 
 import numpy as np
 import torch
@@ -26,23 +27,25 @@ class TorchRuntime(Runtime):
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
         # torch itself uses all cores; two batches at once would only share them
-        self.n_at_once, self._at_once = 1, BoundedSemaphore(1)
+        self.n_at_once = 1
+        self._turn: AbstractContextManager[object] = Lock()
 
     @property
     def is_on_cpu(self) -> bool:
         return self._device.type == "cpu"
 
     def use_threads(self, n_threads: int, *, n_at_once: int) -> None:
-        """How many threads a batch is computed with, and how many batches at the same time.
+        """How many threads a batch is computed with, and how many batches gain by being computed at
+        the same time: if only one, the others wait for their turn.
 
         The first holds for everything that torch computes in this process, in threads that begin
         after this one.
         """
         torch.set_num_threads(n_threads)
-        self.n_at_once, self._at_once = n_at_once, BoundedSemaphore(n_at_once)
+        self.n_at_once, self._turn = n_at_once, Lock() if n_at_once == 1 else nullcontext()
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        with self._at_once:
+        with self._turn:
             logits = compute_logits(self._model, texts)
         return {task: values.numpy() for task, values in logits.items()}
 
