@@ -8,7 +8,6 @@ that a second process cannot write into it as well.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import from_json, to_json
 
 if sys.platform == "win32":
     import msvcrt
@@ -60,7 +60,7 @@ def write_text(file: Path, content: str) -> None:
 
 
 def write_json(file: Path, content: Any) -> None:
-    write_text(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(file, to_json(content, indent=2) + "\n")
 
 
 def load_json(file: Path) -> Any:
@@ -68,10 +68,7 @@ def load_json(file: Path) -> Any:
     n_bytes = file.stat().st_size
     if n_bytes > MOST_JSON_BYTES:
         raise ValueError(f"{n_bytes} bytes")
-    try:
-        return json.loads(file.read_text("utf-8"))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return from_json(file.read_text("utf-8"))
 
 
 def read_json(file: Path, *, advice: str) -> Any:
@@ -99,7 +96,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
     staged.mkdir(parents=True)
     fill(staged)
     hashes = {path.name: sha256_of(path) for path in sorted(staged.iterdir())}
-    (staged / MANIFEST).write_text(json.dumps(hashes, indent=2), "utf-8")
+    (staged / MANIFEST).write_text(to_json(hashes, indent=2), "utf-8")
     for path in staged.iterdir():
         _flush(path)
     _flush(staged)

@@ -8,7 +8,6 @@ answers.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import threading
@@ -18,6 +17,8 @@ from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import IO, Any
+
+from litotes.core.json_text import to_json
 
 _MAX_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
@@ -90,7 +91,7 @@ class Log:
 
 def _format_line(when: float, event: str, content: dict[str, Any]) -> str:
     utc = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": utc, "event": event, **content}, ensure_ascii=False)
+    return to_json({"time": utc, "event": event, **content})
 
 
 class ServiceLogHandler(logging.Handler):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
+from litotes.core.json_text import to_json
 from litotes.report.article import Article, Part, page
 from litotes.report.html import figure, folded, items, words
 from litotes.study import setup
@@ -161,7 +161,7 @@ def _setup(report: Report) -> str:
         recipe = setup.shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2)
         recipes += folded(
             f"The recipe of {experiment.settings.name}",
-            f"<p>Its grid: {escape(json.dumps(experiment.settings.grid))}. Written out for the"
+            f"<p>Its grid: {escape(to_json(experiment.settings.grid))}. Written out for the"
             f" first combination:</p><pre>{escape(recipe)}</pre>",
         )
     seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) > 1 else ''} per run."

@@ -8,7 +8,6 @@ from (seed, epoch).
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
+from litotes.core.json_text import to_json
 from litotes.core.storage import clear_staged, is_complete, load_json, remove_folder, write_folder
 
 KEPT = 2
@@ -75,7 +75,7 @@ class Checkpoints:
         def fill(folder: Path) -> None:
             save_file(_named(tensors), folder / "state.safetensors")
             (folder / "state.json").write_text(
-                json.dumps({"key": self.key, "state": asdict(state)}), "utf-8"
+                to_json({"key": self.key, "state": asdict(state)}), "utf-8"
             )
 
         write_folder(target, fill)
