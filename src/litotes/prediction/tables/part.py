@@ -49,7 +49,8 @@ def predict_part(job: PartJob, watch: Watch) -> None:
     for prediction in predictor.stream(texts):
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
-    table = PredictionTable(job.request.columns(predictor.tasks), predictions, key)
+    columns = job.request.columns(predictor.tasks)
+    table = PredictionTable(columns, predictions, key, job.request.keep_formulas)
     # A node that was believed dead may still be writing the same part: neither process may find
     # half of the other's file.
     writer = f"{platform.node()}-{os.getpid()}-"

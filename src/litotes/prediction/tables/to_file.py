@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -24,11 +25,11 @@ from litotes.core.registry import pick
 from litotes.core.storage import LOCK, find_foreign_file, locked
 from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
-from litotes.prediction.columns import Column, columns_of
+from litotes.prediction.columns import columns_of
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat, PredictionTable
 from litotes.prediction.tables.input import InputTable
-from litotes.prediction.tables.resume import read_record, write_record
+from litotes.prediction.tables.resume import formula_choice, read_record, write_record
 
 ROWS, STATE = "rows", "state.json"
 _ROWS_BETWEEN_STATES = 1024
@@ -40,16 +41,20 @@ def predict_to_file(
     out: Path,
     *,
     format: str = "csv",
+    keep_formulas: bool = False,
     watch: Watch = ignore_progress,
 ) -> int:
-    """Writes a prediction for every row of the table to `out`; returns how many there are."""
+    """Writes a prediction for every row of the table to `out`; returns how many there are.
+
+    keep_formulas: see `PredictionTable`.
+    """
     line_format = pick(LINE_FORMATS, format, "format")
     _check_target(table, out)
     n_total = sum(1 for _ in table.texts())  # reports a bad row now, not after hours
     part = out.with_name(f"{out.name}.part")
     with locked(part):
         _check_part(part)
-        made_from = _made_from(predictor, table, format)
+        made_from = _made_from(predictor, table, format) | formula_choice(format, keep_formulas)
         n_rows, n_bytes = _safe_progress(part, made_from)
         if not n_bytes:
             # left by a run that had finished: it must not vouch for new rows
@@ -57,8 +62,8 @@ def predict_to_file(
         with (part / ROWS).open("ab") as stream:
             stream.truncate(n_bytes)
             stream.seek(0, os.SEEK_END)
-            columns = columns_of(predictor.tasks)
-            rows = _RowFile(part, stream, line_format, columns, made_from, n_rows=n_rows)
+            empty = PredictionTable(columns_of(predictor.tasks), [], keep_formulas=keep_formulas)
+            rows = _RowFile(part, stream, line_format, empty, made_from, n_rows=n_rows)
             if not n_bytes:
                 rows.write_header()
             _write_predictions(predictor, table, rows, n_total, watch)
@@ -99,20 +104,20 @@ class _RowFile:
         part: Path,
         stream: IO[bytes],
         line_format: LineFormat,
-        columns: list[Column],
+        empty: PredictionTable,
         made_from: Mapping[str, Any],
         *,
         n_rows: int,
     ) -> None:
         self.part, self._stream, self._made_from = part, stream, made_from
-        self._format, self._columns = line_format, columns
+        self._format, self._empty = line_format, empty
         self.n_rows = self.n_safe = n_rows
 
     def write_header(self) -> None:
-        self._stream.write(self._format.header(PredictionTable(self._columns, [])).encode())
+        self._stream.write(self._format.header(self._empty).encode())
 
     def write_row(self, prediction: Prediction) -> None:
-        row = PredictionTable(self._columns, [prediction])
+        row = replace(self._empty, predictions=[prediction])
         self._stream.write(self._format.rows(row).encode())
         self.n_rows += 1
         if self.n_rows - self.n_safe >= _ROWS_BETWEEN_STATES:
