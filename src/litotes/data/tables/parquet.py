@@ -17,6 +17,8 @@ def read_parquet(path: Path, needs: Collection[str], start: Start) -> Iterator[R
     with open_parquet(path) as file:
         require_columns(str(path), file.schema_arrow.names, needs)
         columns = list(dict.fromkeys(needs))
+        for column in columns:
+            _check_type(path, file.schema_arrow, column)
         records = _records(file, columns, start.row)
         for number, record in enumerate(records, start=start.row + 1):
             values = {}
@@ -39,10 +41,29 @@ def open_parquet(path: Path) -> Iterator[Any]:
     try:
         with pq.ParquetFile(path) as file:
             yield file
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} holds text that is not UTF-8: write it again as UTF-8.") from error
     except (pa.ArrowException, OSError) as error:
         raise UserError(
             f"{path} is not a Parquet file, or a damaged one: write it again ({error})."
         ) from error
+
+
+def _check_type(path: Path, schema: Any, column: str) -> None:
+    """Refuses what is neither text nor number before it is read: not every date is one in Python.
+
+    Of two columns with one name, either could be meant.
+    """
+    from pyarrow import types
+
+    if schema.names.count(column) > 1:
+        raise UserError(f"{path} has two columns {column!r}: rename all but one.")
+    stored = schema.field(column).type
+    kind = stored.value_type if types.is_dictionary(stored) else stored
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    if not (is_text or is_number or types.is_null(kind)):
+        raise UserError(f"{path}, column {column!r} holds {stored}: make it a text or a number.")
 
 
 def _records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str, Any]]:
