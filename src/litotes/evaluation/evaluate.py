@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
+from litotes.core.parsing import parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, reliability
-from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
+from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
 from litotes.prediction.predictor import Predictor
 
 _CHUNK = 256
@@ -34,14 +35,16 @@ class CellScores:
         return {"cell": self.cell, "n_truncated": self.n_truncated} | self.scores.as_json()
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> CellScores:
-        content = dict(content)
-        cell, n_truncated = content.pop("cell"), content.pop("n_truncated")
-        content["interval"] = tuple(content["interval"])
-        if "classes" not in content:
-            return cls(cell, RegressionScores(**content), n_truncated)
-        content["classes"] = tuple(ClassScores(**one) for one in content["classes"])
-        return cls(cell, Scores(**content), n_truncated)
+    def from_json(cls, content: Mapping[str, Any]) -> CellScores:
+        """What is not such scores is a ValueError."""
+        scores = dict(content)
+        cell, n_truncated = scores.pop("cell", None), scores.pop("n_truncated", None)
+        parsed: AnyScores
+        if "classes" in scores:
+            parsed = parse_as(Scores, scores)
+        else:
+            parsed = parse_as(RegressionScores, scores)
+        return cls(parse_as(str, cell), parsed, parse_as(int, n_truncated))
 
 
 @dataclass(frozen=True)

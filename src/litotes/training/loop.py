@@ -187,7 +187,7 @@ class Loop:
         self.track(state.step, line)
         self._write_history()
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
-        was_last = state.epoch == self.settings.epochs
+        was_last = state.epoch >= self.settings.epochs
         state.finished = was_last or state.n_waited >= self.settings.patience
 
     def _write_history(self) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from litotes.core.errors import Stopped, UserError
+from litotes.core.numbers import require_count
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import LOCK, find_foreign_file, locked
@@ -169,4 +170,4 @@ def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _parse_progress(state: Mapping[str, Any]) -> tuple[int, int]:
-    return int(state["n_rows"]), int(state["n_bytes"])
+    return require_count(state["n_rows"]), require_count(state["n_bytes"])
