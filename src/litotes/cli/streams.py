@@ -33,6 +33,8 @@ def prepare_streams() -> None:
         sys.stdout = _take_number(1, os.O_RDONLY)
     if sys.stderr is None:
         sys.stderr = _take_number(2, os.O_WRONLY)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (to the end)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=_ESCAPES)
 
