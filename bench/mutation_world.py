@@ -24,6 +24,8 @@ from litotes.prediction.tables import to_file
 from litotes.prediction.tables.folder_request import FolderRequest
 from litotes.prediction.tables.input import InputTable
 from litotes.prediction.tables.to_folder import local_runner, predict_to_folder
+from litotes.study.execute import execute
+from litotes.study.plan import read_study
 from litotes.training.recipe import read_recipe
 from litotes.training.run import train
 
@@ -45,6 +47,8 @@ class World:
     stopped_run: Path
     stopped_file: Path
     stopped_folder: Path
+    study_toml: Path
+    study: Path
 
 
 def make_world(folder: Path) -> World:
@@ -57,7 +61,8 @@ def make_world(folder: Path) -> World:
         "&source=source&split=split"
     )
     recipe_toml = folder / "recipe.toml"
-    recipe_toml.write_text(_recipe(_write_encoder(folder / "encoder"), source), "utf-8")
+    encoder = _write_encoder(folder / "encoder")
+    recipe_toml.write_text(_recipe(encoder, source), "utf-8")
     recipe = read_recipe(recipe_toml)
     model = train(recipe, folder / "model", device="cpu").folder
     stopped_run = folder / "stopped"
@@ -74,6 +79,7 @@ def make_world(folder: Path) -> World:
         stopped_run,
         _stopped_file(table, model, folder / "file"),
         _stopped_folder(table, model, folder / "parts"),
+        *_study(folder, encoder, source),
     )
 
 
@@ -196,3 +202,29 @@ def _stopped_folder(table: Path, model: Path, out: Path) -> Path:
     (out / MANIFEST).unlink()
     max(out.glob("part-*")).unlink()
     return out
+
+
+def _study(folder: Path, encoder: Path, source: str) -> tuple[Path, Path]:
+    """The file of a study, and the folder of its results."""
+    file, out = folder / "study.toml", folder / "study"
+    file.write_text(
+        f"""name = "Two varieties"
+[recipe.data]
+source = "{source}"
+leaks = "keep"
+[recipe.model]
+encoder = "{encoder}"
+max_pieces = 24
+[recipe.training]
+epochs = 1
+freeze_below = 0
+[[experiment]]
+name = "Across varieties"
+grid = {{ "data.where.variety" = ["en-AU", "en-UK"] }}
+""",
+        "utf-8",
+    )
+    runs = execute(read_study(file), out, device="cpu")
+    if runs.reasons():
+        raise AssertionError(runs.reasons())
+    return file, out

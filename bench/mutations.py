@@ -15,6 +15,7 @@ import argparse
 import io
 import json
 import random
+import re
 import shutil
 import signal
 import sys
@@ -37,6 +38,8 @@ from litotes.core.storage import MANIFEST, sha256_of
 
 SECONDS = 10.0
 """After which a run is stopped."""
+
+_BUG = re.compile(r"\b[A-Z]\w*Error\b")
 
 Case = Callable[[random.Random, World, Path], list[str]]
 """Makes damaged files in a folder, and returns the arguments of a command that reads them."""
@@ -132,6 +135,16 @@ def damaged_plan(chance: random.Random, world: World, folder: Path) -> list[str]
     ]
 
 
+def damaged_study(chance: random.Random, world: World, folder: Path) -> list[str]:
+    file = shutil.copy(world.study_toml, folder / "study.toml")
+    out = shutil.copytree(world.study, folder / "study")
+    if chance.random() < 0.3:
+        file.write_bytes(damage_bytes(chance, file.read_bytes()))
+    else:
+        _damage(chance, chance.choice(sorted(out.rglob("*.json"))))
+    return ["study", str(file), "--out", str(out), "--device", "cpu"]
+
+
 CASES: dict[str, Case] = {
     **{kind: damaged_table(kind) for kind in ("csv", "tsv", "json", "jsonl", "parquet")},
     "recipe.toml": damaged_recipe("toml"),
@@ -141,6 +154,7 @@ CASES: dict[str, Case] = {
     "checkpoint": damaged_checkpoint,
     "state.json": damaged_state,
     "plan.json": damaged_plan,
+    "study": damaged_study,
 }
 
 
@@ -229,6 +243,8 @@ def _fault(code: int | None, out: str, err: str, *, is_json: bool) -> str | None
         if steering:
             return f"{sorted(steering)} on {name}"
     last = err.splitlines()[-1] if err.strip() else ""
+    if _BUG.search(err):  # parts and runs collect what went wrong
+        return f"a bug in words: {last}"
     if code == 2 and not (last.startswith("litotes") and last.endswith((".", "?"))):
         return f"no sentence: {last!r}"
     if code == 0 and is_json and out:  # predict --out writes the document there

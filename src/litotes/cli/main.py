@@ -6,15 +6,18 @@ Exit code 0; 2 for a user's mistake, reported in one line; 1 for a bug.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NoReturn
 
 from litotes.cli.display import say, visible
 from litotes.cli.numbers import seed
 from litotes.cli.streams import ReaderGone, abandon_streams, flush_out, prepare_streams
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.version import __version__
 
 COMMANDS = {
@@ -124,9 +127,16 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _path(text: str) -> str:
-    """A path that is not empty: an empty one, from a variable that is not set, means nothing."""
+    """A path that is not empty: an empty one, from a variable that is not set, means nothing.
+
+    What we make has a name that every library can open.
+    """
     if not text.strip():
-        raise argparse.ArgumentTypeError("it is empty: name a file or a folder")
+        raise argparse.ArgumentTypeError("it is empty: name a file or a folder.")
+    if not Path(os.path.realpath(text)).name:
+        raise argparse.ArgumentTypeError("it is the root of all folders: choose one of yours.")
+    if not is_utf8(text):
+        raise argparse.ArgumentTypeError("it is not UTF-8: choose another name.")
     return text
 
 

@@ -50,6 +50,18 @@ def guard_formula(cell: str) -> str:
     return f"'{cell}" if _FORMULA.match(cell) else cell
 
 
+def is_utf8(text: str) -> bool:
+    """Whether the text can be written as UTF-8.
+
+    Python spells the bytes of a file's name that are not UTF-8 as lone surrogates.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_steering(char: str) -> bool:
     return unicodedata.category(char) in _STEERING and char not in _JOINERS
 

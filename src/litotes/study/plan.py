@@ -271,7 +271,8 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
 
 def short_hash(*parts: str) -> str:
     """A short name for what the parts say together."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    # the name of a file need not be UTF-8
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def format_value(value: Any) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
@@ -169,9 +170,12 @@ def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str)
 def recipe_of(content: dict[str, Any], where: str) -> Recipe:
     """The checked recipe; `where` is named when it is wrong."""
     try:
-        return Recipe.model_validate(content)
+        recipe = Recipe.model_validate(content)
     except ValidationError as error:
         raise UserError(f"{where}: {first_problem(error, Recipe)}") from error
+    if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
+        raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
+    return recipe
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> str:

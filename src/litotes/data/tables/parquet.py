@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from litotes.core.errors import UserError
+from litotes.core.errors import UserError, reason_of
 from litotes.data.tables.files import Start
 from litotes.data.tables.row import Row, as_text, require_columns
 
@@ -45,7 +45,7 @@ def open_parquet(path: Path) -> Iterator[Any]:
         raise UserError(f"{path} holds text that is not UTF-8: write it again as UTF-8.") from error
     except (pa.ArrowException, OSError) as error:
         raise UserError(
-            f"{path} is not a Parquet file, or a damaged one: write it again ({error})."
+            f"{path} is not a Parquet file, or a damaged one: write it again ({reason_of(error)})."
         ) from error
 
 
