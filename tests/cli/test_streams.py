@@ -119,6 +119,45 @@ def test_an_empty_out_is_refused(arguments: list[str], capsys: pytest.CaptureFix
     assert "--out: it is empty" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("out", ["/", "//", "/..", "caf\udce9"])
+def test_a_silly_out_is_refused(out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["audit", "--data", "sampler", "--out", out])
+    assert stopped.value.code == 2
+    assert "choose" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("out", [".", "..", "./"])
+def test_a_folder_is_no_file(out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "tea", "--out", out]) == 2
+    assert "--out needs the name of a file" in capsys.readouterr().err
+
+
+def test_a_table_whose_name_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    try:
+        file.write_text("text\ntea\nqueue\n")
+    except OSError:
+        pytest.skip("this file system has UTF-8 names alone")
+    out = tmp_path / "out"
+    assert main(["audit", "--data", f"table:{file}", "--json", "--out", str(out)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == json.loads((out / "audit.json").read_text("utf-8"))
+    assert main(["audit", "--data", f"table:{file}"]) == 0
+    assert "caf·.csv: 2 texts" in capsys.readouterr().out
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("")
+    assert main(["train", str(recipe), "--set", f"data.source=table:{file}"]) == 2
+    assert "not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nothing_to_read_on_a_closed_stdin() -> None:
+    done = shell("$L predict <&-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "litotes: There is nothing to label: stdin is empty.\n"
+
+
 def test_only_the_display_prints() -> None:
     folder = Path(command_line.__file__).parent
     for file in folder.glob("*.py"):

@@ -191,7 +191,13 @@ def test_answers_of_other_runs_are_not_joined(
     (tmp_path / "out.csv.part" / "rows").write_bytes(b"text")
     with pytest.raises(UserError, match="shorter"):
         predict_to_file(predictor, table, out)
-    (tmp_path / "out.csv.part" / "state.json").write_text("{")
+    state = tmp_path / "out.csv.part" / "state.json"
+    content = json.loads(state.read_text())
+    for count in (-1, 2**70, "10", None, True, [], 1e300):
+        state.write_text(json.dumps(content | {"n_rows": count}))
+        with pytest.raises(UserError, match="is not a count"):
+            predict_to_file(predictor, table, out)
+    state.write_text("{")
     with pytest.raises(UserError, match="damaged"):
         predict_to_file(predictor, table, out)
 

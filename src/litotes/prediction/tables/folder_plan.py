@@ -16,7 +16,7 @@ from litotes.data.tables.rows import kind_of
 from litotes.data.tables.spans import Span, cut_spans, find_tables
 from litotes.prediction.tables.folder_request import FolderRequest
 from litotes.prediction.tables.formats import KEY_TYPES, TEXT_KEY
-from litotes.prediction.tables.resume import formula_choice, read_record, write_record
+from litotes.prediction.tables.resume import read_record, write_record
 
 PLAN = "plan.json"
 
@@ -80,8 +80,8 @@ def _made_from(
         "choice of columns": [request.column, request.pair, request.key, request.keep_text],
         "number of rows per part": request.n_rows,
         "format": request.format,
+        "treatment of formulas": "kept" if request.keep_formulas else "guarded",
         "model": list(model),
-        **formula_choice(request.format, request.keep_formulas),
     }
 
 

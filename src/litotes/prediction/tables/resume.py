@@ -17,13 +17,6 @@ from litotes.core.storage import load_json, write_json
 Progress = TypeVar("Progress")
 
 
-def formula_choice(format: str, keep_formulas: bool) -> dict[str, str]:
-    """The part of `made_from` about formulas, which only CSV files can hold."""
-    if format != "csv":
-        return {}
-    return {"treatment of formulas": "kept" if keep_formulas else "guarded"}
-
-
 def write_record(file: Path, made_from: Mapping[str, Any], **progress: Any) -> None:
     """Replaces the record in one step; what it calls safe must be on disk already."""
     write_json(file, {"made_from": made_from, **progress})

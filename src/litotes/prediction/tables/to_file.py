@@ -30,7 +30,7 @@ from litotes.prediction.columns import columns_of
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat, PredictionTable
 from litotes.prediction.tables.input import InputTable
-from litotes.prediction.tables.resume import formula_choice, read_record, write_record
+from litotes.prediction.tables.resume import read_record, write_record
 
 ROWS, STATE = "rows", "state.json"
 _ROWS_BETWEEN_STATES = 1024
@@ -55,7 +55,7 @@ def predict_to_file(
     part = out.with_name(f"{out.name}.part")
     with locked(part):
         _check_part(part)
-        made_from = _made_from(predictor, table, format) | formula_choice(format, keep_formulas)
+        made_from = _made_from(predictor, table, format, keep_formulas)
         n_rows, n_bytes = _safe_progress(part, made_from)
         if not n_bytes:
             # left by a run that had finished: it must not vouch for new rows
@@ -148,13 +148,16 @@ def _write_predictions(
         ) from error
 
 
-def _made_from(predictor: Predictor, table: InputTable, format: str) -> dict[str, Any]:
+def _made_from(
+    predictor: Predictor, table: InputTable, format: str, keep_formulas: bool
+) -> dict[str, Any]:
     """Everything the predictions depend on; see `resume`."""
     stat = table.file.stat()
     return {
         "file": [table.file.name, stat.st_size, stat.st_mtime_ns],
         "columns": [table.column, table.pair],
         "format": format,
+        "treatment of formulas": "kept" if keep_formulas else "guarded",
         "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
