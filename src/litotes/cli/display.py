@@ -146,7 +146,7 @@ class _Rendered(StringIO):
     """
 
     @property
-    def encoding(self) -> str:
+    def encoding(self) -> str:  # type: ignore[override]
         return sys.stdout.encoding or "utf-8"
 
     def isatty(self) -> bool:
