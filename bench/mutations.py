@@ -65,7 +65,7 @@ def damaged_table(kind: str) -> Case:
         commands = [
             ["audit", "--data", source, *out],
             ["audit", "--data", f"table:{file}?label=sentiment&variety=variety"],
-            ["coverage", "--by", "words", "--data", source],
+            ["coverage", "--by", "words", "--data", source, *out],
             ["evaluate", *model, "--data", source, *out],
             ["predict", "--file", str(file), *model],
             ["predict", "--file", str(file), *form, *model, *out],

@@ -158,6 +158,14 @@ def test_nothing_to_read_on_a_closed_stdin() -> None:
     assert done.stderr == "litotes: There is nothing to label: stdin is empty.\n"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_bytes_on_stdin_that_are_no_text(encoding: str) -> None:
+    done = shell("printf 'caf\\351\\n' | $L predict", PYTHONIOENCODING=encoding)
+    assert done.returncode == 2
+    assert done.stderr.startswith("litotes: Text 1 holds bytes that are not UTF-8.")
+
+
 def test_only_the_display_prints() -> None:
     folder = Path(command_line.__file__).parent
     for file in folder.glob("*.py"):

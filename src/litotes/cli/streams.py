@@ -37,6 +37,9 @@ def prepare_streams() -> None:
         sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (to the end)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=_ESCAPES)
+    if isinstance(sys.stdin, TextIOWrapper):
+        # bytes that are no text are refused where the text's number is known
+        sys.stdin.reconfigure(errors="surrogateescape")
 
 
 class ReaderGone(Exception):
