@@ -250,6 +250,31 @@ def test_bad_input_is_answered_with_a_sentence(case: str, tmp_path: Path) -> Non
     assert told.endswith(".")
 
 
+def test_parquet_that_python_cannot_hold_is_answered_with_a_sentence(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    offsets = pa.py_buffer(b"\0\0\0\0\2\0\0\0\4\0\0\0")
+    latin = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"\xe9\xe9ok")])
+    dates = pa.array([2**62, 1], pa.timestamp("us"))  # in the year 148,000
+    texts = pa.array(["tea", "queue"])
+    for number, (table, says) in enumerate(
+        [
+            (pa.table({"text": latin}), "text that is not UTF-8"),
+            (pa.table({"text": dates}), "column 'text' holds timestamp"),
+            (pa.table({"text": pa.array([[d] for d in dates.cast("int64").to_pylist()])}), "list<"),
+            (pa.Table.from_arrays([texts, texts], names=["text", "text"]), "two columns 'text'"),
+        ]
+    ):
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(table, file)
+        with pytest.raises(UserError, match=says):
+            load(f"table:{file}")
+
+
+def test_a_user_that_is_not_there_is_told() -> None:
+    with pytest.raises(UserError, match="no home folder for ~nosuchuser"):
+        load("table:~nosuchuser/a.csv")
+
+
 @pytest.mark.parametrize(
     ("spec", "named"),
     [

@@ -82,3 +82,34 @@ def test_opening_needs_no_torch() -> None:
     )
     assert done.stdout == "False\n"
     assert is_model_folder(resolve_model(BUILTIN))
+
+
+FACTS = {
+    "key": "a",
+    "recipe": {"data": {"source": "sampler"}},
+    "data": {"n_train": 3, "sha256": "0"},
+    "notes": ["A note."],
+}
+
+
+@pytest.mark.parametrize("facts", [{}, {"classes": [0, 1]}, FACTS, FACTS | {"best_epoch": None}])
+def test_facts_of_a_run_or_none(facts: object, tmp_path: Path) -> None:
+    assert open_model(describe(tmp_path, facts=facts)).description["facts"] == facts
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        5,
+        [],
+        {name: FACTS[name] for name in ("key", "recipe", "data")},
+        *(FACTS | {name: 5} for name in FACTS),
+        FACTS | {"notes": [5]},
+        FACTS | {"data": {"sha256": "0"}},
+        FACTS | {"recipe": {"data": {"source": None}}},
+        FACTS | {"seconds_per_step": "many"},
+    ],
+)
+def test_damaged_facts_are_a_sentence(facts: object, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"litotes\.json: not readable \(its "):
+        open_model(describe(tmp_path, facts=facts))

@@ -10,8 +10,9 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -26,6 +27,7 @@ from litotes.scale.on_ray_data import _Actor, _n_workers
 
 N_FILES, N_ROWS, N_PER_PART = 3, 8_000, 500
 BAD = 12_345  # the row without a text
+SECONDS_TO_BEGIN = 300  # a cluster starts, a model is loaded; a busy machine takes long
 
 DRIVER = """
 import json, sys
@@ -70,11 +72,14 @@ def snippet(root: Path) -> str:
     return str(found).rpartition("```py\n")[2]
 
 
+def driver(*arguments: str, cwd: Path) -> AbstractContextManager[subprocess.Popen[str]]:
+    return driver_of([sys.executable, "-c", DRIVER, *arguments], cwd=cwd)
+
+
 @contextmanager
-def driver(*arguments: str, cwd: Path) -> Iterator[subprocess.Popen[str]]:
+def driver_of(command: list[str], *, cwd: Path) -> Iterator[subprocess.Popen[str]]:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     environment.pop("RAY_ADDRESS", None)
-    command = [sys.executable, "-c", DRIVER, *arguments]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -100,12 +105,35 @@ def workers_of(out: Path) -> dict[str, list[int]]:
 
 def shoot_one(out: Path, process: subprocess.Popen[str]) -> tuple[str, int]:
     """Kills a worker in the middle of an unfinished part."""
-    while process.poll() is None:
+    deadline = time.monotonic() + SECONDS_TO_BEGIN
+    while process.poll() is None and time.monotonic() < deadline:
         for name, pids in workers_of(out).items():
             if pids and not (out / name).exists():
                 os.kill(pids[-1], signal.SIGKILL)
                 return name, pids[-1]
-    raise AssertionError(process.communicate()[1])
+        time.sleep(0.02)
+    raise AssertionError(f"exit code {process.poll()}: {errors_so_far(process)}")
+
+
+def errors_so_far(process: subprocess.Popen[str]) -> str:
+    """What stderr holds now: the children of a dead driver may keep it open for ever."""
+    assert process.stderr is not None
+    descriptor = process.stderr.fileno()
+    os.set_blocking(descriptor, False)
+    try:
+        return os.read(descriptor, 1 << 20).decode(errors="replace")
+    except BlockingIOError:
+        return "nothing on stderr"
+
+
+def test_what_a_dead_driver_said_is_read_though_its_child_holds_stderr(tmp_path: Path) -> None:
+    started = time.monotonic()
+    command = ["/bin/sh", "-c", "echo no tea >&2; sleep 60 & exit 3"]
+    with driver_of(command, cwd=tmp_path) as process:
+        with pytest.raises(AssertionError, match="exit code 3: no tea"):
+            shoot_one(tmp_path, process)
+        os.killpg(process.pid, signal.SIGKILL)
+    assert time.monotonic() - started < 30
 
 
 @pytest.mark.slow

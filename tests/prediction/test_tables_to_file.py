@@ -91,6 +91,23 @@ def test_every_row_is_answered_in_order_as_alone(
     assert seen[-1] == (150, 150)
 
 
+def test_a_spreadsheet_computes_no_cell(predictor: Predictor, tmp_path: Path) -> None:
+    table = InputTable(tmp_path / "in.csv")
+    texts = ["=1+1", "-5", "@tea", "tea", "+queue"]
+    table.file.write_text("text\n" + "\n".join(texts) + "\n")
+    predict_to_file(predictor, table, tmp_path / "out.csv")
+    rows = rows_of(tmp_path / "out.csv")
+    assert [row["text"] for row in rows] == ["'=1+1", "'-5", "'@tea", "tea", "'+queue"]
+    predict_to_file(predictor, table, tmp_path / "kept.csv", keep_formulas=True)
+    assert [row["text"] for row in rows_of(tmp_path / "kept.csv")] == texts
+    predict_to_file(predictor, table, tmp_path / "out.jsonl", format="jsonl")
+    lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
+    assert [json.loads(line)["text"] for line in lines] == texts
+    again = InputTable(tmp_path / "out.csv")
+    assert predict_to_file(predictor, again, tmp_path / "again.csv") == len(texts)
+    assert [row["text"] for row in rows_of(tmp_path / "again.csv")] == list(again.texts())
+
+
 @pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
 def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -> None:
     if name.endswith("parquet"):
@@ -184,6 +201,8 @@ def test_answers_of_other_runs_are_not_joined(
     with pytest.raises(UserError, match="another set of answer columns"):
         predict_to_file(predictor, table, out)
     state.write_text(written)
+    with pytest.raises(UserError, match="treatment of formulas"):
+        predict_to_file(predictor, table, out, keep_formulas=True)
     stat = table.file.stat()
     os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(UserError, match="another file"):
@@ -198,7 +217,13 @@ def test_answers_of_other_runs_are_not_joined(
     (tmp_path / "out.csv.part" / "rows").write_bytes(b"text")
     with pytest.raises(UserError, match="shorter"):
         predict_to_file(predictor, table, out)
-    (tmp_path / "out.csv.part" / "state.json").write_text("{")
+    state = tmp_path / "out.csv.part" / "state.json"
+    content = json.loads(state.read_text())
+    for count in (-1, 2**70, "10", None, True, [], 1e300):
+        state.write_text(json.dumps(content | {"n_rows": count}))
+        with pytest.raises(UserError, match="is not a count"):
+            predict_to_file(predictor, table, out)
+    state.write_text("{")
     with pytest.raises(UserError, match="damaged"):
         predict_to_file(predictor, table, out)
 

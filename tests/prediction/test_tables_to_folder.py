@@ -317,6 +317,7 @@ def run_parts(request: FolderRequest, asked: BatchPredictor, out: Path) -> None:
         ({"n_rows": 41}, "another number of rows per part"),
         ({"format": "csv"}, "another format"),
         ({"key": None}, "another choice of columns"),
+        ({"keep_formulas": True}, "another treatment of formulas"),
         (
             {"column": "id", "key": None, "format": "csv"},
             "another choice of columns and another format",
@@ -358,6 +359,45 @@ def test_unreadable_rows_are_counted(
     assert "Unreadable texts: 3 (the model knows no part of them)." in said
     assert main([*command, *options, "--out", str(tmp_path / "out"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows_unreadable"] == 0  # none was answered now
+
+
+def test_a_damaged_plan_is_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(Stopped):
+        predict_to_folder(request_of(source), asked, out, runner=stopping_after(1))
+    plan = json.loads((out / "plan.json").read_text())
+    del plan["sha256"]
+    part = plan["parts"][0]
+    for change in (
+        {"parts": 5},
+        {"parts": [part[:4]]},
+        {"parts": [[-1, *part[1:]]]},
+        {"parts": [[99, *part[1:]]]},
+        {"parts": [[*part[:4], "many"]]},
+        {"parts": [[*part[:4], 2**70]]},
+        {"key_type": "\x1b[31m"},
+        {"key_type": None},
+    ):
+        write_record(out / "plan.json", **(plan | change))  # its hash fits
+        with pytest.raises(UserError, match=r"plan\.json is damaged"):
+            scored(request_of(source), asked, out)
+
+
+def test_a_spreadsheet_computes_no_key(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("=id,text\n=1+1,tea\n-5,queue\n7,=tea\n")
+    request = FolderRequest(tmp_path / "in.csv", key="=id", format="csv")
+    scored(request, asked, tmp_path / "guarded")
+    scored(replace(request, keep_formulas=True), asked, tmp_path / "kept")
+    (file,) = (tmp_path / "guarded").glob("part-*")
+    rows = list(csv.reader(file.read_text("utf-8").splitlines()))
+    assert [row[:2] for row in rows] == [
+        ["'=id", "text"],
+        ["'=1+1", "tea"],
+        ["-5", "queue"],
+        ["7", "'=tea"],
+    ]
+    (file,) = (tmp_path / "kept").glob("part-*")
+    assert file.read_text("utf-8").startswith("=id,text")
 
 
 def test_another_input_or_model_is_not_joined(

@@ -28,6 +28,14 @@ def test_a_page_escapes_what_is_not_markup() -> None:
     assert "<p>one</p>" in shown  # bodies are markup already
 
 
+def test_names_that_are_not_utf8_can_be_written() -> None:
+    article = Article("caf\udce9", "\u202e", ("\x1b[31m",), (Part("\udce9", ""),), "")
+    shown = page(article)
+    assert "caf‹U+DCE9›" in shown
+    assert shown.encode()
+    assert "\x1b" not in shown
+
+
 def test_every_entry_of_the_contents_leads_to_its_part() -> None:
     shown = made()
     assert re.findall(r'href="#([^"]+)"', shown) == ["part-a-b", "part-a-b-2"]

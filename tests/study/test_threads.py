@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from litotes.core.errors import UserError
 from litotes.study import execute as execution
 from litotes.study import job
 from litotes.study.execute import execute
@@ -83,3 +84,14 @@ def test_threads_are_chosen_when_a_study_begins(
     file = tmp_path / "threads.json"
     assert execution._n_threads(file, n_workers, on) == expected
     assert execution._n_threads(file, 7, "here") == expected
+    for damaged in (
+        "",
+        "[]",
+        "{}",
+        '{"n_threads": -1}',
+        '{"n_threads": "2"}',
+        '{"n_threads": 1e9}',
+    ):
+        file.write_text(damaged)
+        with pytest.raises(UserError, match="damaged"):
+            execution._n_threads(file, n_workers, on)

@@ -84,6 +84,37 @@ def test_a_missing_or_broken_file(tmp_path: Path) -> None:
         read_recipe(tmp_path / "broken.toml")
 
 
+DEEP = 10_000
+ODD_RECIPES = {
+    "deep.toml": ("a = " + "[" * DEEP + "]" * DEEP, "nested too deeply"),
+    "deep.json": ("[" * DEEP + "]" * DEEP, "nested too deeply"),
+    "dotted.toml": ("data.source" + ".a" * 2000 + " = 1", "data.source = "),
+    "list.json": ("[1]", "not a table"),
+    "nan.json": ('{"training": {"learning_rate": NaN}}', "NaN is not JSON"),
+    "infinite.toml": ("training.learning_rate = inf", "finite number"),
+    "option.toml": ("model.weighting_options = {alpha = nan}", "weighting_options.alpha"),
+    "long.toml": (f"seed = {'9' * 5000}", "not readable as a recipe"),
+}
+
+
+@pytest.mark.parametrize("name", ODD_RECIPES)
+def test_odd_recipes_are_answered_with_a_sentence(name: str, tmp_path: Path) -> None:
+    text, says = ODD_RECIPES[name]
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=says) as caught:
+        read_recipe(tmp_path / name, changes=["seed=3"])
+    assert len(str(caught.value)) < 100_000
+    if name.endswith(".toml"):
+        with pytest.raises(UserError):
+            read_study(tmp_path / name, changes=["seeds=3"])
+
+
+@pytest.mark.parametrize("value", ["[" * DEEP, "9" * 5000, "inf"])
+def test_odd_changes_are_answered_with_a_sentence(value: str, file: Path) -> None:
+    with pytest.raises(UserError, match=r"training\.epochs|learning_rate"):
+        read_recipe(file, changes=[f"training.epochs={value}"])
+
+
 def test_the_resolved_recipe_reads_back_as_the_same_run(file: Path, tmp_path: Path) -> None:
     recipe = read_recipe(file)
     (tmp_path / "recipe.json").write_text(recipe.model_dump_json())

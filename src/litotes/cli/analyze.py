@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, progress, say
+    from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.core.targets import make_folder
     from litotes.data.sources import load
     from litotes.inside.analyze import Subject, analyze
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
         return
     _print(analysis)
     if options.out:
-        print(f"\n{Path(options.out) / 'report.html'}")
+        print_lines("", str(Path(options.out) / "report.html"))
 
 
 def _pick_analyses(only: str | None) -> Mapping[str, Analysis]:
@@ -151,8 +151,8 @@ def _notes(analysis: CorpusAnalysis) -> Iterator[str]:
 
 
 def _print(analysis: CorpusAnalysis) -> None:
-    print(f"{analysis.model} on {analysis.n_texts} texts of {analysis.data}")
+    from litotes.cli.display import print_lines
+
+    print_lines(f"{analysis.model} on {analysis.n_texts} texts of {analysis.data}")
     for name, result in analysis.results.items():
-        print(f"\n{name}")
-        for finding in result.findings():
-            print(f"  {finding}")
+        print_lines("", name, *(f"  {finding}" for finding in result.findings()))

@@ -35,12 +35,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print_findings(result: Audit) -> None:
-    print(f"{result.corpus}: {result.n_examples} texts, {len(result.findings)} findings\n")
+    from litotes.cli.display import print_lines
+
+    n_findings = len(result.findings)
+    print_lines(f"{result.corpus}: {result.n_examples} texts, {n_findings} findings", "")
     for finding in result.findings:
-        print(f"[{finding.severity}] {finding.kind}: {finding.sentence}")
-        for example in finding.examples:
-            print(f"    · {example}")
-        print(f"    → {finding.advice}\n")
+        print_lines(f"[{finding.severity}] {finding.kind}: {finding.sentence}")
+        print_lines(*(f"    · {example}" for example in finding.examples))
+        print_lines(f"    → {finding.advice}", "")
 
 
 def _print_counts(result: Audit) -> None:

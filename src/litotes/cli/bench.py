@@ -59,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.bench.measure import QUICK, measure
-    from litotes.cli.display import print_json, progress, say
+    from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.core.storage import write_json
 
     what = WHAT if options.what is None else (options.what,)
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(content)
         return
-    print(", ".join(f"{name} {value}" for name, value in result.machine.items()))
+    print_lines(", ".join(f"{name} {value}" for name, value in result.machine.items()))
     for name, bench in result.groups.items():
         _show(name, bench, options.data)
 
@@ -131,12 +131,11 @@ def _train_options(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _show(name: str, bench: BenchResult, data: str) -> None:
-    from litotes.cli.display import print_table
+    from litotes.cli.display import print_lines, print_table
 
     title = f"{name}: texts of {data}; quartiles of the rounds in brackets"
     print_table(*table(bench), title=title)
-    for note in bench.notes:
-        print(note)
+    print_lines(*bench.notes)
     if name == "train":
         from litotes.bench.train import table_of_heads
 

@@ -94,6 +94,7 @@ def _request(options: argparse.Namespace) -> FolderRequest:
         keep_text=not options.no_text,
         format=options.format or "parquet",
         n_rows=options.rows_per_part or ROWS_PER_PART,
+        keep_formulas=options.keep_formulas,
     )
 
 

@@ -42,7 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, say
+    from litotes.cli.display import print_json, print_lines, say
     from litotes.data.coverage_figure import figure
     from litotes.report.writing import write_figure
 
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> None:
         return
     _print(result)
     if options.out:
-        print(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
+        print_lines(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
 
 
 def _measure(options: argparse.Namespace) -> Coverage:

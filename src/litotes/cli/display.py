@@ -1,19 +1,27 @@
-"""Progress on stderr, tables and JSON on stdout."""
+"""Progress on stderr, tables and JSON on stdout: the one place that prints.
+
+Texts, labels, headers and file names come from anywhere, so everything that is printed is harmless:
+it moves no cursor, colours nothing, and a value stays on its line.
+"""
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from litotes.cli.streams import write_note, write_out
 from litotes.core.harmless import harmless
+from litotes.core.json_text import to_json
 from litotes.core.progress import Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.table import Table
+    from rich.text import Text
 
     from litotes.evaluation.evaluate import CellScores
     from litotes.evaluation.scores import RegressionScores, Scores
@@ -40,8 +48,8 @@ def progress() -> Iterator[Watch]:
 
         def watch(what: str, done: int, total: int, note: str) -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, note=note)
-            bars.update(tasks[what], completed=done, total=total, note=note)
+                tasks[what] = bars.add_task(visible(what), total=total, note="")
+            bars.update(tasks[what], completed=done, total=total, note=visible(note))
 
         yield watch
 
@@ -57,11 +65,11 @@ def _progress_bars() -> Progress:
     )
 
     return Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
         console=Console(stderr=True),
     )
 
@@ -74,7 +82,7 @@ def _line_watch() -> Watch:
         now = time.monotonic()
         if what != last_what or now - last_time > _SECONDS_BETWEEN_LINES:
             suffix = f", {note}" if note else ""
-            print(f"{what}: {done} of {total}{suffix}", file=sys.stderr, flush=True)
+            say([f"{what}: {done} of {total}{suffix}"])
             last_what, last_time = what, now
 
     return watch
@@ -83,35 +91,66 @@ def _line_watch() -> Watch:
 def say(sentences: Iterable[str]) -> None:
     """Prints notes for the user on stderr, apart from the result on stdout."""
     for sentence in sentences:
-        print(sentence, file=sys.stderr)
+        write_note(visible(sentence))
+
+
+def print_lines(*lines: str) -> None:
+    for line in lines:
+        write_out(f"{visible(line)}\n")
 
 
 def print_json(content: Any) -> None:
-    print(json.dumps(content, ensure_ascii=False, indent=2))
+    write_out(to_json(content, indent=2) + "\n")
 
 
 def print_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, title: str | None = None
 ) -> None:
     from rich.box import SIMPLE_HEAD
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     # Text everywhere: the user's words are never markup
     table = Table(
-        title=Text(title) if title else None, title_justify="left", box=SIMPLE_HEAD, pad_edge=False
+        title=Text(visible(title)) if title else None,
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
     )
     for name in head:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(Text(visible(name)), overflow="fold")
     for row in rows:
-        table.add_row(*(Text(value) for value in row))
-    Console(width=console_width()).print(table)
+        table.add_row(*(Text(visible(value)) for value in row))
+    print_rendered([table])
 
 
-def console_width() -> int | None:
-    """None for the terminal's own; a file or a pipe has no edge to wrap at."""
-    return None if sys.stdout.isatty() else 200
+def print_rendered(parts: Iterable[Table | Text], *, soft_wrap: bool = False) -> None:
+    """Prints what rich renders; the texts in it are harmless already.
+
+    soft_wrap: leave lines that are too long to the terminal.
+    """
+    from rich.console import Console
+
+    target = _Rendered()
+    # a file or a pipe has no edge to wrap at
+    width = None if target.isatty() else 200
+    console = Console(file=target, width=width, highlight=False, markup=False)
+    for part in parts:
+        console.print(part, soft_wrap=soft_wrap)
+    write_out(target.getvalue())
+
+
+class _Rendered(StringIO):
+    """What rich would write to stdout, of the same kind; given stdout itself, it would end the
+    process when the reader has gone.
+    """
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return sys.stdout.encoding or "utf-8"
+
+    def isatty(self) -> bool:
+        return sys.stdout.isatty()
 
 
 SCORE_COLUMNS = (

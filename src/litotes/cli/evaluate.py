@@ -83,7 +83,7 @@ def _write(content: Any, predictions: Mapping[str, TaskPredictions], out: Path) 
 
 
 def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -> None:
-    from litotes.cli.display import print_table
+    from litotes.cli.display import print_lines, print_table
     from litotes.core.numbers import format_signed
 
     lines = []
@@ -99,7 +99,7 @@ def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -
         lines.append((row.task, row.cell, str(row.difference.n), *numbers, verdict))
     head = ("task", "cell", "n", "difference", "95 % interval", "p", "p corrected", "")
     print_table(head, lines, title=f"Macro-F1 of {model} less that of {other}, on the same texts")
-    print(
+    print_lines(
         "One model each: p and interval are about other texts, not about other seeds. Holm's"
         " correction over all rows."
     )

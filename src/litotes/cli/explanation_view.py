@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from litotes.cli.display import console_width, print_table, visible
+from litotes.cli.display import print_lines, print_rendered, print_table, visible
 from litotes.core.numbers import format_signed
 from litotes.explanation.attribution import by_weight
 from litotes.explanation.shaded_text import segments, unread
@@ -25,17 +25,11 @@ N_TOP_WORDS = 3
 
 
 def print_explanation(explanation: Explanation) -> None:
-    from rich.console import Console
-
-    console = Console(width=console_width(), highlight=False, markup=False)
-    for line in _answer_lines(explanation):
-        console.print(line, soft_wrap=True)
+    print_lines(*_answer_lines(explanation))
     for text in shaded_texts(explanation):
-        console.print()
-        console.print(text, soft_wrap=True)
-    console.print()
-    for line in (*_word_lines(explanation), *_layer_lines(explanation)):
-        console.print(line, soft_wrap=True)
+        print_lines("")
+        print_rendered([text], soft_wrap=True)
+    print_lines("", *_word_lines(explanation), *_layer_lines(explanation))
     _print_methods(explanation)
 
 

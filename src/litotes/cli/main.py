@@ -6,13 +6,18 @@ Exit code 0; 2 for a user's mistake, reported in one line; 1 for a bug.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
+from litotes.cli.display import say, visible
 from litotes.cli.numbers import seed
+from litotes.cli.streams import ReaderGone, abandon_streams, flush_out, prepare_streams
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.version import __version__
 
 COMMANDS = {
@@ -38,28 +43,34 @@ COMMANDS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the arguments, runs the command, and reports a user's mistake in one line."""
-    options = make_parser().parse_args(arguments)
+    prepare_streams()
+    try:
+        return _run(make_parser().parse_args(arguments))
+    finally:
+        abandon_streams()
+
+
+def _run(options: argparse.Namespace) -> int:
     try:
         options.run(options)
+        flush_out()
     except UserError as error:
-        print(f"litotes: {error}", file=sys.stderr)
+        say([f"litotes: {error}"])
         return 2
-    except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone, so no error is reported
+    except ReaderGone:
         return 0
     except OSError as error:  # a full disk, a folder that may not be written, a file in the way
         place, reason = error.filename or "the system", error.strerror or error
-        advice = "Check the path given, e.g. --out."
-        print(f"litotes: {place}: {reason}. {advice}", file=sys.stderr)
+        say([f"litotes: {place}: {reason}. Check the path given, e.g. --out."])
         return 2
     except KeyboardInterrupt:
-        print("litotes: interrupted.", file=sys.stderr)
+        say(["litotes: interrupted."])
         return 130
     return 0
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="litotes",
         description=(
             "Sentiment and sarcasm across varieties of English: train, test, compare, prune,"
@@ -74,7 +85,14 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-class CommandParser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """Its errors quote the arguments, which may hold anything, as a file's name may."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(visible(message))
+
+
+class CommandParser(Parser):
     """The parser of one command, which imports the command's module only when it is used.
 
     A command's module defines `add_options(parser)` and `run(options)`.
@@ -102,10 +120,24 @@ def add_common_options(parser: argparse.ArgumentParser) -> None:
         help="print one JSON document on stdout; progress goes to stderr",
     )
     parser.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
-    parser.add_argument("--out", metavar="PATH", help="where to write")
+    parser.add_argument("--out", type=_path, metavar="PATH", help="where to write")
     parser.add_argument(
         "--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one"
     )
+
+
+def _path(text: str) -> str:
+    """A path that is not empty: an empty one, from a variable that is not set, means nothing.
+
+    What we make has a name that every library can open.
+    """
+    if not text.strip():
+        raise argparse.ArgumentTypeError("it is empty: name a file or a folder.")
+    if not Path(os.path.realpath(text)).name:
+        raise argparse.ArgumentTypeError("it is the root of all folders: choose one of yours.")
+    if not is_utf8(text):
+        raise argparse.ArgumentTypeError("it is not UTF-8: choose another name.")
+    return text
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
-    from litotes.cli.display import print_json, progress, say
+    from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.study.matrix import cross, describe_matrix
     from litotes.training.recipe import read_recipe
 
@@ -55,8 +55,8 @@ def run(options: argparse.Namespace) -> None:
         return
     for matrix in result.matrices:
         print_matrix(matrix, title=matrix.task, corner="trained on \\ tested on")
-        print(describe_matrix(matrix) + "\n")
-    print(
+        print_lines(describe_matrix(matrix), "")
+    print_lines(
         f"Report: {out / 'report.html'}   heatmap: {out / 'matrix.svg'}, {out / 'matrix.png'}  "
         f" numbers: {out / 'matrix.json'}"
     )

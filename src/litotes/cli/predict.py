@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -19,13 +19,15 @@ from litotes.cli.bulk import (
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
+from litotes.cli.streams import write_csv, write_out
 
 if TYPE_CHECKING:
     from litotes.core.values import Prediction, Task
-    from litotes.prediction.columns import Column
     from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables.formats import LineFormat
+    from litotes.prediction.tables.formats import LineFormat, PredictionTable
     from litotes.prediction.tables.input import InputTable
+
+Write = Callable[[str], object]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -47,6 +49,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     formats = "how to print or write (default: table; with --on: parquet)"
     parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
+    formulas = "write CSV cells that begin with = + - @ as they are, without an apostrophe before"
+    parser.add_argument("--keep-formulas", action="store_true", help=formulas)
     add_runtime(parser)
     add_verbose(parser)
     add_bulk_options(parser)
@@ -59,6 +63,8 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--pair names a column: give the --file that has it.")
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")
+    if options.keep_formulas and options.format != "csv":
+        raise UserError("--keep-formulas is about CSV files: add --format csv.")
     if options.on is not None:
         run_bulk(options)
         return
@@ -74,7 +80,8 @@ def run(options: argparse.Namespace) -> None:
         return
     predictions = predictor.stream(_read_texts(options))
     if options.out is None:
-        _print(predictions, predictor.tasks, sys.stdout, options)
+        is_csv = options.format == "csv" and not options.json
+        _print(predictions, predictor.tasks, write_csv if is_csv else write_out, options)
     else:
         _write(predictions, predictor.tasks, options)
 
@@ -95,7 +102,7 @@ def _write(
     from litotes.core.storage import write_text
 
     written = StringIO()
-    _print(predictions, tasks, written, options)
+    _print(predictions, tasks, written.write, options)
     write_text(Path(options.out), written.getvalue())  # whole or not at all
 
 
@@ -109,7 +116,12 @@ def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
         say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
         result = predict_to_file(
-            predictor, _table(options), Path(options.out), format=options.format, watch=watch
+            predictor,
+            _table(options),
+            Path(options.out),
+            format=options.format,
+            keep_formulas=options.keep_formulas,
+            watch=watch,
         )
     unreadable = unreadable_sentence(result.n_unreadable)
     say([f"{result.n_rows} texts answered: {options.out}.{unreadable}"])
@@ -150,55 +162,54 @@ def _read_lines(stream: TextIO) -> Iterator[str]:
 def _print(
     predictions: Iterable[Prediction],
     tasks: Mapping[str, Task],
-    target: TextIO,
+    write: Write,
     options: argparse.Namespace,
 ) -> None:
+    from litotes.core.json_text import to_json
     from litotes.prediction.columns import as_json, columns_of
-    from litotes.prediction.tables.formats import LINE_FORMATS
+    from litotes.prediction.tables.formats import LINE_FORMATS, PredictionTable
 
     columns = columns_of(tasks)
     if options.json:
         documents = [as_json(prediction, columns) for prediction in predictions]
-        json.dump(documents, target, ensure_ascii=False, indent=2)
-        target.write("\n")
+        write(to_json(documents, indent=2) + "\n")
     elif options.format == "table":
-        _print_table(predictions, target)
+        _print_table(predictions, write)
     else:
-        _print_lines(predictions, columns, target, LINE_FORMATS[options.format])
+        row = PredictionTable(columns, [], keep_formulas=options.keep_formulas)
+        _print_lines(predictions, row, write, LINE_FORMATS[options.format])
 
 
 def _print_lines(
-    predictions: Iterable[Prediction],
-    columns: Sequence[Column],
-    target: TextIO,
-    line_format: LineFormat,
+    predictions: Iterable[Prediction], row: PredictionTable, write: Write, line_format: LineFormat
 ) -> None:
-    from litotes.prediction.tables.formats import PredictionTable
-
+    """row: without a prediction yet."""
     for number, prediction in enumerate(predictions):
-        row = PredictionTable(columns, [prediction])
+        row = replace(row, predictions=[prediction])
         if number == 0:
-            target.write(line_format.header(row))
-        target.write(line_format.rows(row))
+            write(line_format.header(row))
+        write(line_format.rows(row))
 
 
-def _print_table(predictions: Iterable[Prediction], target: TextIO) -> None:
-    """A block for each text: easy to read for a few, easy to follow for many.
-
-    Control characters of a text do not reach the terminal.
-    """
+def _print_table(predictions: Iterable[Prediction], write: Write) -> None:
+    """A block for each text: easy to read for a few, easy to follow for many."""
     from litotes.cli.display import visible
-    from litotes.core.values import UNREADABLE_NOTE
 
     for prediction in predictions:
-        target.write(f"{visible(prediction.text)}\n")
-        for task, answer in prediction.answers.items():
-            if isinstance(answer.label, float):
-                target.write(f"  {task:<10} {answer.label:.3f}\n")
-            else:
-                probability = answer.probability or 0
-                target.write(f"  {task:<10} {answer.label:<10} {probability:6.1%}\n")
-        if prediction.truncated:
-            target.write("  (the text is longer than the model reads; its end was not seen)\n")
-        if prediction.unreadable:
-            target.write(f"  ({UNREADABLE_NOTE})\n")
+        for line in _block(prediction):
+            write(f"{visible(line)}\n")
+
+
+def _block(prediction: Prediction) -> Iterator[str]:
+    from litotes.core.values import UNREADABLE_NOTE
+
+    yield prediction.text
+    for task, answer in prediction.answers.items():
+        if isinstance(answer.label, float):
+            yield f"  {task:<10} {answer.label:.3f}"
+        else:
+            yield f"  {task:<10} {answer.label:<10} {answer.probability or 0:6.1%}"
+    if prediction.truncated:
+        yield "  (the text is longer than the model reads; its end was not seen)"
+    if prediction.unreadable:
+        yield f"  ({UNREADABLE_NOTE})"

@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, say
+    from litotes.cli.display import print_json, print_lines, say
     from litotes.core.storage import write_json
     from litotes.evaluation.shared_task import score_files
 
@@ -33,4 +33,4 @@ def run(options: argparse.Namespace) -> None:
     if options.json:
         print_json(result.as_json())
     else:
-        print("\n".join(result.lines()))
+        print_lines(*result.lines())

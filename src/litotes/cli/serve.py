@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 from litotes.cli.options import add_runtime
+from litotes.cli.streams import abandon_streams
 
 if TYPE_CHECKING:
     from litotes.service.settings import ServiceSettings
@@ -129,7 +129,7 @@ def _exit_if_stuck(service: Service) -> None:
     A write to a pipe that is not read and an explanation under way cannot be interrupted.
     """
     if not service.log.is_stuck:
-        sys.stderr.flush()
+        abandon_streams()
     if service.log.is_stuck or service.explainer.is_busy:
         os._exit(0)
 

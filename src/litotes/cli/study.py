@@ -100,15 +100,16 @@ def _write(
 
 
 def _print(report: Report, runs: StudyRuns, out: Path) -> None:
+    from litotes.cli.display import print_lines
     from litotes.cli.matrix import print_matrix
 
     for section in report.sections:
-        print(f"\n{section.name}")
+        print_lines("", section.name)
         for table in section.results.tables:
             print_matrix(table.matrix, title=table.title)
-    print("\n".join(report.abstract) + "\n")
-    print(f"{runs.n_found} of {len(runs.jobs)} runs were found done.")
-    print(
+    print_lines(*report.abstract, "")
+    print_lines(f"{runs.n_found} of {len(runs.jobs)} runs were found done.")
+    print_lines(
         f"Report: {out / 'report.html'}   numbers: {out / 'report.json'}   times:"
         f" {out / 'timing.json'}   figures: {out / 'figures'}"
     )

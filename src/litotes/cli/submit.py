@@ -34,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, progress, say
+    from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.evaluation.shared_task import TASKS
     from litotes.evaluation.submission import ANSWER, answer, write_submission
 
@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> None:
         print_json({"file": str(out), "n": n_rows, "answers": counts, "notes": notes})
         return
     for task, by_label in counts.items():
-        print(f"{task}: " + ", ".join(f"{n} {label}" for label, n in by_label.items()))
-    print(f"{out} holds {ANSWER} with {n_rows} rows, compared with {options.data}.")
+        print_lines(f"{task}: " + ", ".join(f"{n} {label}" for label, n in by_label.items()))
+    print_lines(f"{out} holds {ANSWER} with {n_rows} rows, compared with {options.data}.")
 
 
 def _count_labels(submission: Submission, task: Task) -> dict[str, int]:

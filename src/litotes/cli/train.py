@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
-    from litotes.cli.display import print_json, print_scores, progress, say
+    from litotes.cli.display import print_json, print_lines, print_scores, progress, say
     from litotes.training.recipe import read_recipe
     from litotes.training.run import train
 
@@ -43,4 +43,5 @@ def run(options: argparse.Namespace) -> None:
         )
         return
     print_scores(result.scores)
-    print(f'The model is in {result.folder}. Ask it: litotes predict --model {result.folder} "…"')
+    ask = f'litotes predict --model {result.folder} "…"'
+    print_lines(f"The model is in {result.folder}. Ask it: {ask}")

@@ -1,21 +1,24 @@
 """Texts from anywhere, shown on a page or in a terminal: what they hold stays text.
 
 Some characters steer instead of being read: they move the cursor, turn the direction of writing or
-begin markup.
+begin markup. Some cells steer as well: a spreadsheet computes those that begin like a formula.
 """
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from html import escape
 
 _JOINERS = "\u200c\u200d"
 """Invisible, but they join letters and emoji."""
 _LAYOUT = "\n\r\t"
-_STEERING = ("Cc", "Cf", "Cs")
-"""Unicode's categories of controls, of formats (those that turn the direction among them) and of
-lone surrogates.
+_STEERING = ("Cc", "Cf", "Cs", "Zl", "Zp")
+"""Unicode's categories of controls, of formats (those that turn the direction among them), of lone
+surrogates and of the two characters that end a line or a paragraph.
 """
+_FORMULA = re.compile(r"[=+\-@\t\r]")
+_MARKDOWN = re.compile(r"([\\`*_\[\]|~#!:])")
 
 
 def harmless(text: str, *, in_terminal: bool = False) -> str:
@@ -24,6 +27,8 @@ def harmless(text: str, *, in_terminal: bool = False) -> str:
     In a terminal everything stands on one line: white space becomes a blank, any other character
     that cannot be printed a dot.
     """
+    if text.isprintable():  # almost all are, and this is quick
+        return text
     return "".join(map(_terminal_character if in_terminal else _page_character, text))
 
 
@@ -32,10 +37,37 @@ def markup(text: str) -> str:
     return escape(harmless(text))
 
 
+def markdown(text: str) -> str:
+    """The harmless text as part of a line of Markdown: no link, no heading, no end of a cell."""
+    return _MARKDOWN.sub(r"\\\1", escape(harmless(text, in_terminal=True), quote=False))
+
+
+def guard_formula(cell: str) -> str:
+    """The cell of a CSV file, which a spreadsheet is to show and not to compute.
+
+    An apostrophe is put before what would begin a formula; the page's CSV has the same rule.
+    """
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def is_utf8(text: str) -> bool:
+    """Whether the text can be written as UTF-8.
+
+    Python spells the bytes of a file's name that are not UTF-8 as lone surrogates.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_steering(char: str) -> bool:
+    return unicodedata.category(char) in _STEERING and char not in _JOINERS
+
+
 def _page_character(char: str) -> str:
-    if unicodedata.category(char) not in _STEERING or char in _JOINERS or char in _LAYOUT:
-        return char
-    return f"‹U+{ord(char):04X}›"
+    return f"‹U+{ord(char):04X}›" if is_steering(char) and char not in _LAYOUT else char
 
 
 def _terminal_character(char: str) -> str:

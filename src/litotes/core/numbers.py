@@ -1,6 +1,8 @@
-"""Numbers with a sign, written the same way everywhere."""
+"""Numbers with a sign, written the same way everywhere; counts, checked."""
 
 from __future__ import annotations
+
+import sys
 
 
 def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+") -> str:
@@ -11,3 +13,10 @@ def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+
     """
     written = f"{value:+z.{digits}f}"  # z: no negative zero
     return written.replace("-", minus).replace("+", plus)
+
+
+def require_count(value: object) -> int:
+    """A number of things that was read from a file; what is none is a ValueError."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
+        raise ValueError(f"{value!r:.40} is not a count")
+    return value

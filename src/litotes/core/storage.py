@@ -11,7 +11,6 @@ that a second process cannot write into it as well.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError, write_errors
+from litotes.core.json_text import from_json, to_json
 from litotes.core.staging import NO_LINKS, STAGED, clear_staged, staging_folder, write_staged
 from litotes.core.targets import find_target, make_folder, open_stream
 
@@ -65,7 +65,7 @@ def write_text(file: Path, content: str) -> None:
 
 
 def write_json(file: Path, content: Any) -> None:
-    write_text(file, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+    write_text(file, to_json(content, indent=2) + "\n")
 
 
 def load_json(file: Path) -> Any:
@@ -73,10 +73,7 @@ def load_json(file: Path) -> Any:
     n_bytes = file.stat().st_size
     if n_bytes > MOST_JSON_BYTES:
         raise ValueError(f"{n_bytes} bytes")
-    try:
-        return json.loads(file.read_text("utf-8"))
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
+    return from_json(file.read_text("utf-8"))
 
 
 def read_json(file: Path, *, advice: str) -> Any:
@@ -105,7 +102,7 @@ def write_folder(folder: Path, fill: Callable[[Path], None]) -> None:
         staged.mkdir()
         fill(staged)
         hashes = {path.name: sha256_of(path) for path in sorted(staged.iterdir())}
-        (staged / MANIFEST).write_text(json.dumps(hashes, indent=2), "utf-8")
+        (staged / MANIFEST).write_text(to_json(hashes, indent=2), "utf-8")
         for path in staged.iterdir():
             _flush(path)
         _flush(staged)

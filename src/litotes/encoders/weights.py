@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.storage import load_json
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES, weight_names
@@ -63,6 +64,10 @@ def read_tensors(file: Path) -> dict[str, Tensor]:
             names = tensors.keys()
             return {name: tensors.get_tensor(name) for name in names}
     except (SafetensorError, OSError) as error:
+        if not is_utf8(str(file)):
+            raise UserError(
+                f"{file}: not readable, since its path is not UTF-8. Rename it."
+            ) from error
         raise UserError(
             f"{file}: not a whole safetensors file ({error}). Download or save it again."
         ) from error

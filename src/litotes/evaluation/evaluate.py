@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
+from litotes.core.parsing import parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, reliability
-from litotes.evaluation.scores import ClassScores, RegressionScores, Scores, score, score_regression
+from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
 from litotes.prediction.predictor import Predictor
 
 _CHUNK = 256
@@ -36,15 +37,18 @@ class CellScores:
         return {"cell": self.cell, **counts, **self.scores.as_json()}
 
     @classmethod
-    def from_json(cls, content: dict[str, Any]) -> CellScores:
-        content = dict(content)
-        cell, n_truncated = content.pop("cell"), content.pop("n_truncated")
-        n_unreadable = content.pop("n_unreadable", 0)  # earlier versions did not count them
-        content["interval"] = tuple(content["interval"])
-        if "classes" not in content:
-            return cls(cell, RegressionScores(**content), n_truncated, n_unreadable)
-        content["classes"] = tuple(ClassScores(**one) for one in content["classes"])
-        return cls(cell, Scores(**content), n_truncated, n_unreadable)
+    def from_json(cls, content: Mapping[str, Any]) -> CellScores:
+        """What is not such scores is a ValueError."""
+        scores = dict(content)
+        cell, n_truncated = scores.pop("cell", None), scores.pop("n_truncated", None)
+        n_unreadable = scores.pop("n_unreadable", 0)  # earlier versions did not count them
+        parsed: AnyScores
+        if "classes" in scores:
+            parsed = parse_as(Scores, scores)
+        else:
+            parsed = parse_as(RegressionScores, scores)
+        counts = [parse_as(int, count) for count in (n_truncated, n_unreadable)]
+        return cls(parse_as(str, cell), parsed, *counts)
 
 
 @dataclass(frozen=True)

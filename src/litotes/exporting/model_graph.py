@@ -14,7 +14,6 @@ its folder is noticed.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ import numpy as np
 import torch
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
 from litotes.core.registry import unknown_name
 from litotes.core.storage import write_bytes, write_json
 from litotes.core.version import __version__
@@ -95,9 +95,9 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
     metadata = {
         "litotes": __version__,
         "precision": precision,
-        "tasks": json.dumps(labels),
+        "tasks": to_json(labels),
         "max_pieces": str(classifier.encoder.spec.max_pieces),
-        "calibration": json.dumps(calibration),
+        "calibration": to_json(calibration),
     }
     for name, sha256 in made_from.items():
         metadata[f"{HASH_OF}{name}"] = sha256

@@ -5,9 +5,9 @@ cannot say.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
+from litotes.core.harmless import markup
 from litotes.core.version import __version__
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import CorpusAnalysis
@@ -76,17 +76,17 @@ def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
 
 def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | None) -> str:
     svg = None if picture is None else inline(picture, f"figure-{name}")
-    asked = [f'<p class="asked">{escape(paragraph)}</p>' for paragraph in section.asked]
+    asked = [f'<p class="asked">{markup(paragraph)}</p>' for paragraph in section.asked]
     body = (
         "".join(asked),
-        f'<p class="notes">{escape(section.paper)}.</p>',
+        f'<p class="notes">{markup(section.paper)}.</p>',
         figure(svg, section.caption, says=section.shows, kind="natural"),
         "<h3>What it says</h3>",
         words(analysed.results[name].findings()),
         "<h3>How far to believe it</h3>",
         words(section.believed),
         folded("The numbers", section.tables),
-        f'<p class="print notes">The numbers are in {escape(name)}.json.</p>',
+        f'<p class="print notes">The numbers are in {markup(name)}.json.</p>',
     )
     return "\n".join(body)
 

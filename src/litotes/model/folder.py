@@ -23,6 +23,7 @@ from litotes.core.version import __version__
 from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.model.builtin import resolve_model
 from litotes.model.calibration import Calibration
+from litotes.model.facts import check_facts
 
 FORMAT = 1
 DESCRIPTION = "litotes.json"
@@ -132,6 +133,7 @@ def _open(path: Path) -> ModelFolder:
     try:
         version = description["format"]
         _check_labels(description.get("tasks", {}))
+        check_facts(description.get("facts", {}))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: not readable ({error}). {_ADVICE}") from error
     if version != FORMAT:

@@ -10,12 +10,13 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import TypeVar
 
 from safetensors.torch import save as to_bytes
 
+from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, prefix_watch
-from litotes.core.storage import read_json, write_bytes, write_json
+from litotes.core.storage import write_bytes, write_json
 from litotes.core.targets import make_folder
 from litotes.encoders.reshaping import keep_heads, rebuild_encoder
 from litotes.encoders.weights import read_tensors
@@ -34,6 +35,8 @@ from litotes.training.inputs import PieceInputs, freeze
 from litotes.training.loop import Loop, RunContext
 from litotes.training.processes import Processes
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
+
+Result = TypeVar("Result")
 
 LOWEST = 0.03
 """Share of the pieces that the boldest budgets of the exploring phase leave after the last layer.
@@ -67,36 +70,37 @@ def _choose_heads(context: PruneContext, classifier: Classifier) -> list[list[in
         sensitivity = head_sensitivity(classifier, PieceInputs(context.train, context.device))
         return heads_to_keep(sensitivity, context.settings.heads)
 
-    return list(_read_or_compute(context, f"heads-{context.key()}", choose))
+    return _read_or_compute(context, f"heads-{context.key()}", list[list[int]], choose)
 
 
 def search(context: PruneContext, start: Classifier, target: float) -> FoundShares:
     """The best shares for a target."""
 
-    def search_now() -> dict[str, Any]:
+    def search_now() -> FoundShares:
         classifier, settings = deepcopy(start), context.settings
         inputs = PieceInputs(first_texts(context.train, settings.n_searched), context.device)
         dense = context.dense.classifier
         tries = Search(classifier, inputs, context.teacher, dense=dense, seed=settings.seed)
         watch = partial(_watch_search, context.watch, target)
-        return asdict(tries.for_target(target, watch=watch))
+        return tries.for_target(target, watch=watch)
 
-    content = _read_or_compute(context, f"search-{target:g}-{context.key(target)}", search_now)
-    return FoundShares(tuple(content["shares"]), content["divergence"])
+    name = f"search-{target:g}-{context.key(target)}"
+    return _read_or_compute(context, name, FoundShares, search_now)
 
 
 def _watch_search(watch: Watch, target: float, n_tried: int) -> None:
     watch(f"search {target:g}x", n_tried, len(POWERS) + N_CHANGES, "")
 
 
-def _read_or_compute(context: PruneContext, name: str, compute: Callable[[], Any]) -> Any:
-    """What `compute` gives, as JSON; read back if it was computed before."""
+def _read_or_compute(
+    context: PruneContext, name: str, kind: type[Result], compute: Callable[[], Result]
+) -> Result:
+    """What `compute` gives, of this kind; read back if it was computed before."""
     file = context.phases / f"{name}.json"
-    if file.is_file():
-        return read_json(file, advice="Delete it to compute it again.")
-    result = compute()
-    write_json(file, result)
-    return result
+    if not file.is_file():
+        result = compute()
+        write_json(file, asdict(result) if isinstance(result, FoundShares) else result)
+    return read_as(file, kind, advice="Delete it to compute it again.")
 
 
 def settle(

@@ -112,6 +112,10 @@ def _pruning_recipe(dense: Model, source: str) -> Recipe:
     """The recipe of the dense run, on the texts of `source`; for the same source the same texts are
     held out, by the same seed.
     """
+    if "recipe" not in dense.facts:
+        raise UserError(
+            "The model does not say how it was trained. Prune one that `litotes train` has made."
+        )
     trained = recipe_of(dict(dense.facts["recipe"]), "the model's recipe")
     recipe = trained.changed(data__source=source)
     return recipe if recipe.training.held_out else recipe.changed(training__held_out=0.1)

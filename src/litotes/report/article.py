@@ -5,10 +5,10 @@ on A4.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from string import Template
 
+from litotes.core.harmless import markup
 from litotes.core.version import __version__
 from litotes.report.html import items, slugs
 
@@ -42,14 +42,14 @@ def page(article: Article) -> str:
     places = slugs([part.title for part in article.parts])
     contents, parts = "", []
     for part in article.parts:
-        name, title = f"part-{places[part.title]}", escape(part.title)
+        name, title = f"part-{places[part.title]}", markup(part.title)
         contents += f'<li><a href="#{name}">{title}</a></li>'
         parts.append(f'<h2 id="{name}">{title}</h2>\n{part.body}')
     return template.substitute(
-        name=escape(article.title),
-        lead=escape(article.lead),
+        name=markup(article.title),
+        lead=markup(article.lead),
         abstract=items(article.abstract),
         contents=contents,
         parts="\n".join(parts),
-        closing=escape(f"Written by litotes {__version__}. {article.sources}"),
+        closing=markup(f"Written by litotes {__version__}. {article.sources}"),
     )

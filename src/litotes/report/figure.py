@@ -9,11 +9,16 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings, filterwarnings
 
+from litotes.core.harmless import harmless
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 """From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
+
+_NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Control characters, which a label may hold and XML may not, and those that turn the direction."""
 
 
 def render_figure(picture: Figure, kind: str) -> bytes:
@@ -33,6 +38,7 @@ def render_figure(picture: Figure, kind: str) -> bytes:
         )
     content = target.getvalue()
     if kind == "svg":
+        content = _NOT_XML.sub(lambda found: harmless(found[0]), content.decode()).encode()
         # a layout that is solved ends a hair to either side of 0, and -0 is written as such
         content = re.sub(rb'(?<=[ "(,])-0(?=[ ",)\n])', b"0", content)
     return content

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
+
+from litotes.core.harmless import markup
 
 
 def items(sentences: Iterable[str]) -> str:
-    return "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return "".join(f"<li>{markup(sentence)}</li>" for sentence in sentences)
 
 
 def words(sentences: Iterable[str]) -> str:
@@ -24,8 +25,8 @@ def table(head: Sequence[str], rows: Iterable[str], *, caption: str = "") -> str
     """Rows that are HTML already under a head that is not; it scrolls by itself where the page is
     narrow.
     """
-    names = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
-    title = f"<caption>{escape(caption)}</caption>" if caption else ""
+    names = "".join(f"<th scope=col>{markup(name)}</th>" for name in head)
+    title = f"<caption>{markup(caption)}</caption>" if caption else ""
     body = f"<thead><tr>{names}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f'<div class="wide"><table>{title}{body}</table></div>'
 
@@ -34,16 +35,16 @@ def row(
     names: Sequence[str], values: Sequence[str], *, verdict: str = "", unsure: bool = False
 ) -> str:
     """A row of a table: names may be broken into lines, values not; a verdict at the end may be."""
-    cells = [f'<td class="name">{escape(name)}</td>' for name in names]
-    cells += [f"<td>{escape(value)}</td>" for value in values]
+    cells = [f'<td class="name">{markup(name)}</td>' for name in names]
+    cells += [f"<td>{markup(value)}</td>" for value in values]
     if verdict:
-        cells.append(f'<td class="name">{escape(verdict)}</td>')
+        cells.append(f'<td class="name">{markup(verdict)}</td>')
     return f"<tr{' class=unsure' if unsure else ''}>{''.join(cells)}</tr>"
 
 
 def folded(summary: str, body: str) -> str:
     """What is shown when asked for. It is not printed."""
-    return f"<details><summary>{escape(summary)}</summary>{body}</details>"
+    return f"<details><summary>{markup(summary)}</summary>{body}</details>"
 
 
 def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretched") -> str:
@@ -55,8 +56,8 @@ def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretc
     """
     if svg is None:
         return ""
-    named = svg.replace("<svg", f'<svg role="img" aria-label="{escape(says or caption)}"', 1)
-    below = f"<figcaption>{escape(caption)}</figcaption>"
+    named = svg.replace("<svg", f'<svg role="img" aria-label="{markup(says or caption)}"', 1)
+    below = f"<figcaption>{markup(caption)}</figcaption>"
     return f'<figure class="{kind}"><div class="wide">{named}</div>{below}</figure>'
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
 from litotes.core.progress import Watch
 from litotes.core.version import __version__
 from litotes.explanation.attribution import METHODS
@@ -136,7 +136,7 @@ def json_response(content: Any) -> Response:
 
 
 def _to_json(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False).encode()
+    return to_json(content).encode()
 
 
 def _limits(settings: ServiceSettings) -> dict[str, float]:

@@ -8,16 +8,17 @@ answers.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import threading
 import time
 import traceback
 from collections import deque
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import IO, Any
+
+from litotes.core.json_text import to_json
 
 _MAX_LINES = 10_000
 _SECONDS_BETWEEN_WRITES = 0.1
@@ -27,11 +28,14 @@ _FLUSH_SECONDS = 0.2
 class Log:
     """Collects lines and writes them a moment later.
 
-    When `stream` is not read any more, the oldest lines are dropped and counted.
+    When `stream` is not read any more, the oldest lines are dropped and counted; when it is full or
+    closed, those that should be written. on_loss: called with their number.
     """
 
-    def __init__(self, stream: IO[str] | None = None) -> None:
-        self._stream = stream
+    def __init__(
+        self, stream: IO[str] | None = None, *, on_loss: Callable[[int], object] = lambda n: None
+    ) -> None:
+        self._stream, self._on_loss = stream, on_loss
         self._lines: deque[tuple[float, str, dict[str, Any]]] = deque(maxlen=_MAX_LINES)
         self._n_lost = 0
         self._is_closed = threading.Event()
@@ -44,7 +48,7 @@ class Log:
 
     def write(self, event: str, **content: Any) -> None:
         if len(self._lines) == _MAX_LINES:
-            self._n_lost += 1
+            self._lose(1)
         self._lines.append((time.time(), event, content))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="litotes-log", daemon=True)
@@ -77,20 +81,33 @@ class Log:
     def _write_lines(self) -> None:
         with self._writing:
             lines = [_format_line(*self._lines.popleft()) for _ in range(len(self._lines))]
-            if self._n_lost:
-                lines.append(_format_line(time.time(), "lines_lost", {"n": self._n_lost}))
-                self._n_lost = 0
+            n_lines, n_lost = len(lines), self._n_lost
+            if n_lost:
+                lines.append(_format_line(time.time(), "lines_lost", {"n": n_lost}))
             if not lines:
                 return
-            stream = self._stream or sys.stderr
-            with suppress(OSError, ValueError):  # closed: answers matter more than lines
-                stream.write("\n".join(lines) + "\n")
-                stream.flush()
+            try:
+                _write_text(self._stream or sys.stderr, "\n".join(lines) + "\n")
+            except (OSError, ValueError):  # full or closed: answers matter more than lines
+                self._lose(n_lines)
+            else:
+                self._n_lost -= n_lost
+
+    def _lose(self, n: int) -> None:
+        self._n_lost += n
+        self._on_loss(n)
+
+
+def _write_text(stream: IO[str] | None, text: str) -> None:
+    if stream is None:  # as Python has it where stderr was closed before the start
+        raise ValueError("closed")
+    stream.write(text)
+    stream.flush()
 
 
 def _format_line(when: float, event: str, content: dict[str, Any]) -> str:
     utc = datetime.fromtimestamp(when, UTC).isoformat(timespec="milliseconds")
-    return json.dumps({"time": utc, "event": event, **content}, ensure_ascii=False)
+    return to_json({"time": utc, "event": event, **content})
 
 
 class ServiceLogHandler(logging.Handler):

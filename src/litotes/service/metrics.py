@@ -50,6 +50,9 @@ class Metrics:
             ["problem"],
             registry=registry,
         )
+        self.lost_lines = Counter(
+            "litotes_lost_log_lines", "Log lines that could not be written.", registry=registry
+        )
         self.in_flight = Gauge(
             "litotes_requests_in_flight", "Requests being answered.", registry=registry
         )

@@ -7,7 +7,6 @@ It never repeats what was sent.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -15,6 +14,8 @@ from typing import NoReturn
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+
+from litotes.core.json_text import to_json
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -81,7 +82,7 @@ def _problem_json(name: str, detail: str) -> bytes:
         "status": kind.status,
         "detail": detail,
     }
-    return json.dumps(content, ensure_ascii=False).encode()
+    return to_json(content).encode()
 
 
 def bug_error(request_id: str) -> ProblemError:

@@ -25,7 +25,8 @@ class Service:
     """What all parts of the service share. failure: why the models could not be loaded."""
 
     def __init__(self, models: Models, settings: ServiceSettings) -> None:
-        self.settings, self.metrics, self.log = settings, Metrics(), Log()
+        self.settings, self.metrics = settings, Metrics()
+        self.log = Log(on_loss=self.metrics.lost_lines.inc)
         self.batcher = Batcher(settings, self.metrics)
         self.explainer = Explainer(settings.queue_explanations)
         self.reading_pool = ThreadPoolExecutor(

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import torch
 
+from litotes.core.errors import UserError
+from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.staging import clear_staged
-from litotes.core.storage import load_json, locked, write_json
+from litotes.core.storage import locked, write_json
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray import run_on_ray
 from litotes.scale.outcomes import Outcome
@@ -21,6 +23,7 @@ from litotes.study.plan import Experiment, Setting, Study, format_value
 from litotes.training.run import check_names
 
 THREADS = "threads.json"
+_MAX_THREADS = 4096
 """In OUT/runs: with how many threads the runs of this study compute."""
 
 
@@ -131,7 +134,11 @@ def _n_threads(file: Path, n_workers: int, on: str) -> int:
     more or fewer workers would otherwise not end in the same report.
     """
     if file.is_file():
-        return int(load_json(file)["n_threads"])
+        advice = "Delete the study's folder, or set it to the number of threads it began with."
+        n_threads = read_as(file, dict[str, int], advice=advice).get("n_threads", 0)
+        if not 1 <= n_threads <= _MAX_THREADS:
+            raise UserError(f"{file}: damaged (n_threads is {n_threads}). {advice}")
+        return n_threads
     if on == "ray":
         n_threads = 1  # a run is given one core of the cluster
     elif n_workers == 1:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from litotes.core.harmless import markup
 from litotes.data.corpus import Corpus
 from litotes.evaluation.cross_matrix import MatrixCell
 from litotes.report.html import row, table
@@ -25,12 +25,12 @@ def score_table(scores: ScoreTable, *, title: str) -> str:
     for column in matrix.columns:
         cell = first[column]
         about = f"<small>n {cell.n}, majority {cell.majority:.3f}</small>"
-        head += f"<th scope=col>{escape(column)}{about}</th>"
+        head += f"<th scope=col>{markup(column)}{about}</th>"
     rows = ""
     for name in matrix.rows:
-        rows += f'<tr><th scope=row class="name">{escape(name)}</th>{_score_row(scores, name)}</tr>'
+        rows += f'<tr><th scope=row class="name">{markup(name)}</th>{_score_row(scores, name)}</tr>'
     return (
-        f'<div class="wide"><table><caption>{escape(title)}</caption>'
+        f'<div class="wide"><table><caption>{markup(title)}</caption>'
         f"<thead><tr><th></th>{head}</tr></thead><tbody>{rows}</tbody></table></div>"
     )
 
@@ -116,7 +116,7 @@ def count_table(corpus: Corpus) -> str:
 def _score_row(scores: ScoreTable, name: str) -> str:
     columns = scores.matrix.columns
     if name in scores.failed:
-        reason = escape(scores.failed[name])
+        reason = markup(scores.failed[name])
         return f'<td class="failed" colspan="{len(columns)}">failed: {reason}</td>'
     cells = ""
     for column in columns:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from html import escape
 
+from litotes.core.harmless import markup
+from litotes.core.json_text import to_json
 from litotes.report.article import Article, Part, page
 from litotes.report.html import figure, folded, items, words
 from litotes.study import setup
@@ -79,7 +79,7 @@ def _experiment(section: Section, picture: str | None) -> str:
     if settings.figure:
         about += f" Compared with figure {settings.figure} of the paper."
     caption = f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"
-    parts = [f'<p class="about">{escape(about)}</p>', figure(picture, caption)]
+    parts = [f'<p class="about">{markup(about)}</p>', figure(picture, caption)]
     parts += ["<h3>What the tables say</h3>", words(section.sentences.tables)]
     if section.sentences.paper:
         parts += ["<h3>Compared with the paper</h3>", words(section.sentences.paper)]
@@ -124,7 +124,7 @@ def _calibration(report: Report, pictures: Pictures) -> str:
 def _failures(report: Report) -> str:
     lines = ""
     for name, reason in report.failures.items():
-        lines += f"<li><b>{escape(name)}</b>: {escape(reason)}</li>"
+        lines += f"<li><b>{markup(name)}</b>: {markup(reason)}</li>"
     return (
         f"<p>{len(report.failures)} of {report.n_runs} runs have no result; their rows are marked"
         f' below.</p><ul class="failed">{lines}</ul>'
@@ -138,9 +138,9 @@ def _machine(facts: Mapping[str, object]) -> str:
 def _time(timing: Timing) -> str:
     ours = "; ".join(map(_machine, timing.machines)) or "the runs did not note their machine"
     batches = ", ".join(sorted({str(row.batch_texts) for row in timing.rows}))
-    about = f"Ours: {escape(ours)}; {batches} texts a step."
+    about = f"Ours: {markup(ours)}; {batches} texts a step."
     if timing.published is not None:
-        about += f" The paper’s times: {escape(timing.published.hardware)}."
+        about += f" The paper’s times: {markup(timing.published.hardware)}."
     about += (
         " Seconds of two machines, encoders and batches cannot be compared; how much longer a head"
         " takes than the first one on the same machine can."
@@ -154,15 +154,15 @@ def _setup(report: Report) -> str:
     for source in setup.sources(study):
         corpus, name = load_once(source), setup.source_name(source, study)
         sha256 = corpus.fingerprint()[:16]
-        corpora += f"<li>{escape(name)}: {len(corpus):,} texts, sha256 {sha256}…</li>"
+        corpora += f"<li>{markup(name)}: {len(corpus):,} texts, sha256 {sha256}…</li>"
         counts += folded(f"The texts of {name}, counted", count_table(corpus))
     recipes = ""
     for experiment in study.experiments:
         recipe = setup.shareable(experiment.grid[0].recipe, study).model_dump_json(indent=2)
         recipes += folded(
             f"The recipe of {experiment.settings.name}",
-            f"<p>Its grid: {escape(json.dumps(experiment.settings.grid))}. Written out for the"
-            f" first combination:</p><pre>{escape(recipe)}</pre>",
+            f"<p>Its grid: {markup(to_json(experiment.settings.grid))}. Written out for the"
+            f" first combination:</p><pre>{markup(recipe)}</pre>",
         )
     seeds = f"{len(study.seeds)} seed{'s' if len(study.seeds) > 1 else ''} per run."
     return (

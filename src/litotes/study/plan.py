@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -38,7 +37,15 @@ from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.data.cells import Axis
 from litotes.study.published import Published, read_published
-from litotes.training.recipe import Recipe, Where, apply_changes, first_problem, put, recipe_of
+from litotes.training.recipe import (
+    Recipe,
+    Where,
+    apply_changes,
+    first_problem,
+    put,
+    read_settings,
+    recipe_of,
+)
 
 
 class TestedOn(BaseModel):
@@ -178,10 +185,7 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
 def _read_settings(file: Path, changes: Sequence[str]) -> StudySettings:
     if not file.is_file():
         raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
-    try:
-        content = tomllib.loads(file.read_text("utf-8"))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: not readable as a study ({error}).") from error
+    content = read_settings(file, "study")
     apply_changes(content, changes)
     try:
         return StudySettings.model_validate(content)
@@ -267,7 +271,8 @@ def _check_names(experiments: Sequence[Experiment], file: Path) -> None:
 
 def short_hash(*parts: str) -> str:
     """A short name for what the parts say together."""
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    # the name of a file need not be UTF-8
+    return hashlib.sha256("\n".join(parts).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def format_value(value: Any) -> str:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
+from litotes.core.harmless import markup
 from litotes.report.html import words
 from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
 from litotes.study.comparisons import Comparison, Tables
@@ -67,11 +67,11 @@ class Report:
 
     def _repr_html_(self) -> str:
         """In a notebook: the abstract and every table."""
-        parts = f"<h3>{escape(self.study.settings.name)}</h3>{words(self.abstract)}"
+        parts = f"<h3>{markup(self.study.settings.name)}</h3>{words(self.abstract)}"
         for section in self.sections:
-            parts += f"<h4>{escape(section.name)}</h4>"
+            parts += f"<h4>{markup(section.name)}</h4>"
             for table in section.results.tables:
-                parts += f"<p>{escape(table.title)}</p>{table.matrix._repr_html_()}"
+                parts += f"<p>{markup(table.title)}</p>{table.matrix._repr_html_()}"
         return parts
 
 

@@ -6,15 +6,52 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from litotes.core.counts import Counts, Floats
-from litotes.core.storage import load_json
+from litotes.core.parsing import read_as
+from litotes.model.calibration import Calibration
 from litotes.study.corpora import key_of_test, run_key
 from litotes.study.job import RunJob
 from litotes.study.plan import Experiment, Setting, TestedOn, short_hash
+
+Content = TypeVar("Content")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one model answered to the texts of one task in one column, as `study/job.py` writes it;
+    so are the files below.
+    """
+
+    labels: list[str]
+    texts: str
+    gold: list[int]
+    answers: list[int]
+    probability: list[float]
+
+
+@dataclass(frozen=True)
+class _Answers:
+    test: Any
+    columns: dict[str, dict[str, _Part]]
+
+
+@dataclass(frozen=True)
+class _Facts:
+    recipe: Any
+    n_train: list[int]
+    best_epoch: list[int | None]
+    calibration: dict[str, Calibration]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Timing:
+    seconds_per_step: list[float]
+    machine: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -58,27 +95,25 @@ class RunFiles:
     def cells(self, setting: Setting, test: TestedOn) -> Iterator[tuple[str, str, CellAnswers]]:
         """The answers of a setting's models, (task, column, answers of all seeds)."""
         by_seed = [self._columns(setting, seed, test) for seed in self.seeds]
-        calibrations = [self._facts(setting, seed)["calibration"] for seed in self.seeds]
+        calibrations = [self._facts(setting, seed).calibration for seed in self.seeds]
         for column, tasks in by_seed[0].items():
             for task in tasks:
                 parts = [columns[column][task] for columns in by_seed]
-                temperatures = [
-                    one.get(task, {"temperature": 1.0})["temperature"] for one in calibrations
-                ]
+                temperatures = [one.get(task, Calibration()).temperature for one in calibrations]
                 yield task, column, _cell_answers(task, parts, temperatures)
 
     def notes(self, experiment: Experiment) -> tuple[str, ...]:
         """What the runs noted, each note once."""
         notes: dict[str, None] = {}  # a set that keeps its order
         for setting, seed in self._done(experiment):
-            notes |= dict.fromkeys(self._facts(setting, seed)["notes"])
+            notes |= dict.fromkeys(self._facts(setting, seed).notes)
         return tuple(notes)
 
     def seconds(self, experiment: Experiment) -> dict[str, tuple[float, ...]]:
         """Seconds per step of every run, by the kind of its setting."""
         found: dict[str, tuple[float, ...]] = {}
         for setting, seed in self._done(experiment):
-            times = self._timing(setting, seed)["seconds_per_step"]
+            times = self._timing(setting, seed).seconds_per_step
             found[setting.kind] = (*found.get(setting.kind, ()), *times)
         return found
 
@@ -86,7 +121,7 @@ class RunFiles:
         """The machines that the runs were timed on, each once."""
         found = {}
         for setting, seed in self._done(experiment):
-            if machine := self._timing(setting, seed).get("machine"):
+            if machine := self._timing(setting, seed).machine:
                 found[json.dumps(machine, sort_keys=True)] = machine
         return tuple(found.values())
 
@@ -96,36 +131,37 @@ class RunFiles:
                 for seed in self.seeds:
                     yield setting, seed
 
-    def _columns(self, setting: Setting, seed: int, test: TestedOn) -> dict[str, Any]:
+    def _columns(self, setting: Setting, seed: int, test: TestedOn) -> dict[str, dict[str, _Part]]:
         job = self.jobs[_key(setting, seed)]
-        return dict(self._json(job.answers_file(key_of_test(test, job.recipe)))["columns"])
+        file = job.answers_file(key_of_test(test, job.recipe))
+        return self._read(file, _Answers).columns
 
-    def _facts(self, setting: Setting, seed: int) -> dict[str, Any]:
-        return dict(self._json(self.jobs[_key(setting, seed)].folder / "facts.json"))
+    def _facts(self, setting: Setting, seed: int) -> _Facts:
+        return self._read(self.jobs[_key(setting, seed)].folder / "facts.json", _Facts)
 
-    def _timing(self, setting: Setting, seed: int) -> dict[str, Any]:
-        return dict(self._json(self.jobs[_key(setting, seed)].folder / "timing.json"))
+    def _timing(self, setting: Setting, seed: int) -> _Timing:
+        return self._read(self.jobs[_key(setting, seed)].folder / "timing.json", _Timing)
 
-    def _json(self, file: Path) -> Any:
+    def _read(self, file: Path, kind: type[Content]) -> Content:
         if file not in self._contents:
-            self._contents[file] = load_json(file)
-        return self._contents[file]
+            advice = f"Delete {file} and start the command again: what is missing is made again."
+            self._contents[file] = read_as(file, kind, advice=advice)
+        content: Content = self._contents[file]
+        return content
 
 
 def _key(setting: Setting, seed: int) -> str:
     return run_key(setting.recipe.changed(seed=setting.recipe.seed + seed))
 
 
-def _cell_answers(
-    task: str, parts: Sequence[Mapping[str, Any]], temperatures: Sequence[float]
-) -> CellAnswers:
+def _cell_answers(task: str, parts: Sequence[_Part], temperatures: Sequence[float]) -> CellAnswers:
     """parts: what each seed's file says about one cell."""
     first = parts[0]
     return CellAnswers(
-        gold=np.array(first["gold"]),
-        answers=np.array([part["answers"] for part in parts]),
-        probability=np.array([part["probability"] for part in parts]),
+        gold=np.array(first.gold),
+        answers=np.array([part.answers for part in parts]),
+        probability=np.array([part.probability for part in parts]),
         temperature=np.array(temperatures),
-        n_classes=len(first["labels"]),
-        texts=short_hash(first["texts"], task, *first["labels"], json.dumps(first["gold"])),
+        n_classes=len(first.labels),
+        texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
     )

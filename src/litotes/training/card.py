@@ -1,9 +1,13 @@
-"""The model card: what a model folder says about itself to a person."""
+"""The model card: what a model folder says about itself to a person.
+
+Labels, names and paths come from anywhere: in the card they are text, never Markdown.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litotes.core.harmless import harmless, markdown
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import Scores
 from litotes.model.checkpoint import Model
@@ -14,18 +18,19 @@ def model_card(model: Model, rows: Sequence[CellScores]) -> str:
     facts, spec = model.facts, model.classifier.encoder.spec
     recipe = facts["recipe"]
     lines = [
-        f"# {' and '.join(model.classifier.tasks)} classifier",
+        f"# {markdown(' and '.join(model.classifier.tasks))} classifier",
         "",
         (
-            f"Encoder `{model.base}` ({spec.family}, {spec.n_layers} layers, width {spec.width}),"
+            f"Encoder {_code(model.base)} ({spec.family}, {spec.n_layers} layers, width"
+            f" {spec.width}),"
             f" head `{model.classifier.head_name}`, weighting `{spec.weighting}`, pruning"
             f" `{spec.pruning}`. Trained by litotes on {facts['data']['n_train']} texts of"
-            f" `{recipe['data']['source']}`{_selection(recipe['data']['where'])}, seed"
+            f" {_code(recipe['data']['source'])}{_selection(recipe['data']['where'])}, seed"
             f" {recipe['seed']}."
         ),
         "",
         *[
-            f"- **{task.name}**: {', '.join(task.labels) or 'a number'}"
+            f"- **{markdown(task.name)}**: {markdown(', '.join(task.labels)) or 'a number'}"
             for task in model.classifier.tasks.values()
         ],
         "",
@@ -43,14 +48,20 @@ def model_card(model: Model, rows: Sequence[CellScores]) -> str:
             " trust it there."
         ),
         "",
-        *[f"> {note}" for note in facts["notes"]],
+        *[f"> {markdown(note)}" for note in facts["notes"]],
     ]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _selection(where: dict[str, object]) -> str:
     chosen = [f"{key} {value}" for key, value in where.items() if value]
-    return f" ({', '.join(chosen)})" if chosen else ""
+    return f" ({markdown(', '.join(chosen))})" if chosen else ""
+
+
+def _code(text: str) -> str:
+    """The text between backquotes, which it must not close."""
+    inner = harmless(text, in_terminal=True).replace("`", "'")
+    return f"`{inner}`"
 
 
 def _score_table(rows: Sequence[CellScores]) -> list[str]:
@@ -67,7 +78,7 @@ def _score_table(rows: Sequence[CellScores]) -> list[str]:
             else (f"Pearson {scores.pearson:.3f}", "")
         )
         lines.append(
-            f"| {scores.task} | {row.cell} | {scores.n} | {value} | {low:.3f} to {high:.3f} |"
-            f" {majority} |"
+            f"| {markdown(scores.task)} | {markdown(row.cell)} | {scores.n} | {value} |"
+            f" {low:.3f} to {high:.3f} | {majority} |"
         )
     return lines

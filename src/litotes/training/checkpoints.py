@@ -8,7 +8,6 @@ from (seed, epoch).
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from dataclasses import asdict, dataclass, field
@@ -21,8 +20,11 @@ from torch import Tensor, nn
 from torch.nn import Parameter
 from torch.optim import Optimizer
 
+from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
+from litotes.core.parsing import read_as
 from litotes.core.staging import clear_staged
-from litotes.core.storage import is_complete, load_json, remove_folder, write_folder
+from litotes.core.storage import is_complete, remove_folder, write_folder
 
 KEPT = 2
 """Checkpoints kept on disk: should the newest be damaged, the one before it still is there."""
@@ -81,7 +83,7 @@ class Checkpoints:
             except SafetensorError as error:
                 raise _as_system_error(error) from error
             (folder / "state.json").write_text(
-                json.dumps({"key": self.key, "state": asdict(state)}), "utf-8"
+                to_json({"key": self.key, "state": asdict(state)}), "utf-8"
             )
 
         write_folder(target, fill)
@@ -93,19 +95,16 @@ class Checkpoints:
         when there is none.
         """
         clear_staged(self.folder)
-        for folder in reversed(self._all()):
-            if is_complete(folder):
-                content = load_json(folder / "state.json")
-                _restore(load_file(folder / "state.safetensors"), tensors)
-                return RunState(**content["state"])
-        return None
+        folder = self._newest()
+        if folder is None:
+            return None
+        _restore(load_file(folder / "state.safetensors"), tensors)
+        return _read_state(folder).state
 
     def stored_key(self) -> str | None:
         """The key of the run these checkpoints belong to; None when there are none."""
-        for folder in reversed(self._all()):
-            if is_complete(folder):
-                return str(load_json(folder / "state.json")["key"])
-        return None
+        folder = self._newest()
+        return None if folder is None else _read_state(folder).key
 
     def clear(self) -> None:
         clear_staged(self.folder)
@@ -114,8 +113,29 @@ class Checkpoints:
         if self.folder.is_dir():
             self.folder.rmdir()
 
+    def _newest(self) -> Path | None:
+        """The newest checkpoint that is whole."""
+        return next(filter(is_complete, reversed(self._all())), None)
+
     def _all(self) -> list[Path]:
         return sorted(self.folder.glob("step-*"))
+
+
+@dataclass(frozen=True)
+class _StateFile:
+    """The content of `state.json`."""
+
+    key: str
+    state: RunState
+
+
+def _read_state(folder: Path) -> _StateFile:
+    advice = f"Delete {folder} to go on from the checkpoint before it."
+    content = read_as(folder / "state.json", _StateFile, advice=advice)
+    state = content.state
+    if min(state.step, state.epoch, state.place, state.n_waited) < 0:
+        raise UserError(f"{folder / 'state.json'}: damaged (a count is below 0). {advice}")
+    return content
 
 
 def trainable_parameters(module: nn.Module, prefix: str = "") -> dict[str, Parameter]:

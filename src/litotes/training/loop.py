@@ -7,7 +7,6 @@ resumed or not.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -20,6 +19,7 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
+from litotes.core.json_text import to_json
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import write_text
@@ -187,12 +187,12 @@ class Loop:
         self.track(state.step, line)
         self._write_history()
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
-        was_last = state.epoch == self.settings.epochs
+        was_last = state.epoch >= self.settings.epochs
         state.finished = was_last or state.n_waited >= self.settings.patience
 
     def _write_history(self) -> None:
         if self.context.processes.is_first:
-            lines = "".join(json.dumps(line) + "\n" for line in self.state.history)
+            lines = "".join(to_json(line) + "\n" for line in self.state.history)
             write_text(self.context.folder / "history.jsonl", lines)
 
     def _score_epoch(self, validate: Callable[[], float | None]) -> float | None:

@@ -7,22 +7,29 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from reprlib import Repr
 from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
+from litotes.core.json_text import from_json
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
 
 Words = str | list[str] | None
 Options = dict[str, bool | int | float | str | list[float]]
 
+_SHORT = Repr()
+"""How a wrong value is quoted: it may be long or deeply nested."""
+_SHORT.maxstring = _SHORT.maxother = 80
+
 
 class Where(BaseModel):
     """Which texts: the `[data.where]` table."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     variety: Words = None
     source: Words = None
@@ -31,7 +38,7 @@ class Where(BaseModel):
 class DataSettings(BaseModel):
     """The `[data]` table: which corpus, which tasks, which part of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     source: str = Field(
         "sampler", description="NAME[:PATH][?option=value], see `litotes list sources`"
@@ -62,7 +69,7 @@ class DataSettings(BaseModel):
 class ModelSettings(BaseModel):
     """The `[model]` table."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     encoder: str = Field(
         "minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION"
@@ -88,7 +95,7 @@ class ModelSettings(BaseModel):
 class Recipe(BaseModel):
     """All that determines a run."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     seed: int = Field(0, ge=0)
     data: DataSettings = DataSettings()
@@ -119,13 +126,23 @@ def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
             f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all"
             " that can be set."
         )
-    try:
-        text = file.read_text("utf-8")
-        content = json.loads(text) if file.suffix == ".json" else tomllib.loads(text)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: not readable as a recipe ({error}).") from error
+    content = read_settings(file, "recipe")
     apply_changes(content, changes)
     return recipe_of(content, str(file))
+
+
+def read_settings(file: Path, kind: str) -> dict[str, Any]:
+    """The tables of a TOML or JSON file. kind: what the file is, for the error."""
+    try:
+        text = file.read_text("utf-8")
+        content = from_json(text) if file.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:  # also where it is not UTF-8
+        raise UserError(f"{file}: not readable as a {kind} ({error}).") from error
+    except RecursionError as error:
+        raise UserError(f"{file}: not readable as a {kind} (nested too deeply).") from error
+    if not isinstance(content, dict):
+        raise UserError(f"{file}: not readable as a {kind} (not a table of settings).")
+    return content
 
 
 def apply_changes(content: dict[str, Any], changes: Sequence[str]) -> None:
@@ -153,9 +170,12 @@ def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str)
 def recipe_of(content: dict[str, Any], where: str) -> Recipe:
     """The checked recipe; `where` is named when it is wrong."""
     try:
-        return Recipe.model_validate(content)
+        recipe = Recipe.model_validate(content)
     except ValidationError as error:
         raise UserError(f"{where}: {first_problem(error, Recipe)}") from error
+    if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
+        raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
+    return recipe
 
 
 def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
@@ -168,7 +188,7 @@ def first_problem(error: ValidationError, model: type[BaseModel]) -> str:
         return unknown_name(path[-1], _fields(model, names), kind)
     if problem["type"] == "missing":
         return f"{'.'.join(path)} is missing."
-    return f"{'.'.join(path)} = {problem['input']!r}: {problem['msg']}."
+    return f"{'.'.join(path)} = {_SHORT.repr(problem['input'])}: {problem['msg']}."
 
 
 def _fields(model: type[BaseModel], names: Sequence[str]) -> Mapping[str, Any]:
@@ -191,5 +211,5 @@ def _value(text: str) -> Any:
     """A TOML value; what is not one is taken as a word."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, too long a number, nested too deeply
         return text

@@ -18,9 +18,11 @@ import torch
 
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.device import choose_device
+from litotes.core.errors import UserError
+from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.registry import check_options, pick
-from litotes.core.storage import locked, read_json, write_json
+from litotes.core.storage import locked, write_json
 from litotes.core.values import Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
@@ -222,8 +224,12 @@ def _test_and_save(
 
 
 def _read_finished_run(folder: Path, model: Model) -> Run:
-    content = read_json(folder / "scores.json", advice="Choose another --out.")
-    rows = tuple(CellScores.from_json(row) for row in content)
+    file, advice = folder / "scores.json", "Choose another --out."
+    content = read_as(file, list[dict[str, Any]], advice=advice)
+    try:
+        rows = tuple(map(CellScores.from_json, content))
+    except ValueError as error:
+        raise UserError(f"{file}: damaged ({error}). {advice}") from error
     return Run(folder, (model,), rows, tuple(model.facts["notes"]))
 
 

@@ -15,7 +15,7 @@ class TrainingSettings(BaseModel):
     The defaults are ours; the paper's are in `recipes/paper_*.toml`.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     epochs: int = Field(8, ge=1, description="passes over the training texts, at most")
     batch_texts: int = Field(16, ge=1, description="texts a step")

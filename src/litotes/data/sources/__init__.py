@@ -140,9 +140,20 @@ def _load(spec: str) -> Corpus:
     if path and not source.needs_path:
         raise UserError(f"{name} is built in and reads no path: write {source.example}.")
     try:
-        return source.read(Path(path).expanduser() if path else None, options)
+        return source.read(_expand(path) if path else None, options)
     except OSError as error:  # a folder without permission, a name longer than the system allows
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _expand(path: str) -> Path:
+    """The path with a leading ~ or ~USER replaced by that user's folder."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:  # no such user
+        raise UserError(
+            f"{path} cannot be found: there is no home folder for {Path(path).parts[0]}. Write the"
+            " path in full."
+        ) from error
 
 
 def options_of(spec: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name
 from litotes.data.tables.files import MAX_CHARS, too_long
 
@@ -39,11 +40,7 @@ class Row:
             raise UserError(f"{self.at(column)} is empty: give the row a text, or take it out.")
         if len(text) > MAX_CHARS:
             raise UserError(too_long(self.at(column)))
-        if not _is_storable(text):
-            raise UserError(
-                f"{self.at(column)} holds a NUL or half a surrogate pair, which is not text: take"
-                " it out."
-            )
+        check_characters(text, self.at(column))
         return text
 
     def word(self, column: str) -> str | None:
@@ -92,6 +89,14 @@ def require_columns(place: str, columns: Collection[str], needs: Collection[str]
             raise UserError(f"{place}: {unknown_name(column, filter(None, columns), 'column')}")
 
 
+def check_characters(text: str, place: str) -> None:
+    """Refuses what JSON can spell and nothing can store."""
+    if "\0" in text or not is_utf8(text):
+        raise UserError(
+            f"{place} holds a NUL or half a surrogate pair, which is not text: take it out."
+        )
+
+
 def as_text(value: object, place: str) -> str:
     """A value of a JSON or Parquet cell as the text a CSV file would hold."""
     if value is None or value != value:  # only NaN differs from itself
@@ -99,12 +104,7 @@ def as_text(value: object, place: str) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str | int | float):
-        return str(value)
+        text = str(value)
+        check_characters(text, place)
+        return text
     raise UserError(f"{place} holds a {type(value).__name__}: make it a text or a number.")
-
-
-def _is_storable(text: str) -> bool:
-    try:
-        return b"\0" not in text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can spell and nothing can store
-        return False

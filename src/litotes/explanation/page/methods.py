@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from html import escape
 
 from litotes.core.harmless import markup
 from litotes.core.numbers import format_signed
@@ -67,7 +66,7 @@ def _row(name: str, shading: Shading, is_chosen: bool, limits: tuple[float, floa
     notes = "".join(f"<small>{markup(note)}</small>" for note in (signed, error) if note)
     checked = " checked" if is_chosen else ""
     choice = (
-        f'<label><input type="radio" name="method" value="{escape(name)}"{checked}>'
+        f'<label><input type="radio" name="method" value="{markup(name)}"{checked}>'
         f" <bdi>{markup(method_name(name))}</bdi>{notes}</label>"
     )
     chosen = ' class="chosen"' if is_chosen else ""

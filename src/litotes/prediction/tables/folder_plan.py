@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.numbers import require_count
 from litotes.core.progress import Watch
 from litotes.core.values import Task
 from litotes.data.tables.files import Start
@@ -85,6 +86,7 @@ def _made_from(
         "set of answer columns": [column.name for column in request.columns(tasks)],
         "number of rows per part": request.n_rows,
         "format": request.format,
+        "treatment of formulas": "kept" if request.keep_formulas else "guarded",
         "model": list(model),
     }
 
@@ -126,6 +128,10 @@ def _format_parts(spans: Sequence[Span], files: Sequence[Path]) -> list[list[int
 
 def _parse_parts(content: Mapping[str, Any], files: Sequence[Path]) -> tuple[str, tuple[Span, ...]]:
     spans = []
-    for number, row, line, offset, n_rows in content["parts"]:
+    for part in content["parts"]:
+        number, row, line, offset, n_rows = map(require_count, part)
         spans.append(Span(str(files[number]), Start(row, line, offset), n_rows))
-    return str(content["key_type"]), tuple(spans)
+    key_type = content["key_type"]
+    if key_type not in (TEXT_KEY, *KEY_TYPES):
+        raise ValueError(f"{key_type!r:.40} is no type of a key")
+    return key_type, tuple(spans)

@@ -25,7 +25,7 @@ class FolderRequest:
     """A table or a folder of tables, its columns, and how predictions are written.
 
     key: a column that is copied to the output. keep_text: whether the text is copied; without it
-    only the key says which row is meant. n_rows: in one part.
+    only the key says which row is meant. n_rows: in one part. keep_formulas: see `PredictionTable`.
     """
 
     source: Path
@@ -35,6 +35,7 @@ class FolderRequest:
     keep_text: bool = True
     format: str = "parquet"
     n_rows: int = ROWS_PER_PART
+    keep_formulas: bool = False
 
     def __post_init__(self) -> None:
         pick(PART_FORMATS, self.format, "format")

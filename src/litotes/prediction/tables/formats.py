@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from typing import Any
 
+from litotes.core.harmless import guard_formula
+from litotes.core.json_text import to_json
 from litotes.core.values import Prediction
 from litotes.data.tables.row import as_text
-from litotes.prediction.columns import Column, as_json
+from litotes.prediction.columns import STRING, Column, as_json
 from litotes.prediction.frames import arrow_array
 
 KEY_TYPES = (
@@ -46,11 +47,15 @@ class Key:
 
 @dataclass(frozen=True)
 class PredictionTable:
-    """Rows to write: these columns of these predictions, behind the key where there is one."""
+    """Rows to write: these columns of these predictions, behind the key where there is one.
+
+    keep_formulas: whether a CSV cell may begin like a formula, which a spreadsheet would compute.
+    """
 
     columns: Sequence[Column]
     predictions: Sequence[Prediction]
     key: Key | None = None
+    keep_formulas: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,14 +75,30 @@ class LineFormat:
 
 def _csv_header(table: PredictionTable) -> str:
     names = [column.name for column in table.columns]
-    return _csv_lines([names if table.key is None else [table.key.name, *names]])
+    if table.key is not None:
+        names.insert(0, table.key.name)
+    return _csv_lines([names if table.keep_formulas else list(map(guard_formula, names))])
 
 
 def _csv_rows(table: PredictionTable) -> str:
-    values = [column.values(table.predictions) for column in table.columns]
+    values = []
     if table.key is not None:
-        values.insert(0, [_key_as_text(key) for key in table.key.values])
+        keys = [_key_as_text(key) for key in table.key.values]
+        values.append(keys if table.keep_formulas else list(map(_guard_key, keys)))
+    for column in table.columns:
+        cells = column.values(table.predictions)
+        is_guarded = column.kind == STRING and not table.keep_formulas
+        values.append(list(map(guard_formula, cells)) if is_guarded else cells)
     return _csv_lines(zip(*values, strict=True))
+
+
+def _guard_key(key: str) -> str:
+    """A key that is a number stays one: -5 is no formula."""
+    try:
+        float(key)
+    except ValueError:
+        return guard_formula(key)
+    return key
 
 
 def _csv_lines(rows: Iterable[Iterable[object]]) -> str:
@@ -92,7 +113,7 @@ def _no_header(_: PredictionTable) -> str:
 
 def _jsonl_rows(table: PredictionTable) -> str:
     documents = _json_documents(table)
-    return "".join(json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
+    return "".join(to_json(document) + "\n" for document in documents)
 
 
 def _json_documents(table: PredictionTable) -> Iterator[dict[str, Any]]:
@@ -101,8 +122,7 @@ def _json_documents(table: PredictionTable) -> Iterator[dict[str, Any]]:
             yield as_json(prediction, table.columns)
         return
     for key, prediction in zip(table.key.values, table.predictions, strict=True):
-        is_nan = key != key  # JSON has no NaN
-        yield {table.key.name: None if is_nan else key, **as_json(prediction, table.columns)}
+        yield {table.key.name: key, **as_json(prediction, table.columns)}
 
 
 def _encode_parquet(table: PredictionTable) -> bytes:

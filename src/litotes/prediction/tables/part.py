@@ -54,7 +54,8 @@ def predict_part(job: PartJob, watch: Watch) -> int:
     for prediction in predictor.stream(texts):
         predictions.append(prediction)
         watch("answering", len(predictions), job.span.n_rows, job.file.name)
-    table = PredictionTable(job.request.columns(predictor.tasks), predictions, key)
+    columns = job.request.columns(predictor.tasks)
+    table = PredictionTable(columns, predictions, key, job.request.keep_formulas)
     content = PART_FORMATS[job.request.format](table)
     write_hash(job.file, sha256(content).hexdigest())
     write_bytes(job.file, content)

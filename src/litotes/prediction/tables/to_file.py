@@ -15,20 +15,21 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from litotes.core.errors import Stopped, UserError, write_errors
+from litotes.core.numbers import require_count
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import LOCK, find_foreign_file, locked, make_own_folder, open_own_file
 from litotes.core.targets import Target, open_stream
 from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
-from litotes.prediction.columns import Column, columns_of
+from litotes.prediction.columns import columns_of
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat, PredictionTable
 from litotes.prediction.tables.input import InputTable
@@ -56,19 +57,25 @@ def predict_to_file(
     out: Path,
     *,
     format: str = "csv",
+    keep_formulas: bool = False,
     watch: Watch = ignore_progress,
 ) -> FileResult:
-    """Writes a prediction for every row of the table to `out`."""
+    """Writes a prediction for every row of the table to `out`.
+
+    keep_formulas: see `PredictionTable`.
+    """
     line_format = pick(LINE_FORMATS, format, "format")
     target = _check_target(table, out)
     n_total = sum(1 for _ in table.texts())  # reports a bad row now, not after hours
+    empty = PredictionTable(columns_of(predictor.tasks), [], keep_formulas=keep_formulas)
+    writer = _RowWriter(line_format, empty)
     if target.is_stream:
-        return _predict_to_stream(predictor, table, out, line_format, n_total, watch)
+        return _predict_to_stream(predictor, table, out, writer, n_total, watch)
     part = target.path.with_name(f"{target.path.name}.part")
     make_own_folder(part)  # rows that are not whole are not for others to read
     with locked(part):
         _check_part(part)
-        made_from = _made_from(predictor, table, format)
+        made_from = _made_from(predictor, table, format, keep_formulas)
         safe, hash_so_far = _safe_progress(part, made_from)
         if not safe.n_bytes:
             # left by a run that had finished: it must not vouch for new rows
@@ -76,7 +83,6 @@ def predict_to_file(
         with write_errors(part / ROWS), _open_rows(part / ROWS) as stream:
             stream.truncate(safe.n_bytes)
             stream.seek(0, os.SEEK_END)
-            writer = _RowWriter(line_format, columns_of(predictor.tasks))
             rows = _RowFile(part, stream, writer, made_from, safe, hash_so_far)
             if not safe.n_bytes:
                 rows.write_header()
@@ -117,11 +123,10 @@ def _predict_to_stream(
     predictor: Predictor,
     table: InputTable,
     out: Path,
-    line_format: LineFormat,
+    writer: _RowWriter,
     n_total: int,
     watch: Watch,
 ) -> FileResult:
-    writer = _RowWriter(line_format, columns_of(predictor.tasks))
     n_rows = n_unreadable = 0
     with write_errors(out), open_stream(out) as stream:
         stream.write(writer.header())
@@ -138,13 +143,13 @@ class _RowWriter:
     """Predictions as the bytes of a file."""
 
     format: LineFormat
-    columns: list[Column]
+    empty: PredictionTable
 
     def header(self) -> bytes:
-        return self.format.header(PredictionTable(self.columns, [])).encode()
+        return self.format.header(self.empty).encode()
 
     def row(self, prediction: Prediction) -> bytes:
-        return self.format.rows(PredictionTable(self.columns, [prediction])).encode()
+        return self.format.rows(replace(self.empty, predictions=[prediction])).encode()
 
 
 @dataclass(frozen=True)
@@ -216,7 +221,9 @@ def _write_predictions(
         ) from error
 
 
-def _made_from(predictor: Predictor, table: InputTable, format: str) -> dict[str, Any]:
+def _made_from(
+    predictor: Predictor, table: InputTable, format: str, keep_formulas: bool
+) -> dict[str, Any]:
     """Everything the predictions depend on; see `resume`."""
     stat = table.file.stat()
     return {
@@ -224,6 +231,7 @@ def _made_from(predictor: Predictor, table: InputTable, format: str) -> dict[str
         "columns": [table.column, table.pair],
         "set of answer columns": [column.name for column in columns_of(predictor.tasks)],
         "format": format,
+        "treatment of formulas": "kept" if keep_formulas else "guarded",
         "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
@@ -245,9 +253,9 @@ def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[_Progress,
 
 def _parse_progress(state: Mapping[str, Any]) -> _Progress:
     return _Progress(
-        int(state["n_rows"]),
-        int(state["n_unreadable"]),
-        int(state["n_bytes"]),
+        require_count(state["n_rows"]),
+        require_count(state["n_unreadable"]),
+        require_count(state["n_bytes"]),
         str(state["rows_sha256"]),
     )
 

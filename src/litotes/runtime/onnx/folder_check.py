@@ -13,13 +13,13 @@ a mistake that the user should hear of.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import from_json
 from litotes.core.storage import read_json_table, sha256_of
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder
 from litotes.runtime.onnx.file_check import CheckedFile, check_content, read_model_bytes
@@ -82,6 +82,6 @@ def _check_description(file: CheckedFile, description: Mapping[str, Any]) -> Non
 
 def _fact(file: CheckedFile, name: str) -> Any:
     try:
-        return json.loads(file.facts[name])
-    except (KeyError, ValueError, RecursionError) as error:
+        return from_json(file.facts[name])
+    except (KeyError, ValueError) as error:
         raise UserError(f"{file.path} does not say its {name}. Export the model again.") from error

@@ -8,7 +8,6 @@ has a fixed bound.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from litotes.core.json_text import from_json
 from litotes.core.names import is_plain_name
 from litotes.runtime.onnx.file_format import (
     IR_VERSION,
@@ -64,7 +64,7 @@ _EMPTY = memoryview(b"")
 
 def tasks_of(facts: Mapping[str, str]) -> dict[str, list[str]]:
     """The labels of every task the file says it has; none where the answer is a number."""
-    tasks = json.loads(facts["tasks"])
+    tasks = from_json(facts["tasks"])
     if not isinstance(tasks, dict) or not tasks:
         raise ValueError("its tasks are not a table")
     for name, labels in tasks.items():

@@ -1,0 +1,131 @@
+r"""Standard output and standard error as they really are: closed, full, ASCII only, or gone.
+
+stdout closed or full    the result would be lost: an error in one sentence
+stdout's reader gone     the command ends quietly (`litotes list | head -1`)
+stdout not UTF-8         characters it does not have are written as \uXXXX, which is valid in
+JSON and readable elsewhere
+stderr closed or full    notes are lost, and nothing else is
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
+from typing import TextIO
+
+from litotes.core.errors import UserError
+from litotes.core.harmless import harmless
+
+_ESCAPES = "litotes-escapes"
+
+
+def prepare_streams() -> None:
+    """Makes both streams usable by any command."""
+    codecs.register_error(_ESCAPES, _escape_unencodable)
+    # A closed descriptor's number would be given to the next file that is opened, and what a
+    # library prints would land there: each is taken at once.
+    if sys.stdout is None:
+        # not open for writing: what is written is an error, as it is for any other program
+        sys.stdout = _take_number(1, os.O_RDONLY)
+    if sys.stderr is None:
+        sys.stderr = _take_number(2, os.O_WRONLY)
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: SIM115 (to the end)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors=_ESCAPES)
+    if isinstance(sys.stdin, TextIOWrapper):
+        # bytes that are no text are refused where the text's number is known
+        sys.stdin.reconfigure(errors="surrogateescape")
+
+
+class ReaderGone(Exception):
+    """Whoever read our output has closed it and wants no more, which is not a mistake."""
+
+
+def write_out(text: str) -> None:
+    """Writes to stdout."""
+    with _stdout_errors():
+        sys.stdout.write(text)
+
+
+def write_csv(text: str) -> None:
+    """Writes lines of CSV to stdout.
+
+    A program takes every character as it is, so none may be replaced; a terminal obeys some.
+    """
+    encoding = sys.stdout.encoding or "utf-8"  # a stream in memory has none
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"Standard output takes {encoding} alone, which has no {error.object[error.start]!r}."
+            " Set PYTHONIOENCODING=utf-8, or write to a file with --out."
+        ) from error
+    if sys.stdout.isatty():
+        text = harmless(text.replace("\r\n", "\n")).replace("\r", " ")
+    write_out(text)
+
+
+def flush_out() -> None:
+    """Writes what is still waiting, so that an error is raised now and not at exit."""
+    with _stdout_errors():
+        sys.stdout.flush()
+
+
+def write_note(line: str) -> None:
+    """Writes a line to stderr, if it takes one: a note that cannot be read stops no work."""
+    with suppress(OSError, ValueError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+
+
+def abandon_streams() -> None:
+    """Leads a stream that cannot be written nowhere: the interpreter flushes both when it ends, and
+    would report that as well and change the exit code.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            _lead_nowhere(stream)
+
+
+@contextmanager
+def _stdout_errors() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise ReaderGone from error
+    except OSError as error:
+        raise UserError(
+            f"Standard output cannot be written ({error.strerror}). Leave it open and give it"
+            " room, or write to a file with --out."
+        ) from error
+
+
+def _take_number(descriptor: int, flags: int) -> TextIO:
+    opened = os.open(os.devnull, flags)
+    if opened != descriptor:
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    return open(descriptor, "w", encoding="utf-8", closefd=False)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    with suppress(OSError, ValueError):  # not every stream is a file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)
+
+
+def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
+    """The characters as JSON spells them."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    numbers = (int.from_bytes(units[place : place + 2]) for place in range(0, len(units), 2))
+    return "".join(f"\\u{number:04x}" for number in numbers), error.end

@@ -1,0 +1,31 @@
+"""What a run has written about itself into `litotes.json`, checked when the folder is opened.
+
+A model that no run has made may know nothing about itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_FACTS: dict[str, Any] = {"key": str, "recipe": dict, "data": dict, "notes": list}
+_MORE: dict[str, Any] = {"best_epoch": int | None, "seconds_per_step": float | int}
+"""What a pruned model does not have."""
+
+
+def check_facts(facts: object) -> None:
+    """Facts of a run must be whole; what is not is a ValueError."""
+    if not isinstance(facts, dict):
+        raise ValueError("its facts are not a table")
+    if not facts.keys() & _FACTS.keys():
+        return
+    kinds = _FACTS | {name: kind for name, kind in _MORE.items() if name in facts}
+    for name, kind in kinds.items():
+        if not isinstance(facts.get(name), kind):
+            raise ValueError(f"its facts have no {name}, or a wrong one")
+    data, settings = facts["data"], facts["recipe"].get("data")
+    if not isinstance(data.get("n_train"), int) or not isinstance(data.get("sha256"), str):
+        raise ValueError("its facts do not say which texts it learned from")
+    if not isinstance(settings, dict) or not isinstance(settings.get("source"), str):
+        raise ValueError("its recipe names no source")
+    if not all(isinstance(note, str) for note in facts["notes"]):
+        raise ValueError("its notes are not sentences")

@@ -1,0 +1,175 @@
+"""Standard streams that are closed, full, ASCII only or abandoned, and what reaches a terminal."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from litotes.cli import main as command_line
+from litotes.cli.display import print_lines, print_table, progress, say
+from litotes.cli.main import main
+
+COMMAND = f"{sys.executable} -m litotes"
+
+
+def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a line of the shell, in which $L is the command."""
+    variables = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "L": COMMAND} | environment
+    return subprocess.run(
+        ["/bin/sh", "-c", line], capture_output=True, text=True, env=variables, check=False
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("command", ["list heads", "list --json", "audit --data sampler"])
+def test_a_result_that_cannot_be_printed_is_a_sentence(command: str, where: str) -> None:
+    done = shell(f"$L {command} {where}")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("litotes: Standard output cannot be written (")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["2>&-", "2>/dev/full"])
+def test_a_note_that_cannot_be_printed_stops_nothing(where: str) -> None:
+    done = shell(f"$L audit --data sampler --json {where}")
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["findings"]
+    assert shell(f"$L audit --data nix {where}").returncode == 2
+
+
+@pytest.mark.slow
+def test_a_closed_stream_takes_no_other_files_place(tmp_path: Path) -> None:
+    """The number of a closed descriptor goes to the next file that is opened."""
+    out = tmp_path / "out"
+    assert shell(f"$L audit --data sampler --out {out} >&- 2>&-").returncode == 2
+    assert json.loads((out / "audit.json").read_text("utf-8"))["findings"]
+
+
+@pytest.mark.slow
+def test_a_reader_that_leaves_is_no_error() -> None:
+    done = shell('{ $L list; echo "code $?" >&2; } | true')
+    assert done.stderr == "code 0\n"
+
+
+@pytest.mark.slow
+def test_a_stdout_of_ascii_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,variety\ncafé \U0001f600,é\ntea,☕\n", "utf-8")
+    audit = f"$L audit --data 'table:{tmp_path}/a.csv?variety=variety'"
+    shown = shell(audit, PYTHONIOENCODING="ascii")
+    assert shown.returncode == 0
+    assert "\\u00e9" in shown.stdout
+    exact = shell(f"{audit} --json", PYTHONIOENCODING="utf-8")
+    plain = shell(f"{audit} --json", PYTHONIOENCODING="ascii")
+    assert plain.stdout.isascii()
+    assert json.loads(plain.stdout) == json.loads(exact.stdout)
+
+
+STEERING = "red\x1b[31m\nforged: line\x9b2J\u202e"
+
+
+def test_nothing_printed_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    print_lines(STEERING)
+    print_table((STEERING,), [(STEERING,)], title=STEERING)
+    say([STEERING])
+    with progress() as watch:
+        watch(STEERING, 1, 2, STEERING)
+    captured = capsys.readouterr()
+    for line in (captured.out + captured.err).splitlines():
+        assert line.isprintable()
+        assert not line.startswith("forged")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["audit", "--data", f"table:{STEERING}.csv"],
+        ["train", f"{STEERING}.toml"],
+        ["predict", "tea", "--model", STEERING],
+    ],
+)
+def test_an_error_stays_one_line(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.isprintable()
+
+
+def test_an_argument_that_is_refused_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["audit", "--data", "sampler", STEERING])
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error == "litotes: error: unrecognized arguments: red·[31m forged: line·2J·"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["predict", "tea"], ["audit", "--data", "sampler"], ["explain", "tea"], ["list"]],
+)
+def test_an_empty_out_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main([*arguments, "--out", ""])
+    assert stopped.value.code == 2
+    assert "--out: it is empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("out", ["/", "//", "/..", "caf\udce9"])
+def test_a_silly_out_is_refused(out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["audit", "--data", "sampler", "--out", out])
+    assert stopped.value.code == 2
+    assert "choose" in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("out", [".", "..", "./"])
+def test_a_folder_is_no_file(out: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["predict", "tea", "--out", out]) == 2
+    assert "--out needs the name of a file" in capsys.readouterr().err
+
+
+def test_a_table_whose_name_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    try:
+        file.write_text("text\ntea\nqueue\n")
+    except OSError:
+        pytest.skip("this file system has UTF-8 names alone")
+    out = tmp_path / "out"
+    assert main(["audit", "--data", f"table:{file}", "--json", "--out", str(out)]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown == json.loads((out / "audit.json").read_text("utf-8"))
+    assert main(["audit", "--data", f"table:{file}"]) == 0
+    assert "caf·.csv: 2 texts" in capsys.readouterr().out
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text("")
+    assert main(["train", str(recipe), "--set", f"data.source=table:{file}"]) == 2
+    assert "not UTF-8" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nothing_to_read_on_a_closed_stdin() -> None:
+    done = shell("$L predict <&-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "litotes: There is nothing to label: stdin is empty.\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_bytes_on_stdin_that_are_no_text(encoding: str) -> None:
+    done = shell("printf 'caf\\351\\n' | $L predict", PYTHONIOENCODING=encoding)
+    assert done.returncode == 2
+    assert done.stderr.startswith("litotes: Text 1 holds bytes that are not UTF-8.")
+
+
+def test_only_the_display_prints() -> None:
+    folder = Path(command_line.__file__).parent
+    for file in folder.glob("*.py"):
+        nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
+        calls = [node.func for node in nodes if isinstance(node, ast.Call)]
+        names = [call.id for call in calls if isinstance(call, ast.Name)]
+        assert "print" not in names, f"{file.name}: use print_lines, print_table, say or print_json"

@@ -1,0 +1,99 @@
+"""Log lines that cannot be written are counted; the service goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from io import StringIO
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+
+from litotes.service.logs import Log
+
+
+class Full(StringIO):
+    """A stream that takes nothing for a while."""
+
+    is_full = True
+
+    def write(self, text: str) -> int:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        return super().write(text)
+
+
+def test_lines_that_cannot_be_written_are_counted_and_reported_later() -> None:
+    stream, lost = Full(), []
+    log = Log(stream, on_loss=lost.append)
+    log.write("first")
+    log.write("second")
+    log.flush()
+    log.write("third")
+    log.flush()
+    assert sum(lost) == 3
+    stream.is_full = False
+    log.write("fourth")
+    log.flush()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [line["event"] for line in lines] == ["fourth", "lines_lost"]
+    assert lines[1]["n"] == 3
+    log.close()
+    assert len(stream.getvalue().splitlines()) == 2
+
+
+def test_a_stderr_that_was_never_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    lost: list[int] = []
+    log = Log(on_loss=lost.append)
+    log.write("first")
+    log.close()
+    assert lost == [1]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+@pytest.mark.parametrize("where", ["2>/dev/full", "2>&-", ">&- 2>&- <&-"])
+def test_a_service_without_stderr_goes_on(where: str, trained_folder: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = f"{sys.executable} -m litotes serve --model tiny={trained_folder} --device cpu"
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", f"exec {command} --port {port} {where}"], env=environment
+    )
+    try:
+        assert wait_for(f"http://127.0.0.1:{port}/ready")
+        for _ in range(3):
+            with urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=10) as response:
+                assert response.status == 200
+            time.sleep(0.2)
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as response:
+            metrics = response.read().decode()
+        if "full" in where:
+            (line,) = [one for one in metrics.splitlines() if one.startswith("litotes_lost")][:1]
+            assert float(line.split()[1]) >= 3
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(url: str) -> bool:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            with urlopen(url, timeout=5) as response:
+                return bool(response.status == 200)
+        except (URLError, ConnectionError):
+            time.sleep(0.1)
+    return False
