@@ -104,7 +104,7 @@ def test_a_spreadsheet_computes_no_cell(predictor: Predictor, tmp_path: Path) ->
     lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["text"] for line in lines] == texts
     again = InputTable(tmp_path / "out.csv")
-    assert predict_to_file(predictor, again, tmp_path / "again.csv") == len(texts)
+    assert predict_to_file(predictor, again, tmp_path / "again.csv").n_rows == len(texts)
     assert [row["text"] for row in rows_of(tmp_path / "again.csv")] == list(again.texts())
 
 
@@ -219,8 +219,9 @@ def test_answers_of_other_runs_are_not_joined(
         predict_to_file(predictor, table, out)
     state = tmp_path / "out.csv.part" / "state.json"
     content = json.loads(state.read_text())
+    del content["sha256"]
     for count in (-1, 2**70, "10", None, True, [], 1e300):
-        state.write_text(json.dumps(content | {"n_rows": count}))
+        write_record(state, **(content | {"n_rows": count}))
         with pytest.raises(UserError, match="is not a count"):
             predict_to_file(predictor, table, out)
     state.write_text("{")
