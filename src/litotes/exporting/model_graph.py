@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import torch
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
-from litotes.core.storage import write_bytes, write_json
+from litotes.core.storage import json_bytes, write_bytes
 from litotes.core.version import __version__
 from litotes.exporting.encoder_graph import write_encoder
 from litotes.exporting.graph import Graph, Value, model_bytes
@@ -34,6 +33,7 @@ from litotes.exporting.products import Float32, Products
 from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
+from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
 from litotes.text.tokenizer import Pieces
 
@@ -104,10 +104,22 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
     return metadata
 
 
-def write_export(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
-    """Writes the file and then the note that it is whole. more: what else the note says."""
-    # a crash from here on leaves a file without its note, which is refused as unfinished
-    (folder / NOTE).unlink(missing_ok=True)
-    write_bytes(folder / FILE, content)
+def write_export(
+    folder: ModelFolder, content: bytes, precision: str, more: Mapping[str, Any]
+) -> None:
+    """Writes the file, the note that it is whole, and both into the manifest.
+
+    more: what else the note says.
+    """
+    path, manifest = folder.path, folder.manifest
     note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision}
-    write_json(folder / NOTE, note | dict(more))
+    note_content = json_bytes(note | dict(more))
+    # a crash from here on leaves a file without its note or its entry, which is refused as
+    # unfinished
+    (path / NOTE).unlink(missing_ok=True)
+    if manifest is not None:
+        manifest.without((FILE, NOTE)).write(path)
+    write_bytes(path / FILE, content)
+    write_bytes(path / NOTE, note_content)
+    if manifest is not None:
+        manifest.with_files({FILE: content, NOTE: note_content}).write(path)

@@ -41,7 +41,7 @@ class OnnxSession:
     @classmethod
     def from_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
         """The export of a model folder, if it was made from the files next to it."""
-        return cls.from_file(check_folder(folder), n_threads)
+        return cls.from_file(check_folder(folder).file, n_threads)
 
     @classmethod
     def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
