@@ -5,6 +5,7 @@ in int8.
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -138,6 +139,26 @@ def test_no_operator_computes_otherwise_in_company(pruning: str) -> None:
             if one.ndim and len(all_four) == 4 * len(one):  # of each text
                 part = all_four[len(one) : 2 * len(one)]
                 np.testing.assert_array_equal(part, one, err_msg=f"{name}, {length} pieces")
+
+
+def test_entmax_in_int8_is_computed_one_text_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its logarithms, and its sums where one attention head is left, add otherwise in company."""
+    sparse = encoder_of(weighting="entmax", weighting_options={"alpha": 1.25})
+    for precision, sizes in (("int8", [1, 1, 1]), ("float32", [3])):
+        session = session_of(model_of(sparse), tmp_path, precision=precision, texts=SEEN)
+        runs: list[int] = []
+        run = session._session.run
+        spy = SimpleNamespace(
+            run=lambda names, feeds, runs=runs, run=run: (
+                runs.append(len(feeds[PIECES])),
+                run(names, feeds),
+            )[1]
+        )
+        monkeypatch.setattr(session, "_session", spy)
+        assert session.logits(group_of(9, 3))["sarcasm"].shape == (3, 2)
+        assert runs == sizes
 
 
 def feeds_of(texts: list[Pieces]) -> dict[str, np.ndarray]:

@@ -203,6 +203,9 @@ MANIFESTS: dict[str, Callable[[Path], Any]] = {
     "no manifest": lambda f: (f / LIST).unlink(),
     "an empty manifest": lambda f: (f / LIST).write_text(""),
     "a manifest that is a list": lambda f: (f / LIST).write_text("[]"),
+    "a manifest in a manifest in …": lambda f: (f / LIST).write_text(
+        '{"files": {"a": ' + "[" * 900 + "]" * 900 + '}, "sha256": ""}'
+    ),
     "a manifest without hashes": lambda f: (f / LIST).write_text('{"files": {}}'),
 }
 CASES = [

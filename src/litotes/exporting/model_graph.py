@@ -34,7 +34,7 @@ from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
+from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, ONE_BY_ONE, PIECES, SEGMENTS
 from litotes.text.tokenizer import Pieces
 
 PRECISIONS = ("float32", "int8")
@@ -99,6 +99,10 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
         "max_pieces": str(classifier.encoder.spec.max_pieces),
         "calibration": json.dumps(calibration),
     }
+    # logarithms and the sum of a single row differ in their last bit with the number of texts;
+    # in float32 that stays the last bit, int8 may make a whole step of it
+    if precision == "int8" and classifier.encoder.spec.weighting == "entmax":
+        metadata[ONE_BY_ONE] = "yes"
     for name, sha256 in made_from.items():
         metadata[f"{HASH_OF}{name}"] = sha256
     return metadata

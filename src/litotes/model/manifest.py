@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST, read_json_table, sha256_of, write_json
@@ -50,7 +51,7 @@ class Manifest:
 
     def write(self, folder: Path) -> None:
         files = dict(sorted(self.files.items()))
-        write_json(folder / MANIFEST, {"files": files, "sha256": _hash_list(files)})
+        write_json(folder / MANIFEST, _as_json(files))
 
 
 def changed_file(file: Path) -> UserError:
@@ -73,12 +74,14 @@ def read_manifest(folder: Path) -> Manifest | None:
     if not file.is_file():
         return None
     content = read_json_table(file, advice=ADVICE)
-    files = content.get("files")
+    files = content.get("files", {})
     is_list = isinstance(files, dict) and all(isinstance(one, str) for one in files.values())
-    if not is_list or content != {"files": files, "sha256": _hash_list(files)}:
+    if not is_list or content != _as_json(files):
         raise UserError(f"{file}: damaged (its list does not have the sha256 it states). {ADVICE}")
     return Manifest(files)
 
 
-def _hash_list(files: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+def _as_json(files: Mapping[str, str]) -> dict[str, Any]:
+    """With the sha256 of the list."""
+    listed = json.dumps(files, sort_keys=True)
+    return {"files": files, "sha256": hashlib.sha256(listed.encode()).hexdigest()}
