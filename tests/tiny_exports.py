@@ -83,7 +83,7 @@ def export_unmeasured(path: Path) -> Path:
     """Writes `model.onnx` into a model folder, in float32, without asking what it loses."""
     folder = open_model(path)
     content = build_onnx(load_model(folder), made_from=folder.stated_hashes)
-    write_export(folder.path, content, "float32", {})
+    write_export(folder, content, "float32", {})
     return folder.path / "model.onnx"
 
 

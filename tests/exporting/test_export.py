@@ -24,6 +24,7 @@ from litotes.exporting.export import export_models, working_copy
 from litotes.exporting.loss import ExportLoss, compare, measure_losses
 from litotes.exporting.sample import choose_sample
 from litotes.model.folder import ModelFolder, open_model
+from litotes.model.manifest import hash_folder
 from litotes.prediction import predictor
 from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
@@ -198,6 +199,7 @@ def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:
     description = json.loads((folder / "litotes.json").read_text())
     description["facts"]["recipe"]["data"]["source"] = "besstie:nowhere"
     (folder / "litotes.json").write_text(json.dumps(description))
+    hash_folder(folder).write(folder)
     with pytest.raises(UserError, match=r"nowhere.*--data SOURCE"):
         export_models(folder)
     assert (

@@ -12,7 +12,7 @@ import pytest
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.model.builtin import BUILTIN, resolve_model
-from litotes.model.folder import DESCRIPTION, hash_files, is_model_folder, open_model
+from litotes.model.folder import DESCRIPTION, is_model_folder, open_model, read_files
 
 
 def describe(folder: Path, **content: object) -> Path:
@@ -57,12 +57,12 @@ def test_only_a_string_is_a_built_in_name(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(open_model(f"./{BUILTIN}").tasks) == ["mine"]
 
 
-def test_the_encoder_two_models_rest_on_is_hashed_once() -> None:
+def test_the_encoder_two_models_rest_on_is_read_once() -> None:
     builtin = open_model(BUILTIN)
-    hashes = hash_files([builtin, builtin])
-    assert list(hashes) == builtin.large_files
-    assert len(hashes) == 3
-    named = {file.name: sha256 for file, sha256 in hashes.items() if file.parent == builtin.path}
+    files = read_files([builtin, builtin])
+    assert list(files) == builtin.large_files
+    assert len(files) == 3
+    named = {file.name: read.sha256 for file, read in files.items() if file.parent == builtin.path}
     assert named == builtin.stated_hashes
 
 

@@ -1,8 +1,9 @@
 """Model folders from strangers: each is refused in one sentence, and nothing outside them is read
 or written.
 
-All folders are made first; then one process, whose every opened file is written down, is asked to
-load them one after the other.
+All folders are made first, each once with a manifest that was not kept in step and once with one
+that was; then one process, whose every opened file is written down, is asked to load them one after
+the other.
 """
 
 from __future__ import annotations
@@ -20,18 +21,19 @@ from typing import Any
 
 import pytest
 
-from litotes.core.storage import sha256_of
 from litotes.core.values import Task
 from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
+from litotes.model.manifest import hash_folder
 
 pytestmark = pytest.mark.slow
 
 WEIGHTS, PIECES, ABOUT = "model.safetensors", "tokenizer.json", "litotes.json"
+LIST = "manifest.json"
 OUTSIDE = "OUTSIDE"
 
-Refusals = dict[str, tuple[str, list[str]]]
+Refusals = list[tuple[str, list[str]]]
 
 
 def about(folder: Path, **changes: Any) -> None:
@@ -44,9 +46,9 @@ def inside(folder: Path, key: str, **changes: Any) -> None:
 
 
 def put(folder: Path, name: str, content: bytes) -> None:
-    """Another file, and its hash in the description, as somebody does who means it."""
+    """Another file, and its hash in the manifest, as somebody does who means it."""
     (folder / name).write_bytes(content)
-    inside(folder, "files", **{name: sha256_of(folder / name)})
+    hash_folder(folder).write(folder)
 
 
 def link(folder: Path, name: str, target: Path | str) -> None:
@@ -106,6 +108,19 @@ ENCODER: dict[str, dict[str, Any]] = {
     "a pruning that is code": {"pruning": "__import__"},
     "options nobody knows": {"weighting_options": {"path": "/etc/passwd"}},
     "a setting nobody knows": {"auto_map": {"AutoModel": "evil.Model"}},
+    "heads that do not divide the width": {"n_attention_heads": 5},
+    "a negative width": {"width": -32},
+    "heads by truth": {"n_attention_heads": True},
+    "more pieces than the weights have": {"n_vocabulary": 131},
+    "fewer positions than the weights have": {"n_positions": 95},
+    "positions that leave no room": {"first_position": 96},
+    "a dropout of more than all": {"dropout": 1.5},
+    "an epsilon that is no number": {"norm_epsilon": float("nan")},
+    "an activation nobody knows": {"activation": "sigmoid?"},
+    "heads of a block that is not there": {"heads_kept": [[0], [1], [2]]},
+    "heads that are not there": {"heads_kept": [[0, 4], [1]]},
+    "a head twice": {"heads_kept": [[0, 0], [1]]},
+    "a block without heads": {"heads_kept": [[0], []]},
 }
 HUGE = {"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}}
 DAMAGE: dict[str, Callable[[Path], Any]] = {
@@ -123,6 +138,11 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
         for kind, fields in ENCODER.items()
     },
     "no tasks": lambda f: about(f, tasks=None),
+    "a key nobody knows": lambda f: about(f, threads=4),
+    "the same label twice": lambda f: about(f, tasks={"sarcasm": ["literal", "literal"]}),
+    "facts that are a list": lambda f: about(f, facts=[]),
+    "a base with more to it": lambda f: inside(f, "base", url="https://example.org"),
+    "a base that is omitted in words": lambda f: inside(f, "base", omitted="no"),
     "a label that turns the line": lambda f: about(
         f, tasks={"sarcasm": ["literal", "\u202esarcastic"]}
     ),
@@ -179,6 +199,20 @@ DAMAGE: dict[str, Callable[[Path], Any]] = {
     "a file": lambda f: (shutil.rmtree(f), f.write_bytes(pickle.dumps(Bomb()))),
 }
 
+MANIFESTS: dict[str, Callable[[Path], Any]] = {
+    "no manifest": lambda f: (f / LIST).unlink(),
+    "an empty manifest": lambda f: (f / LIST).write_text(""),
+    "a manifest that is a list": lambda f: (f / LIST).write_text("[]"),
+    "a manifest in a manifest in …": lambda f: (f / LIST).write_text(
+        '{"files": {"a": ' + "[" * 900 + "]" * 900 + '}, "sha256": ""}'
+    ),
+    "a manifest without hashes": lambda f: (f / LIST).write_text('{"files": {}}'),
+}
+CASES = [
+    *((kind, manifest) for kind in DAMAGE for manifest in ("not in step", "in step")),
+    *((kind, "not in step") for kind in MANIFESTS),
+]
+
 ASK = """
 import json, sys
 from pathlib import Path
@@ -196,7 +230,7 @@ def hook(event, arguments):
 def is_outside(one):
     return outside in one or "/etc/" in one or not one.startswith("open ")
 sys.addaudithook(hook)
-refusals = {}
+refusals = []
 for number in range(int(n)):
     opened.clear()
     sentence = ""
@@ -206,7 +240,7 @@ for number in range(int(n)):
         sentence = str(error)
     except Exception as error:
         sentence = f"a stack: {error!r}\\n"
-    refusals[number] = [sentence, list(filter(is_outside, opened))]
+    refusals.append([sentence, list(filter(is_outside, opened))])
 print(json.dumps(refusals))
 """
 
@@ -224,19 +258,23 @@ def refusals(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Ref
     save_model(Model(classifier.eval(), tiny.tokenizer, "tiny", None), root / "whole", card="")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OUTSIDE, str(outside))
-        for number, damage in enumerate(DAMAGE.values()):
-            damage(shutil.copytree(root / "whole", root / f"{number:03}"))
-    command = [sys.executable, "-c", ASK, str(root), str(outside), str(len(DAMAGE))]
+        for number, (kind, manifest) in enumerate(CASES):
+            folder = shutil.copytree(root / "whole", root / f"{number:03}")
+            (DAMAGE | MANIFESTS)[kind](folder)
+            if manifest == "in step" and folder.is_dir():
+                hash_folder(folder).write(folder)
+    command = [sys.executable, "-c", ASK, str(root), str(outside), str(len(CASES))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-3000:]
     assert [path.name for path in outside.iterdir()] == ["secret"]
-    by_number = json.loads(done.stdout)
-    return {kind: tuple(by_number[str(number)]) for number, kind in enumerate(DAMAGE)}
+    return [tuple(refusal) for refusal in json.loads(done.stdout)]
 
 
-@pytest.mark.parametrize("kind", DAMAGE)
-def test_a_strange_folder_is_refused_in_a_sentence(kind: str, refusals: Refusals) -> None:
-    sentence, touched = refusals[kind]
+@pytest.mark.parametrize("case", CASES, ids=", ".join)
+def test_a_strange_folder_is_refused_in_a_sentence(
+    case: tuple[str, str], refusals: Refusals
+) -> None:
+    sentence, touched = refusals[CASES.index(case)]
     assert sentence, "it was loaded"
     assert "\n" not in sentence
     assert sentence.rstrip().endswith("."), sentence

@@ -23,6 +23,7 @@ from litotes.encoders import pretrained
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import save_model
 from litotes.model.folder import open_model
+from litotes.model.manifest import hash_folder
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
 
@@ -61,7 +62,9 @@ def keep_note_in_step(folder: Path) -> None:
 
 
 def change_json(file: Path, **changes: Any) -> None:
+    """The same: the manifest is kept in step."""
     file.write_text(json.dumps(json.loads(file.read_text()) | changes))
+    hash_folder(file.parent).write(file.parent)
 
 
 def change_facts(folder: Path, **changes: str | None) -> None:
@@ -76,13 +79,12 @@ def change_facts(folder: Path, **changes: str | None) -> None:
 
 
 def swap_tokenizer(folder: Path) -> None:
-    """Two pieces change places, and litotes.json is kept in step."""
+    """Two pieces change places, and the manifest is kept in step."""
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
     pieces = tokenizer["model"]["vocab"]
     pieces["great"], pieces["bad"] = pieces["bad"], pieces["great"]
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer))
-    files = {name: sha256_of(folder / name) for name in ("model.safetensors", "tokenizer.json")}
-    change_json(folder / "litotes.json", files=files)
+    hash_folder(folder).write(folder)
 
 
 def longer(file: Path) -> None:
@@ -180,6 +182,18 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda f: change_facts(f, **{PIECES: None}),
         "does not say which tokenizer.json",
     ),
+    "a file that is not listed": (
+        lambda f: hash_folder(f).without(["model.onnx"]).write(f),
+        "model.onnx is not in manifest.json",
+    ),
+    "a note that is not listed": (
+        lambda f: hash_folder(f).without(["export.json"]).write(f),
+        "export.json is not in manifest.json",
+    ),
+    "a note that says something else": (
+        lambda f: longer(f / "export.json"),
+        "export.json is missing or not the file that was saved",
+    ),
     "the hash of another file": (
         lambda f: change_facts(f, **{PIECES: sha256_of(f / "README.md")}),
         "not made from the tokenizer.json",
@@ -271,7 +285,14 @@ def test_damaged_bytes_give_an_error_or_the_same_answers(
     shutil.copytree(exported, folder)
     file = folder / data.draw(
         st.sampled_from(
-            ["model.onnx", "export.json", "litotes.json", "tokenizer.json", "model.safetensors"]
+            [
+                "model.onnx",
+                "export.json",
+                "litotes.json",
+                "manifest.json",
+                "tokenizer.json",
+                "model.safetensors",
+            ]
         )
     )
     content = bytearray(file.read_bytes())
@@ -285,4 +306,6 @@ def test_damaged_bytes_give_an_error_or_the_same_answers(
 
 
 def test_the_check_hands_on_what_it_read(folder: Path) -> None:
-    assert check_folder(open_model(folder)).content == (folder / "model.onnx").read_bytes()
+    export = check_folder(open_model(folder))
+    assert export.file.content == (folder / "model.onnx").read_bytes()
+    assert export.tokenizer == (folder / "tokenizer.json").read_bytes()

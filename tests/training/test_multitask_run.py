@@ -17,6 +17,7 @@ from litotes.core.values import MISSING, Task
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import open_model
+from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
 from litotes.text.packing import TextSet
 from litotes.text.tokenizer import Pieces
@@ -74,6 +75,7 @@ def test_a_model_per_task_answers_as_one(tiny_recipe: Recipe, tmp_path: Path) ->
         "sentiment",
         "sarcasm",
         "litotes.json",
+        "manifest.json",
         "recipe.json",
         "scores.json",
     }
@@ -116,12 +118,14 @@ def test_calibration_is_saved_and_applied(tiny_recipe: Recipe, tmp_path: Path) -
     content = json.loads(file.read_text())
     plain = content | {"calibration": {}}
     file.write_text(json.dumps(plain))
+    hash_folder(file.parent).write(file.parent)
     before = [
         one.answers["sarcasm"]
         for one in Predictor.load(tmp_path / "run", device="cpu").predict(TEXTS)
     ]
     always = content | {"calibration": {"sarcasm": Calibration(4.0, 0.001, 10).as_json()}}
     file.write_text(json.dumps(always))
+    hash_folder(file.parent).write(file.parent)
     after = [
         one.answers["sarcasm"]
         for one in Predictor.load(tmp_path / "run", device="cpu").predict(TEXTS)

@@ -21,6 +21,7 @@ import torch
 from litotes.core.errors import Stopped, UserError
 from litotes.core.storage import locked
 from litotes.model.checkpoint import load_model
+from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
 from litotes.training import loop
 from litotes.training.recipe import Recipe, read_recipe
@@ -46,6 +47,7 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names == {
         "litotes.json",
+        "manifest.json",
         "model.safetensors",
         "tokenizer.json",
         "config.json",
@@ -148,7 +150,9 @@ def test_a_killed_run_ends_as_one_never_killed(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fatal_file", ["recipe.json", "tokenizer.json", "litotes.json"])
+@pytest.mark.parametrize(
+    "fatal_file", ["recipe.json", "tokenizer.json", "manifest.json", "litotes.json"]
+)
 def test_a_run_killed_while_it_writes_its_files_goes_on(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fatal_file: str
 ) -> None:
@@ -560,6 +564,7 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
         for damage in ({}, {key: None}, {key: "x"}, {key: {}}):
             content = {k: v for k, v in whole.items() if k != key} | damage
             file.write_text(json.dumps(content))
+            hash_folder(file.parent).write(file.parent)
             if key in ("facts", "litotes") or (key == "dropout" and damage == {}):
                 continue
             # an older folder, or a model that was not calibrated
@@ -570,6 +575,7 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
     file.write_text(
         json.dumps(whole | {"base": {"name": "someone/else@main", "sha256": None, "omitted": True}})
     )
+    hash_folder(file.parent).write(file.parent)
     with pytest.raises(UserError, match="not a bundled encoder"):
         load_model(tmp_path / "run")
 

@@ -30,7 +30,9 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     predictors = [
         Predictor.load(folder, device=options.device, runtime=runtime) for folder in opened
     ]
-    say(notes)
+    for predictor in predictors:
+        notes += predictor.notes
+    say(dict.fromkeys(notes))
     if options.verbose:
         for predictor in predictors:
             say(predictor.describe())

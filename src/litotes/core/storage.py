@@ -65,15 +65,30 @@ def write_text(file: Path, content: str) -> None:
 
 
 def write_json(file: Path, content: Any) -> None:
-    write_text(file, to_json(content, indent=2) + "\n")
+    write_bytes(file, json_bytes(content))
+
+
+def json_bytes(content: Any) -> bytes:
+    """What `write_json` writes."""
+    return (to_json(content, indent=2) + "\n").encode()
+
+
+def read_small_file(file: Path) -> bytes:
+    """The content of a file that is kept whole; one that is too large is a ValueError."""
+    n_bytes = file.stat().st_size
+    if n_bytes > MOST_JSON_BYTES:
+        raise ValueError(f"{n_bytes} bytes")
+    return file.read_bytes()
+
+
+def parse_json(content: bytes) -> Any:
+    """What is not JSON is a ValueError."""
+    return from_json(content.decode("utf-8"))
 
 
 def load_json(file: Path) -> Any:
     """The content of a JSON file that may hold anything; what is not JSON is a ValueError."""
-    n_bytes = file.stat().st_size
-    if n_bytes > MOST_JSON_BYTES:
-        raise ValueError(f"{n_bytes} bytes")
-    return from_json(file.read_text("utf-8"))
+    return parse_json(read_small_file(file))
 
 
 def read_json(file: Path, *, advice: str) -> Any:

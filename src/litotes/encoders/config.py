@@ -7,6 +7,7 @@ us ask for the memory of an encoder that cannot exist.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from litotes.core.errors import UserError
@@ -27,7 +28,28 @@ _LIMITS = {
     "n_layer_groups": (1, 1_000),
     "group_size": (1, 1_000),
     "n_relative_buckets": (4, 10_000),
+    "first_position": (0, 1_000_000),
 }
+
+_MAY_BE_ZERO = (
+    "n_segments",
+    "embedding_width",
+    "n_layer_groups",
+    "n_relative_buckets",
+)
+"""Of an encoder that has no such thing."""
+
+_KINDS: dict[str, type | tuple[type, ...]] = {
+    "family": str,
+    "activation": str,
+    "weighting": str,
+    "pruning": str,
+    "weighting_options": dict,
+    "pruning_options": dict,
+    "heads_kept": (list, tuple),
+    "has_projection": bool,
+}
+"""Of the settings that are not numbers."""
 
 _REFUSED = {
     "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
@@ -102,12 +124,49 @@ def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None
 
 
 def _is_plausible(setting: str, value: Any) -> bool:
-    if setting == "activation":
-        return isinstance(value, str)
+    if setting in _KINDS:
+        return isinstance(value, _KINDS[setting])
+    if isinstance(value, bool):
+        return False
     if setting not in _LIMITS:  # a dropout or an epsilon
         return isinstance(value, int | float) and 0 <= value < 1
     lowest, highest = _LIMITS[setting]
-    return isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest
+    return isinstance(value, int) and lowest <= value <= highest
+
+
+def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
+    """Reads what `EncoderSpec.as_json` wrote; what no encoder can have is a ValueError."""
+    known = {field.name for field in fields(EncoderSpec)}
+    for setting, value in content.items():
+        if setting not in known:
+            raise ValueError(f"the encoder's setting {setting!r} is unknown")
+        is_absent = setting in _MAY_BE_ZERO and value == 0
+        if not is_absent and not _is_plausible(setting, value):
+            raise ValueError(f"no encoder has {setting} = {value!r:.60}")
+    spec = EncoderSpec(**content)
+    if spec.family not in FAMILIES:
+        raise ValueError(f"the encoder family {spec.family!r:.60} is unknown")
+    if spec.width % spec.n_attention_heads:
+        raise ValueError(
+            f"width {spec.width} is not a multiple of {spec.n_attention_heads} attention heads"
+        )
+    if spec.max_pieces < 1:
+        raise ValueError(f"{spec.n_positions} positions leave no room for a text")
+    _check_heads(spec)
+    return spec
+
+
+def _check_heads(spec: EncoderSpec) -> None:
+    """Every block has attention heads, and none twice."""
+    if not spec.heads_kept:
+        return
+    if len(spec.heads_kept) != spec.n_blocks:
+        raise ValueError(f"heads_kept of {len(spec.heads_kept)} blocks; there are {spec.n_blocks}")
+    possible = range(spec.n_attention_heads)
+    for heads in spec.heads_kept:
+        is_list = isinstance(heads, list | tuple) and all(type(head) is int for head in heads)
+        if not is_list or not heads or sorted(set(heads).intersection(possible)) != sorted(heads):
+            raise ValueError(f"no block has the attention heads {heads!r:.60}")
 
 
 def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     spec = replace(_read_spec(folder), **choices)
     files = weight_files(folder)
     if sha256 is not None:
-        _check_hash(files[0], sha256)
+        _check_hash(files[0], sha256, sha256_of(files[0]))
     tensors: dict[str, Tensor] = {}
     for file in files:
         tensors |= read_tensors(file)
@@ -72,19 +72,24 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     return Pretrained(encoder.eval(), tokenizer, label, sha256)
 
 
-def bundled_tensors(name: str, *, sha256: str, found: str | None = None) -> dict[str, Tensor]:
-    """The weights of a bundled encoder, to complete a model that is kept as a difference.
+def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
+    """The weights of a bundled encoder, to keep a model as a difference from them.
 
-    sha256: of the weights the difference was taken from. found: of the installed ones, if it has
-    been computed already.
+    sha256: of the weights that the model was trained from.
     """
+    file = bundled_weights(name)
+    check_bundled(name, sha256, found=sha256_of(file))
+    return read_tensors(file)
+
+
+def check_bundled(name: str, sha256: str, *, found: str) -> None:
+    """Refuses weights that are not those a model was trained from. found: of the installed ones."""
     if sha256 != BUNDLED[name].sha256:
         raise UserError(
             f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one"
             " this litotes uses."
         )
     _check_hash(bundled_weights(name), sha256, found)
-    return read_tensors(bundled_weights(name))
 
 
 def load_tokenizer(name: str) -> PieceTokenizer:
@@ -143,11 +148,17 @@ def _read_spec(folder: Path) -> EncoderSpec:
     return spec_from_config(_read_json(file), str(file))
 
 
-def read_tokenizer(folder: Path, spec: EncoderSpec, *, max_pieces: int | None) -> PieceTokenizer:
-    """The tokenizer in a folder, if it is one for such an encoder."""
+def read_tokenizer(
+    folder: Path, spec: EncoderSpec, *, max_pieces: int | None, content: bytes | None = None
+) -> PieceTokenizer:
+    """The tokenizer in a folder, if it is one for such an encoder.
+
+    content: of its file, if it has been read already.
+    """
     tokenizer = PieceTokenizer(
         _require(folder / "tokenizer.json"),
         max_pieces=choose_max_pieces(max_pieces, spec.max_pieces),
+        content=content,
     )
     if tokenizer.n_vocabulary > spec.n_vocabulary:
         raise UserError(
@@ -181,8 +192,7 @@ def _download(name: str) -> Path:
         ) from error
 
 
-def _check_hash(file: Path, sha256: str, found: str | None = None) -> None:
-    found = found or sha256_of(file)
+def _check_hash(file: Path, sha256: str, found: str) -> None:
     if found != sha256:
         raise UserError(
             f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is"

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
@@ -57,9 +58,14 @@ def _shard_names(index: Path) -> list[str]:
     return names
 
 
-def read_tensors(file: Path) -> dict[str, Tensor]:
-    """All tensors of a safetensors file; a broken one is a UserError."""
+def read_tensors(file: Path, content: bytes | None = None) -> dict[str, Tensor]:
+    """All tensors of a safetensors file; a broken one is a UserError.
+
+    content: what was read from it already; None: the file is mapped.
+    """
     try:
+        if content is not None:
+            return load(content)
         with safe_open(file, framework="pt") as tensors:
             names = tensors.keys()
             return {name: tensors.get_tensor(name) for name in names}
@@ -121,7 +127,7 @@ def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: 
             value = torch.cat([tensors[name] for name in theirs])
             if value.shape != state[ours].shape:
                 raise UserError(
-                    f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, config.json says"
+                    f"{where}: {theirs[0]!r} has shape {tuple(value.shape)}, its description says"
                     f" {tuple(state[ours].shape)}."
                 )
             state[ours].copy_(value)

@@ -28,6 +28,8 @@ from litotes.runtime.onnx.session import OnnxSession
 
 ALLOWED = {"float32": 0.0, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
+_COPIED = (*HASHED, "README.md", "config.json")
+"""What a copy of a model folder has besides its description and its manifest."""
 _N_CALIBRATION_TEXTS = 64
 """Training texts that int8 reads; a few dozen show which of an encoder's channels are large."""
 
@@ -68,13 +70,14 @@ def export_models(
     """
     if allowed is None:
         allowed = ALLOWED.get(precision, 0.0)
+    models = open_model(folder).models
     exports = []
-    for part in open_model(folder).models:
+    for part in models:
         part_watch = prefix_watch(watch, part.path.name)
         exports.append(_export(part, precision, source, allowed, n_texts, part_watch))
     # Only now, when all of them are good enough, is anything written.
-    for result, content in exports:
-        write_export(result.file.parent, content, precision, result.note())
+    for part, (result, content) in zip(models, exports, strict=True):
+        write_export(part, content, precision, result.note())
     return [result for result, _ in exports]
 
 
@@ -100,11 +103,18 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
 
 def _copy(folder: ModelFolder, out: Path) -> None:
     for part in folder.models:
-        copy = out / part.path.relative_to(folder.path)
-        for name in (*HASHED, "README.md", "config.json", DESCRIPTION):
-            file = part.path / name
-            if file.is_file():
-                write_bytes(copy / name, file.read_bytes())
+        _copy_files(part, out / part.path.relative_to(folder.path), _COPIED)
+    if folder.parts:
+        _copy_files(folder, out, ())
+
+
+def _copy_files(folder: ModelFolder, out: Path, names: Sequence[str]) -> None:
+    """With the hashes as they are stated: damage stays to be noticed in the copy."""
+    present = [name for name in names if (folder.path / name).is_file()]
+    for name in present:
+        write_bytes(out / name, (folder.path / name).read_bytes())
+    if folder.manifest is not None:
+        folder.manifest.only((*present, DESCRIPTION)).write(out)
     # last: a folder that has it is whole
     write_bytes(out / DESCRIPTION, (folder.path / DESCRIPTION).read_bytes())
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.registry import unknown_name
-from litotes.core.storage import write_bytes, write_json
+from litotes.core.storage import json_bytes, write_bytes
 from litotes.core.version import __version__
 from litotes.exporting.encoder_graph import write_encoder
 from litotes.exporting.graph import Graph, Value, model_bytes
@@ -34,7 +33,8 @@ from litotes.exporting.products import Float32, Products
 from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, PIECES, SEGMENTS
+from litotes.model.folder import ModelFolder
+from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, ONE_BY_ONE, PIECES, SEGMENTS
 from litotes.text.tokenizer import Pieces
 
 PRECISIONS = ("float32", "int8")
@@ -99,15 +99,28 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
         "max_pieces": str(classifier.encoder.spec.max_pieces),
         "calibration": to_json(calibration),
     }
+    # logarithms and the sum of a single row differ in their last bit with the number of texts;
+    # in float32 that stays the last bit, int8 may make a whole step of it
+    if precision == "int8" and classifier.encoder.spec.weighting == "entmax":
+        metadata[ONE_BY_ONE] = "yes"
     for name, sha256 in made_from.items():
         metadata[f"{HASH_OF}{name}"] = sha256
     return metadata
 
 
-def write_export(folder: Path, content: bytes, precision: str, more: Mapping[str, Any]) -> None:
-    """Writes the file and then the note that it is whole. more: what else the note says."""
+def write_export(
+    folder: ModelFolder, content: bytes, precision: str, more: Mapping[str, Any]
+) -> None:
+    """Writes the file, the note that it is whole, and both into the manifest.
+
+    more: what else the note says.
+    """
+    path, manifest = folder.path, folder.manifest
     note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": precision}
-    # A crash in between leaves a file that its note does not know, which is refused. A disk without
-    # room leaves an earlier export as it is.
-    write_bytes(folder / FILE, content)
-    write_json(folder / NOTE, note | dict(more))
+    note_content = json_bytes(note | dict(more))
+    # A crash in between leaves a file that its note or the manifest does not know, which is
+    # refused. A disk without room leaves an earlier export as it is.
+    write_bytes(path / FILE, content)
+    write_bytes(path / NOTE, note_content)
+    if manifest is not None:
+        manifest.with_files({FILE: content, NOTE: note_content}).write(path)

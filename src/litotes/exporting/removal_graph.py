@@ -110,11 +110,12 @@ def with_fused(
     graph, kept, removed = texts.graph, selection.kept, selection.removed
     assert state.importance is not None
     leaving = texts.gather(state.importance, removed)  # (text, leaving piece)
-    shares = _shares(graph, leaving)
+    n_removed = graph.add("Shape", removed, start=1)
+    shares = _shares(texts, leaving, n_removed)
     # No row where no piece leaves, so that nothing is added there.
-    n_fused = graph.add("Min", graph.add("Shape", removed, start=1), graph.ints(1))
+    n_fused = graph.add("Min", n_removed, graph.ints(1))
     shares = graph.first(shares, n_fused, axis=1)  # (text, 0 or 1, leaving piece)
-    total = graph.first(graph.sum(leaving, 1, keep=True), n_fused, axis=1)
+    total = graph.first(_sum(texts, leaving, n_removed), n_fused, axis=1)
     importance = graph.concat(texts.gather(state.importance, kept), total, axis=1)
     origin = state.origin
     if origin is not None:
@@ -125,11 +126,17 @@ def with_fused(
     return state, hidden, _append_mean(texts, selection, shares, mixed)
 
 
-def _shares(graph: Graph, importance: str) -> str:
-    """The leaving pieces' importance, summing to 1. (text, leaving piece) → (text, 1, …)"""
+def _shares(texts: Texts, importance: str, n: str) -> str:
+    """The importance of n leaving pieces, summing to 1. (text, leaving piece) → (text, 1, …)"""
+    graph = texts.graph
     clamped = graph.add("Max", importance, graph.constant(np.finfo(np.float32).tiny))
-    shares = graph.over(clamped, graph.sum(clamped, 1, keep=True))
+    shares = graph.over(clamped, _sum(texts, clamped, n))
     return graph.unsqueeze(shares, 1)
+
+
+def _sum(texts: Texts, values: str, n: str) -> str:
+    """(text, piece) → (text, 1), the sum of n pieces."""
+    return texts.sum_pieces(texts.graph.unsqueeze(values, 2), n)
 
 
 def _append_mean(texts: Texts, selection: Selection, shares: str, values: str) -> str:

@@ -1,7 +1,8 @@
 """The model folder: what a run ends in and every consumer starts from.
 
     litotes.json        what the model is: encoder, head, tasks, calibration, data, recipe;
-                        written last, with the hashes of the others
+                        written last
+    manifest.json       the hashes of all files (manifest.py)
     model.safetensors   encoder weights under the family's own names, and the heads under `heads.…`
     tokenizer.json      the pieces
     config.json         for `transformers`, when the folder holds a whole encoder
@@ -23,12 +24,12 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
-from litotes.core.storage import sha256_of, write_bytes, write_json, write_text
+from litotes.core.storage import MANIFEST, json_bytes, write_bytes, write_json, write_text
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED, bundled_weights
-from litotes.encoders.config import config_from_spec
+from litotes.encoders.config import config_from_spec, spec_from_json
 from litotes.encoders.difference import from_difference, to_difference
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
@@ -42,16 +43,18 @@ from litotes.encoders.weights import (
 )
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
+from litotes.model.description import FORMAT
 from litotes.model.folder import (
     DESCRIPTION,
-    FORMAT,
     HASHED,
     TOKENIZER,
     WEIGHTS,
+    FileContent,
     ModelFolder,
-    hash_files,
     open_model,
+    read_files,
 )
+from litotes.model.manifest import changed_file, hash_folder
 from litotes.text.tokenizer import PieceTokenizer
 
 _HEADS = "heads."
@@ -82,7 +85,8 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     weight (`encoders/difference.py`).
     """
     make_folder(folder)
-    (folder / DESCRIPTION).unlink(missing_ok=True)
+    for name in (DESCRIPTION, MANIFEST):
+        (folder / name).unlink(missing_ok=True)
     tensors, omits_base = _tensors_to_save(model, compact=compact)
     write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, model.tokenizer.to_json())
@@ -90,7 +94,14 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     spec = model.classifier.encoder.spec
     if not omits_base and spec.is_plain:  # all that transformers can read
         write_json(folder / "config.json", config_from_spec(spec))
-    write_json(folder / DESCRIPTION, _describe(model, folder, omits_base=omits_base))
+    _write_description(folder, _describe(model, omits_base=omits_base))
+
+
+def _write_description(folder: Path, description: Mapping[str, Any]) -> None:
+    """Writes the manifest of the folder and then, last, the description."""
+    content = json_bytes(description)
+    hash_folder(folder).with_files({DESCRIPTION: content}).write(folder)
+    write_bytes(folder / DESCRIPTION, content)
 
 
 def _tensors_to_save(model: Model, *, compact: bool) -> tuple[dict[str, Tensor], bool]:
@@ -113,20 +124,20 @@ def _tensors_to_save(model: Model, *, compact: bool) -> tuple[dict[str, Tensor],
 
 
 def load_model(
-    model: str | Path | ModelFolder, *, hashes: Mapping[Path, str] | None = None
+    model: str | Path | ModelFolder, *, files: Mapping[Path, FileContent] | None = None
 ) -> Model:
     """Reads a model folder, in evaluation mode; every file is checked against its hash first.
 
-    hashes: those of its large files, where `hash_files` has computed them already.
+    files: its large files, where `read_files` has read them already.
     """
     folder = open_model(model)
     if "parts" in folder.description:
         example = folder.path / "TASK"
         raise UserError(f"{folder} holds a model per task. Name one of them: {example}.")
-    if hashes is None:
-        hashes = hash_files([folder])
+    if files is None:
+        files = read_files([folder])
     try:
-        return _load(folder, hashes)
+        return _load(folder, files)
     except (
         ArithmeticError,
         LookupError,
@@ -141,20 +152,22 @@ def load_model(
 
 def save_parts(parts: Sequence[str], folder: Path) -> None:
     """Makes a folder that holds a model folder per part answer as one model."""
-    write_json(
-        folder / DESCRIPTION, {"format": FORMAT, "litotes": __version__, "parts": list(parts)}
-    )
+    description = {"format": FORMAT, "litotes": __version__, "parts": list(parts)}
+    _write_description(folder, description)
 
 
-def _load(folder: ModelFolder, hashes: Mapping[Path, str]) -> Model:
-    _check_hashes(folder, hashes)
+def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
+    _check_hashes(folder, files)
     description = folder.description
-    base, spec = description["base"], EncoderSpec(**description["encoder"])
-    base_tensors = _base_tensors(base, hashes)
-    tensors = from_difference(read_tensors(folder.path / WEIGHTS), base_tensors)
+    base, spec = description["base"], spec_from_json(description["encoder"])
+    base_tensors = _base_tensors(base, files)
+    weights, pieces = (folder.path / name for name in HASHED)
+    tensors = from_difference(read_tensors(weights, files[weights].content), base_tensors)
     classifier = _build_classifier(folder, spec, base_tensors | tensors)
     max_pieces = int(description["max_pieces"])
-    tokenizer = pretrained.read_tokenizer(folder.path, spec, max_pieces=max_pieces)
+    tokenizer = pretrained.read_tokenizer(
+        folder.path, spec, max_pieces=max_pieces, content=files[pieces].content
+    )
     return Model(
         classifier,
         tokenizer,
@@ -183,21 +196,19 @@ def _build_classifier(
     return classifier.eval()
 
 
-def _check_hashes(folder: ModelFolder, hashes: Mapping[Path, str]) -> None:
-    """The files must be those that the description was written for."""
+def _check_hashes(folder: ModelFolder, files: Mapping[Path, FileContent]) -> None:
+    """The files must be those that the folder was written with."""
     stated = folder.stated_hashes
     if set(stated) != set(HASHED):
+        listing = folder.path / (DESCRIPTION if folder.manifest is None else MANIFEST)
         raise UserError(
-            f"{folder.path / DESCRIPTION}: must give the hashes of {' and '.join(HASHED)}. Copy it"
-            " again, or train the model again."
+            f"{listing}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train"
+            " the model again."
         )
     for name, sha256 in stated.items():
         file = folder.path / name
-        if not file.is_file() or hashes.get(file) != sha256:
-            raise UserError(
-                f"{file} is missing or not the file that was saved. Copy the model folder again, or"
-                " train the model again."
-            )
+        if file not in files or files[file].sha256 != sha256:
+            raise changed_file(file)
 
 
 def _head_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -209,7 +220,7 @@ def _head_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     }
 
 
-def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]:
+def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
     """The content of `litotes.json`."""
     classifier = model.classifier
     tasks = {name: list(task.labels) for name, task in classifier.tasks.items()}
@@ -224,13 +235,14 @@ def _describe(model: Model, folder: Path, *, omits_base: bool) -> dict[str, Any]
         "max_pieces": model.tokenizer.max_pieces,
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
-        "files": {name: sha256_of(folder / name) for name in HASHED},
         "facts": dict(model.facts),
     }
 
 
-def _base_tensors(base: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[str, Tensor]:
+def _base_tensors(base: Mapping[str, Any], files: Mapping[Path, FileContent]) -> dict[str, Tensor]:
     """The weights of the bundled encoder that a model was saved without; none, if it is whole."""
+    if set(base) != {"name", "sha256", "omitted"} or not isinstance(base["omitted"], bool):
+        raise ValueError(f"the base must have a name, a sha256 and omitted, not {base!r:.60}")
     if not base["omitted"]:
         return {}
     name = base["name"]
@@ -240,5 +252,6 @@ def _base_tensors(base: Mapping[str, Any], hashes: Mapping[Path, str]) -> dict[s
             f"This model is a difference from {name!r}, which is not a bundled encoder; it cannot"
             " be completed."
         )
-    sha256 = hashes.get(bundled_weights(name))
-    return pretrained.bundled_tensors(name, sha256=base["sha256"], found=sha256)
+    weights = files[bundled_weights(name)]
+    pretrained.check_bundled(name, base["sha256"], found=weights.sha256)
+    return read_tensors(bundled_weights(name), weights.content)

@@ -4,34 +4,39 @@
                                         →  load_model (torch)  or  OnnxRuntime (no torch)
 
 Opening needs no torch, so that an exported model can answer at once. It checks that no link leads
-out of the folder and that `litotes.json` can be read and names nothing outside; the hashes of the
-large files are compared when these are read.
+out of the folder, that `litotes.json` is the file of the manifest, can be read and names nothing
+outside; the hashes of the other files are compared when these are read. What was hashed is what is
+used: a file is read once, and its bytes are handed on.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.names import is_plain_name
-from litotes.core.storage import read_json_table, sha256_of
+from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_of
 from litotes.core.values import Task
 from litotes.core.version import __version__
 from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.model.builtin import resolve_model
 from litotes.model.calibration import Calibration
+from litotes.model.description import FORMAT, OLD_FORMAT, check_description
 from litotes.model.facts import check_facts
+from litotes.model.manifest import ADVICE, Manifest, read_manifest
 
-FORMAT = 1
 DESCRIPTION = "litotes.json"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 HASHED = (WEIGHTS, TOKENIZER)
-"""The files whose sha256 the description states."""
-
-_ADVICE = "Copy the model folder again, or train the model again."
+"""The files that every model folder states the sha256 of, whatever its format."""
+MOST_KEPT_BYTES = 1 << 30
+"""Of a file that is read once. A larger one is hashed and then mapped: it need not be in memory
+twice.
+"""
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,13 @@ class ModelFolder:
 
     description: the content of its `litotes.json`.
     parts: where it holds a model per task, the folders of these models.
+    manifest: the hashes of its files; None in a folder of the old format.
     """
 
     path: Path
     description: Mapping[str, Any]
     parts: tuple[ModelFolder, ...] = ()
+    manifest: Manifest | None = None
 
     def __str__(self) -> str:
         return str(self.path)
@@ -68,8 +75,10 @@ class ModelFolder:
 
     @property
     def stated_hashes(self) -> dict[str, str]:
-        """The sha256 of its files by name, as the description states them."""
-        return dict(self.description["files"])
+        """The sha256 of weights and tokenizer, as the manifest or the old description states it."""
+        if self.manifest is None:
+            return dict(self.description["files"])
+        return dict(self.manifest.only(HASHED).files)
 
     @property
     def large_files(self) -> list[Path]:
@@ -80,15 +89,38 @@ class ModelFolder:
             files.append(bundled_weights(base["name"]))
         return files
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know about the folder."""
+        if self.manifest is not None:
+            return ()
+        return (
+            f"{self} was written by an earlier litotes: no hash protects its {DESCRIPTION}, and"
+            " damage to that file can go unnoticed.",
+        )
+
+    def check_hash(self, name: str, sha256: str) -> None:
+        """Refuses a file that is not the one of the manifest; the old format has none."""
+        if self.manifest is not None:
+            self.manifest.check(self.path / name, sha256)
+
     def damaged(self, reason: object) -> UserError:
         """The error for a description that can be read but makes no model."""
-        return UserError(f"{self.path / DESCRIPTION}: damaged ({reason}). {_ADVICE}")
+        return UserError(f"{self.path / DESCRIPTION}: damaged ({reason}). {ADVICE}")
+
+
+@dataclass(frozen=True)
+class FileContent:
+    """What was read from a file, and its sha256. content: None of a file too large to be kept."""
+
+    sha256: str
+    content: bytes | None
 
 
 def open_model(model: str | Path | ModelFolder) -> ModelFolder:
     """Opens a model folder and checks it. model: a built-in model's name, or a folder.
 
-    Hashes are not kept: a folder may be opened long before its files are read, and what is
+    Its files are not hashed yet: a folder may be opened long before they are read, and what is
     compared must be what is read.
     """
     if isinstance(model, ModelFolder):
@@ -101,7 +133,7 @@ def open_model(model: str | Path | ModelFolder) -> ModelFolder:
         raise folder.damaged("its parts are not names")
     # a part of a part is not opened: a link back to its own folder would never end
     parts = tuple(_open(folder.path / name) for name in names)
-    return ModelFolder(folder.path, folder.description, parts)
+    return replace(folder, parts=parts)
 
 
 def is_model_folder(path: Path) -> bool:
@@ -109,15 +141,22 @@ def is_model_folder(path: Path) -> bool:
     return (path / DESCRIPTION).is_file()
 
 
-def hash_files(folders: Iterable[ModelFolder]) -> dict[Path, str]:
-    """The sha256 of all large files these models are made of.
+def read_files(folders: Iterable[ModelFolder]) -> dict[Path, FileContent]:
+    """All large files these models are made of, each read once.
 
-    Hashing leaves the interpreter free: torch can be imported meanwhile.
+    Reading and hashing leave the interpreter free: torch can be imported meanwhile.
     """
     files: list[Path] = []
     for folder in folders:
         files += folder.large_files
-    return {file: sha256_of(file) for file in dict.fromkeys(files) if file.is_file()}
+    return {file: _read_file(file) for file in dict.fromkeys(files) if file.is_file()}
+
+
+def _read_file(file: Path) -> FileContent:
+    if file.stat().st_size > MOST_KEPT_BYTES:
+        return FileContent(sha256_of(file), None)
+    content = file.read_bytes()
+    return FileContent(hashlib.sha256(content).hexdigest(), content)
 
 
 def _open(path: Path) -> ModelFolder:
@@ -128,20 +167,30 @@ def _open(path: Path) -> ModelFolder:
             f"{path} is not a model folder: there is no {DESCRIPTION}. Make one with `litotes"
             f" train RECIPE --out {path}`."
         )
-    file = path / DESCRIPTION
-    description = read_json_table(file, advice=_ADVICE)
+    file, manifest = path / DESCRIPTION, read_manifest(path)
     try:
-        version = description["format"]
-        _check_labels(description.get("tasks", {}))
+        content = read_small_file(file)
+        if manifest is not None:
+            manifest.check(file, hashlib.sha256(content).hexdigest())
+        description = parse_json(content)
+        if not isinstance(description, dict):
+            raise ValueError("not a table")
+        _check_format(description["format"], file, manifest)
+        check_description(description)
         check_facts(description.get("facts", {}))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{file}: not readable ({error}). {_ADVICE}") from error
-    if version != FORMAT:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{file}: not readable ({error}). {ADVICE}") from error
+    return ModelFolder(path, description, manifest=manifest)
+
+
+def _check_format(version: object, file: Path, manifest: Manifest | None) -> None:
+    if version not in (OLD_FORMAT, FORMAT):
         raise UserError(
-            f"{file}: format {version}; this litotes ({__version__}) reads format {FORMAT}. Install"
-            " the litotes that wrote it."
+            f"{file}: format {version}; this litotes ({__version__}) reads formats {OLD_FORMAT} and"
+            f" {FORMAT}. Install the litotes that wrote it."
         )
-    return ModelFolder(path, description)
+    if version == FORMAT and manifest is None:
+        raise UserError(f"{file.with_name(MANIFEST)} is missing. {ADVICE}")
 
 
 def _check_links(folder: Path) -> None:
@@ -167,10 +216,3 @@ def _target(link: Path) -> Path:
         return link.resolve()
     except (OSError, RuntimeError):  # a link to itself
         return Path(link.anchor)
-
-
-def _check_labels(tasks: Mapping[str, list[str]]) -> None:
-    """Labels are printed, and a terminal obeys some characters."""
-    for labels in tasks.values():
-        if not all(label.isprintable() for label in labels):
-            raise ValueError("a label holds characters that cannot be printed")

@@ -18,7 +18,7 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Answer, Prediction, Task
 from litotes.model.calibration import Calibration
-from litotes.model.folder import ModelFolder, hash_files, open_model
+from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.model.inference import to_answers
 from litotes.prediction.chunks import read_chunks
 from litotes.prediction.frames import add_predictions
@@ -96,16 +96,18 @@ class Predictor:
         for model in models:
             folders += open_model(model).models
         chosen, notes = choose_runtime(folders, device, runtime)
+        for folder in folders:
+            notes += folder.notes
         if chosen == "onnx":
             return cls(*(OnnxRuntime(one, n_workers=n_cores) for one in folders), notes=notes)
         with ThreadPoolExecutor(1) as pool:
-            hashing = pool.submit(hash_files, folders)  # while torch is imported
+            reading = pool.submit(read_files, folders)  # while torch is imported
             import torch
 
             from litotes.model.checkpoint import load_model
         if n_cores is not None:
             torch.set_num_threads(n_cores)
-        loaded = [load_model(folder, hashes=hashing.result()) for folder in folders]
+        loaded = [load_model(folder, files=reading.result()) for folder in folders]
         return cls(*loaded, device=device, notes=notes)
 
     def predict(

@@ -19,7 +19,7 @@ from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.staging import clear_staged
-from litotes.core.storage import LOCK, find_foreign_file, locked
+from litotes.core.storage import LOCK, MANIFEST, find_foreign_file, locked
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
 from litotes.pruning.choice import Setting, choose
@@ -37,6 +37,7 @@ OUR_FILES = {
     "model.safetensors",
     "tokenizer.json",
     "README.md",
+    MANIFEST,
     LOCK,
 }
 """What a pruning that was stopped, or that chose nothing, may have left."""

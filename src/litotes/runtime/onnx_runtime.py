@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from litotes.core.processor import n_cores, this_processor
 from litotes.model.folder import TOKENIZER, ModelFolder
 from litotes.runtime.onnx.file_format import FILE
+from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime
 from litotes.runtime.workers import Workers
@@ -32,7 +33,8 @@ class OnnxRuntime(Runtime):
     """
 
     def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
-        session = OnnxSession.from_folder(folder)  # checks that the folder's files belong together
+        export = check_folder(folder)
+        session = OnnxSession.from_file(export.file)
         self._folder, self._precision = folder, session.facts["precision"]
         self._workers = Workers(session, n_workers or n_cores())
         self.n_at_once = n_cores()  # each on the thread that calls, see `Workers`
@@ -41,7 +43,9 @@ class OnnxRuntime(Runtime):
             self.tasks, self.calibration = folder.tasks, folder.calibration
             self.facts = dict(folder.description["facts"])
             max_pieces = folder.description["max_pieces"]
-            self.tokenizer = PieceTokenizer(folder.path / TOKENIZER, max_pieces=max_pieces)
+            self.tokenizer = PieceTokenizer(
+                folder.path / TOKENIZER, max_pieces=max_pieces, content=export.tokenizer
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise folder.damaged(error) from error
         self._identity = f"onnx {session.sha256} {self._hash_settings()}"
@@ -85,7 +89,9 @@ class OnnxRuntime(Runtime):
 
 
 def has_export(folder: ModelFolder) -> bool:
-    return (folder.path / FILE).exists()
+    """Whether the folder has an exported file, or should have one."""
+    is_listed = folder.manifest is not None and FILE in folder.manifest.files
+    return is_listed or (folder.path / FILE).exists()
 
 
 def has_onnxruntime() -> bool:

@@ -76,11 +76,16 @@ class PieceTokenizer:
 
     Files often carry truncation and padding of their own (the bundled one: 128 pieces); both are
     switched off.
+
+    content: what was read from the file already, so that it is not read twice.
     """
 
-    def __init__(self, file: Path, *, max_pieces: int) -> None:
+    def __init__(self, file: Path, *, max_pieces: int, content: bytes | None = None) -> None:
         try:
-            self._tokenizer = Tokenizer.from_file(str(file))
+            if content is None:
+                self._tokenizer = Tokenizer.from_file(str(file))
+            else:
+                self._tokenizer = Tokenizer.from_buffer(content)
         except Exception as error:  # the library raises bare Exception
             raise UserError(
                 f"{file}: not a readable tokenizer.json ({error}). Save it again with a fast"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.core.storage import LOCK, find_foreign_file
+from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import DESCRIPTION, is_model_folder
 from litotes.training.checkpoints import Checkpoints
@@ -17,7 +17,14 @@ from litotes.training.checkpoints import Checkpoints
 FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK}
 """What a run that was killed before its first checkpoint may have left."""
 
-LAST_FILES = {"scores.json", "model.safetensors", "tokenizer.json", "README.md", "config.json"}
+LAST_FILES = {
+    "scores.json",
+    "model.safetensors",
+    "tokenizer.json",
+    "README.md",
+    "config.json",
+    MANIFEST,
+}
 """What a run that was killed in its very last moments may have left as well: litotes.json is
 written after these.
 """
@@ -56,7 +63,7 @@ def find_finished_model(
 
 def check_parts_folder(folder: Path, tasks: Sequence[str]) -> None:
     """What lies in the folder of a run per task must be of such a run."""
-    ours = {*tasks, DESCRIPTION, "recipe.json", "scores.json"}
+    ours = {*tasks, DESCRIPTION, MANIFEST, "recipe.json", "scores.json"}
     is_other = folder.exists() and not folder.is_dir()
     if is_other or find_foreign_file(folder, ours) is not None:
         raise UserError(

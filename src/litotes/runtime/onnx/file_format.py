@@ -10,6 +10,8 @@ PRODUCER = "litotes"
 PIECES, SEGMENTS = "pieces", "segments"
 HASH_OF = "sha256 of "
 """Begins the facts that say which files of a model folder the file was made from."""
+ONE_BY_ONE = "one text at a time"
+"""The fact of a file some of whose operators add in another order for several texts."""
 MOST_ROUNDS = 30
 """Of a loop in the file: `attention.simplex.MOST_ROUNDS`, which needs torch."""
 OPSET = 23

@@ -1,10 +1,11 @@
-"""Does the `model.onnx` of a model folder belong to it? Four witnesses must agree:
+"""Does the `model.onnx` of a model folder belong to it? Five witnesses must agree:
 
     export.json        the sha256 of the file, written when the file was whole
     the file's facts   the sha256 of the weights and the tokenizer it was made from, and its tasks,
                        calibration and longest text
     litotes.json       the same of the model
     the files          what is really there
+    manifest.json      the sha256 of all of them
 
 Where ONNX Runtime answers, the weights are not read; but a folder whose files are of two models is
 a mistake that the user should hear of.
@@ -15,20 +16,29 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import from_json
-from litotes.core.storage import read_json_table, sha256_of
-from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder
+from litotes.core.storage import parse_json, read_small_file, sha256_of
+from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder
 from litotes.runtime.onnx.file_check import CheckedFile, check_content, read_model_bytes
 from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE
 
 _ADVICE = "Copy the model folder again, or export the model again."
 
 
-def check_folder(folder: ModelFolder) -> CheckedFile:
+@dataclass(frozen=True)
+class CheckedExport:
+    """An export that belongs to its folder, and the content of the tokenizer next to it."""
+
+    file: CheckedFile
+    tokenizer: bytes
+
+
+def check_folder(folder: ModelFolder) -> CheckedExport:
     """The export in a folder, if it is whole, ours, and made from the files next to it."""
     path, note = folder.path / FILE, folder.path / NOTE
     content = read_model_bytes(path)
@@ -36,20 +46,48 @@ def check_folder(folder: ModelFolder) -> CheckedFile:
         raise UserError(
             f"{path} was not finished: there is no {NOTE} next to it. Export the model again."
         )
-    present = [name for name in HASHED if (folder.path / name).is_file()]
     # hashing leaves the interpreter free, so that two large files take the time of one
-    with ThreadPoolExecutor(len(HASHED)) as pool:
-        hashes = pool.map(sha256_of, (folder.path / name for name in present))
+    with ThreadPoolExecutor(1) as pool:
+        hashing = pool.submit(_hash_weights, folder)
         sha256 = hashlib.sha256(content).hexdigest()
-        if sha256 != read_json_table(note, advice=_ADVICE).get("sha256"):
-            raise UserError(
-                f"{path} is not the file that was exported: {NOTE} has another sha256. Export the"
-                " model again."
-            )
+        hash_of_note = _check_note(path, note, sha256)
         file = replace(check_content(path, content), sha256=sha256)
         _check_description(file, folder.description)
-        _check_origin(file, dict(zip(present, hashes, strict=True)))
-    return file
+        tokenizer = _read_tokenizer(folder)
+        hashes = {WEIGHTS: hashing.result(), TOKENIZER: hashlib.sha256(tokenizer).hexdigest()}
+    _check_origin(file, hashes)
+    for name, found in {FILE: sha256, NOTE: hash_of_note, **hashes}.items():
+        folder.check_hash(name, found)
+    return CheckedExport(file, tokenizer)
+
+
+def _hash_weights(folder: ModelFolder) -> str:
+    """Empty where there are none."""
+    file = folder.path / WEIGHTS
+    return sha256_of(file) if file.is_file() else ""
+
+
+def _read_tokenizer(folder: ModelFolder) -> bytes:
+    """Empty where there is none."""
+    file = folder.path / TOKENIZER
+    return file.read_bytes() if file.is_file() else b""
+
+
+def _check_note(path: Path, note: Path, sha256: str) -> str:
+    """The note must be of this file. → the sha256 of the note itself"""
+    try:
+        content = read_small_file(note)
+        stated = parse_json(content)
+        if not isinstance(stated, dict):
+            raise ValueError("not a table")
+    except (OSError, ValueError) as error:
+        raise UserError(f"{note}: not readable ({error}). {_ADVICE}") from error
+    if stated.get("sha256") != sha256:
+        raise UserError(
+            f"{path} is not the file that was exported: {NOTE} has another sha256. Export the model"
+            " again."
+        )
+    return hashlib.sha256(content).hexdigest()
 
 
 def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:

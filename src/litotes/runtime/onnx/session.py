@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from litotes.core.errors import UserError, reason_of
 from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file
-from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
+from litotes.runtime.onnx.file_format import ONE_BY_ONE, PIECES, SEGMENTS
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.model_check import tasks_of
 from litotes.text.tokenizer import Pieces
@@ -30,6 +30,7 @@ class OnnxSession:
         """By task: its labels, or one number."""
         self.tasks = tuple(self.n_outputs)
         self.max_pieces = int(file.facts["max_pieces"])
+        self._one_by_one = ONE_BY_ONE in file.facts
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
@@ -41,7 +42,7 @@ class OnnxSession:
     @classmethod
     def from_folder(cls, folder: ModelFolder, n_threads: int = 1) -> OnnxSession:
         """The export of a model folder, if it was made from the files next to it."""
-        return cls.from_file(check_folder(folder), n_threads)
+        return cls.from_file(check_folder(folder).file, n_threads)
 
     @classmethod
     def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
@@ -69,6 +70,9 @@ class OnnxSession:
         each as if it were alone.
         """
         self._check_lengths(group)
+        if self._one_by_one and len(group) > 1:
+            alone = [self.logits([text]) for text in group]
+            return {task: np.concatenate([one[task] for one in alone]) for task in self.tasks}
         feeds = {
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),

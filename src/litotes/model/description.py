@@ -1,0 +1,60 @@
+"""What `litotes.json` may say: known keys, and values that a model can have.
+
+A hash notices damage; this notices a description that was written wrongly or edited by hand, and
+the damage of folders that have no manifest. What needs the weights is checked when these are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from litotes.encoders.config import spec_from_json
+
+FORMAT = 2
+OLD_FORMAT = 1
+"""Without a manifest: the description itself states the hashes of weights and tokenizer."""
+_ALWAYS = {"format", "litotes"}
+_OF_PARTS = _ALWAYS | {"parts"}
+_OF_A_MODEL = _ALWAYS | {
+    "tasks",
+    "head",
+    "dropout",
+    "calibration",
+    "max_pieces",
+    "encoder",
+    "base",
+    "facts",
+}
+_OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
+
+
+def check_description(description: Mapping[str, Any]) -> None:
+    """Refuses, as a ValueError, what no model can have.
+
+    A key that is missing is reported by what needs it.
+    """
+    known = _OF_AN_OLD_MODEL if description["format"] == OLD_FORMAT else _OF_A_MODEL
+    if "parts" in description:
+        known = _OF_PARTS
+    for key in description:
+        if key not in known:
+            raise ValueError(f"the key {key!r:.60} is unknown")
+    _check_tasks(description.get("tasks", {}))
+    dropout = description.get("dropout", 0.0)
+    if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+        raise ValueError(f"the dropout must be a number from 0 to 1, not {dropout!r:.60}")
+    for key in ("facts", "encoder", "calibration"):
+        if not isinstance(description.get(key, {}), dict):
+            raise ValueError(f"{key} is not a table")
+    if "encoder" in description:
+        spec_from_json(description["encoder"])
+
+
+def _check_tasks(tasks: Mapping[str, list[str]]) -> None:
+    """Labels are printed, and a terminal obeys some characters."""
+    for task, labels in tasks.items():
+        if not all(label.isprintable() for label in labels):
+            raise ValueError("a label holds characters that cannot be printed")
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"the task {task!r:.60} has the same label twice")

@@ -1,0 +1,45 @@
+"""`bench/bit_flips.py` in small: no flipped bit changes an answer without a word."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from litotes.core.storage import sha256_of
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def script(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(root / "bench")
+    return import_module("bit_flips")
+
+
+def test_sixty_flips_are_refused_or_change_nothing(script: ModuleType, tmp_path: Path) -> None:
+    subjects = list(script.tiny_subjects(tmp_path))
+    before = {file: sha256_of(file) for subject in subjects for file in subject.files()}
+    counts, failures = script.flip_bits(subjects, 60)
+    assert failures == []
+    assert sum(counts.values()) == 60
+    for subject in subjects:
+        assert counts[subject.name, script.REFUSED] > 0
+    assert {file: sha256_of(file) for file in before} == before
+
+
+def test_an_answer_that_changes_is_noticed(script: ModuleType, tmp_path: Path) -> None:
+    """In a folder without a manifest, as earlier versions wrote it."""
+    subject = next(script.tiny_subjects(tmp_path))
+    file = subject.folder / "litotes.json"
+    files = {
+        name: sha256_of(file.with_name(name)) for name in ("model.safetensors", "tokenizer.json")
+    }
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1, "files": files}))
+    (subject.folder / "manifest.json").unlink()
+    place = file.read_text().index('"temperature": 1.7') + len('"temperature": ')
+    outcome, _ = script._ask_with_flip(subject, file, 8 * place + 1, subject.ask())  # 1.7 → 3.7
+    assert outcome == script.OTHER
