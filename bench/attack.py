@@ -3,17 +3,19 @@
     python bench/attack.py                       about five minutes, the built-in model
     python bench/attack.py --model runs/mine --seconds 60
     python bench/attack.py --only bodies greedy
+    python bench/attack.py --same-address        the attackers come from the normal client's address
 
 Before the attacks and during each of them a normal client asks for ten labels a second, and a
 watcher asks /live twenty times a second, each on connections of its own. Prints a table and one
 JSON document; the exit code is 1 if an attack was felt:
 
-    /live    answered within a second, always
+    /live    answered every time, 99 of 100 within half a second
     normal   answered every time, 99 of 100 within twice what is usual (and 50 ms)
     memory   grew by less than 300 MB
 
-Part of the checks before a release (CONTRIBUTING.md). The attackers send only to 127.0.0.1, and run
-at a low priority: over a network, their own work would be done elsewhere.
+Part of the checks before a release (CONTRIBUTING.md). The attackers send only to 127.0.0.1, from
+127.0.0.2 where the system has it (Linux), and run at a low priority: over a network, their own work
+would be done elsewhere.
 """
 
 from __future__ import annotations
@@ -35,8 +37,10 @@ from http_client import Connection, Lost, connect, post
 from load import memory_of, quantiles
 
 HOST = "127.0.0.1"
+_ATTACKER = [HOST]
+"""The address that this process attacks from."""
 _NORMAL_A_SECOND, _PROBES_A_SECOND = 10, 20
-_MOST_LIVE_MS, _MOST_MEMORY_MB, _SLACK_MS = 1000.0, 300, 50.0
+_MOST_LIVE_MS, _MOST_MEMORY_MB, _SLACK_MS = 500.0, 300, 50.0
 
 
 def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
@@ -46,11 +50,15 @@ def request(method: str, path: str, body: bytes = b"", *headers: str) -> bytes:
     return "\r\n".join([*lines, "", ""]).encode() + body
 
 
-def send(port: int, content: bytes, *, reads: bool = True) -> None:
+def open_connection(port: int) -> socket.socket:
+    return socket.create_connection((HOST, port), timeout=10, source_address=(_ATTACKER[0], 0))
+
+
+def send(port: int, content: bytes) -> None:
     """Sends it on a new connection, and waits for the end or ten seconds."""
-    with socket.create_connection((HOST, port), timeout=10) as connection, suppress(OSError):
+    with open_connection(port) as connection, suppress(OSError):
         connection.sendall(content)
-        while reads and connection.recv(1 << 20):
+        while connection.recv(1 << 20):
             pass
 
 
@@ -72,7 +80,7 @@ def pipelines(port: int, _: int) -> None:
     """A megabyte of small requests at once, on a hundred connections."""
     connections = []
     for _ in range(100):
-        connection = socket.create_connection((HOST, port), timeout=10)
+        connection = open_connection(port)
         connection.settimeout(0.5)
         connections.append(connection)
     content = request("GET", "/v1/models") * 25_000
@@ -101,7 +109,7 @@ def connections(port: int, _: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 6000), hard))
     with ExitStack() as opened, suppress(OSError):
         for _ in range(min(hard - 100, 5000)):
-            opened.enter_context(socket.create_connection((HOST, port), timeout=1))
+            opened.enter_context(open_connection(port))
         time.sleep(3)
 
 
@@ -115,8 +123,9 @@ ATTACKS: dict[str, tuple[Callable[[int, int], None], int]] = {
 """Each with the number of processes that do it at the same time."""
 
 
-def attack(name: str, port: int, number: int, seconds: float) -> None:
+def attack(name: str, address: str, port: int, number: int, seconds: float) -> None:
     os.nice(15)
+    _ATTACKER[0] = address
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         with suppress(OSError):
@@ -214,10 +223,21 @@ def drain(process: subprocess.Popen[str]) -> None:
     threading.Thread(target=process.stderr.read, daemon=True).start()
 
 
-def run_attack(name: str, port: int, pid: int, seconds: float) -> dict[str, Any]:
+def attacker_address(*, is_same: bool) -> str:
+    if is_same:
+        return HOST
+    with socket.socket() as other:
+        try:
+            other.bind(("127.0.0.2", 0))
+        except OSError:
+            return HOST
+    return "127.0.0.2"
+
+
+def run_attack(name: str, address: str, port: int, pid: int, seconds: float) -> dict[str, Any]:
+    role = [sys.executable, __file__, "--as", name, address, str(port)]
     attackers = [
-        subprocess.Popen([sys.executable, __file__, "--as", name, str(port), str(n), str(seconds)])
-        for n in range(ATTACKS[name][1])
+        subprocess.Popen([*role, str(number), str(seconds)]) for number in range(ATTACKS[name][1])
     ]
     try:
         return asyncio.run(Watch(port, pid).run(seconds))
@@ -230,7 +250,7 @@ def run_attack(name: str, port: int, pid: int, seconds: float) -> dict[str, Any]
 def faults(found: dict[str, Any], usual: dict[str, Any]) -> list[str]:
     seen = []
     limit = max(2 * usual["normal_ms"]["p99"], _SLACK_MS)
-    if found["live_failed"] or found["live_most_ms"] > _MOST_LIVE_MS:
+    if found["live_failed"] or found["live_ms"]["p99"] > _MOST_LIVE_MS:
         seen.append("live")
     # where no connection is left, the normal client may be told so
     if set(found["normal"]) - {"200"} or not found["normal_ms"]:
@@ -260,12 +280,14 @@ def main() -> None:
     parser.add_argument("--model", help="a model folder; without it the built-in one")
     parser.add_argument("--seconds", type=float, default=45.0, help="of each attack")
     parser.add_argument("--only", nargs="+", choices=ATTACKS, default=list(ATTACKS))
-    parser.add_argument("--as", nargs=4, dest="role", help=argparse.SUPPRESS)
+    parser.add_argument("--same-address", action="store_true")
+    parser.add_argument("--as", nargs=5, dest="role", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role:
-        name, port, number, seconds = options.role
-        attack(name, int(port), int(number), float(seconds))
+        name, address, port, number, seconds = options.role
+        attack(name, address, int(port), int(number), float(seconds))
         return
+    address = attacker_address(is_same=options.same_address)
     process, port = start_service(options.model)
     drain(process)
     try:
@@ -274,7 +296,7 @@ def main() -> None:
         show("usual", usual, [])
         result, has_held = {"usual": usual}, True
         for name in options.only:
-            found = run_attack(name, port, process.pid, options.seconds)
+            found = run_attack(name, address, port, process.pid, options.seconds)
             felt = faults(found, usual)
             has_held = has_held and not felt
             show(name, found, felt)

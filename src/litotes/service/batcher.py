@@ -6,7 +6,8 @@ A text never waits for a batch to fill up.
     of each client's and each request's → answers, back in each request's order
 
 Every core has a thread for short texts and one for long ones. Short texts are computed at once,
-also while long ones are under way: those threads have a lower priority.
+also while long ones are under way: those threads have a lower priority, and leave a core free while
+short texts come.
 
 A request is refused when others' texts would hold it up for longer than `queue_seconds`, at the
 speed of the last batches. So one client, or one request, that asks for much does not fill the queue
@@ -33,6 +34,8 @@ _SPEED_WINDOW = 2048
 """Pieces over which the speed is averaged: enough to even out, few enough to follow a change within
 a second or two.
 """
+_SHORT_SECONDS = 1.0
+"""For so long after a short text the next one is expected."""
 _BATCH_SECONDS, _MIN_BATCH_PIECES = 0.05, 256
 """Batches are short, so that the next request does not wait long for the end of one; but even a
 slow model gets enough at once to use a core well.
@@ -60,6 +63,7 @@ class Batcher(Worker[Batch]):
         self._settings, self._metrics = settings, metrics
         self._waiting = WaitingJobs()
         self._n_under_way = {SHORT: 0, LONG: 0}
+        self._short_until = 0.0
         self.speed = _INITIAL_SPEED
         """Pieces a second of all threads together."""
 
@@ -113,19 +117,24 @@ class Batcher(Worker[Batch]):
             max_texts=self._settings.batch_texts,
             max_pieces=max(n_in_time, _MIN_BATCH_PIECES),
         )
-        if batch:
-            self._n_under_way[lane] += 1
-        return batch or None
+        if not batch:
+            return None
+        self._n_under_way[lane] += 1
+        if lane == SHORT:
+            self._short_until = time.monotonic() + _SHORT_SECONDS
+        return batch
 
     def _may_begin(self, lane: int) -> bool:
         """Short texts take a core even if all are busy with long ones.
 
         Of the long ones, one batch is always under way: they are not kept waiting for ever either.
+        Where there are more cores, they leave one free as long as short ones come.
         """
         n_own = self._n_under_way[lane]
         if lane == SHORT:
             return n_own < self.n_at_once
-        return n_own == 0 or sum(self._n_under_way.values()) < self.n_at_once
+        n_free = 1 if time.monotonic() < self._short_until else 0
+        return n_own == 0 or sum(self._n_under_way.values()) < self.n_at_once - n_free
 
     def _run_task(self, batch: Batch) -> None:
         began = time.perf_counter()

@@ -17,7 +17,7 @@ from litotes.service.settings import ServiceSettings
 
 MAX_CONNECTIONS = 4096
 N_PROBE_CONNECTIONS = 64
-MAX_UNANSWERED = 8
+MAX_UNANSWERED = 4
 """Requests on one connection, sent without waiting for the answers to those before them."""
 _MAX_PIPELINED = 1024
 """Of all connections: requests that wait for an answer to another on the same connection."""

@@ -60,6 +60,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._max_lingering_bytes = _LINGER_BYTES
         self._active_cycle: RequestResponseCycle | None = None
         self._is_in_head = self._is_lingering = self._ignores_input = False
+        self._is_taking_next = False
         self._problem = ProblemError("bad-http", "Send a request as RFC 9112 describes it.")
         self.is_request_complete = True
         self.idle_since = self._request_complete_at = self.loop.time()
@@ -119,7 +120,9 @@ class GuardedProtocol(HttpToolsProtocol):
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         # `self.cycle` is the newest request; earlier ones may be answered before it
         self._active_cycle = cycle
-        if cycle.scope["raw_path"] in _PROBE_PATHS:
+        if self._is_taking_next:
+            self._turns.add_pipelined(lambda: self._begin(cycle, app))
+        elif cycle.scope["raw_path"] in _PROBE_PATHS:
             super()._start_asgi_task(cycle, app)
         else:
             client = client_of(self.client[0] if self.client else "")
@@ -233,8 +236,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.idle_since = self.loop.time()
-        n_pipelined = len(self.pipeline)
+        n_pipelined, self._is_taking_next = len(self.pipeline), True
         super().on_response_complete()
+        self._is_taking_next = False
         self._budget.add_pipelined(len(self.pipeline) - n_pipelined)
         if not self._is_responding:
             self._release()

@@ -18,6 +18,7 @@ import logging
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,10 @@ its work sends the next one sooner.
 _FAIL_SECONDS, _ABORT_SECONDS = 1.5, 0.5
 """Before the end of the drain: requests that still wait get a 503; connections are aborted."""
 _KEEP_ALIVE_SECONDS = 60
+_SWITCH_SECONDS = 0.001
+"""How long a thread may keep Python to itself: torch asks for it hundreds of times a text, and each
+time it would wait so long for a busy event loop.
+"""
 _SPARE_FILES = 192 + N_PROBE_CONNECTIONS
 
 
@@ -66,6 +71,7 @@ def run_server(app: FastAPI, listener: socket.socket, *, when_ready: Callable[[]
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
     )
+    sys.setswitchinterval(_SWITCH_SECONDS)
     server = DrainingServer(config, service, when_ready)
     try:
         server.run(sockets=[listener])

@@ -19,8 +19,8 @@ NICENESS = 2
 """What is added to the nice value: where cores are scarce, a worker gets two thirds of the share of
 the event loop. With much less, refusing a flood of requests would starve those that were accepted.
 """
-LONG_NICENESS = NICENESS + 3
-"""Of what takes long: half the share of what is short, where both want the same core."""
+LONG_NICENESS = NICENESS + 6
+"""Of what takes long: a quarter of the share of what is short, where both want the same core."""
 
 Task = TypeVar("Task")
 
