@@ -24,7 +24,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +35,8 @@ from litotes.cli.main import main as run_command
 from litotes.core.harmless import is_steering
 from litotes.core.json_text import from_json
 from litotes.core.storage import MANIFEST, sha256_of
+from litotes.model.manifest import Manifest
+from litotes.prediction.tables.resume import write_record
 
 SECONDS = 10.0
 """After which a run is stopped."""
@@ -159,15 +161,21 @@ CASES: dict[str, Case] = {
 
 
 def _damage(chance: random.Random, file: Path) -> None:
-    """Damages a JSON file, and states its new hash where a manifest states one: the damage is to be
-    read, not to be noticed before.
+    """Damages a JSON file, and states its new hash where one is stated: the damage is to be read,
+    not to be noticed before.
     """
     file.write_bytes(damage_json_or_bytes(chance, file.read_bytes()))
+    with suppress(ValueError, TypeError, AttributeError):
+        content = json.loads(file.read_bytes())
+        if content.pop("sha256", None) is not None and "made_from" in content:
+            write_record(file, **content)
     manifest = file.with_name(MANIFEST)
     if manifest != file and manifest.is_file():
-        hashes = json.loads(manifest.read_text("utf-8"))
-        if file.name in hashes:
-            manifest.write_text(json.dumps(hashes | {file.name: sha256_of(file)}), "utf-8")
+        stated = json.loads(manifest.read_text("utf-8"))
+        if file.name in stated.get("files", ()):  # of a model folder
+            Manifest(stated["files"] | {file.name: sha256_of(file)}).write(file.parent)
+        elif file.name in stated:
+            manifest.write_text(json.dumps(stated | {file.name: sha256_of(file)}), "utf-8")
 
 
 @dataclass(frozen=True)

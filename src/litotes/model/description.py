@@ -44,7 +44,7 @@ def check_description(description: Mapping[str, Any]) -> None:
     dropout = description.get("dropout", 0.0)
     if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
         raise ValueError(f"the dropout must be a number from 0 to 1, not {dropout!r:.60}")
-    for key in ("facts", "encoder", "calibration"):
+    for key in ("encoder", "calibration"):
         if not isinstance(description.get(key, {}), dict):
             raise ValueError(f"{key} is not a table")
     if "encoder" in description:

@@ -43,9 +43,6 @@ class Manifest:
         added = {name: hashlib.sha256(content).hexdigest() for name, content in contents.items()}
         return Manifest({**self.files, **added})
 
-    def without(self, names: Collection[str]) -> Manifest:
-        return Manifest({name: sha256 for name, sha256 in self.files.items() if name not in names})
-
     def only(self, names: Collection[str]) -> Manifest:
         return Manifest({name: sha256 for name, sha256 in self.files.items() if name in names})
 

@@ -40,6 +40,10 @@ _BATCH_SECONDS, _MIN_BATCH_PIECES = 0.05, 256
 """Batches are short, so that the next request does not wait long for the end of one; but even a
 slow model gets enough at once to use a core well.
 """
+_PIECES_A_REQUEST, _MAX_BATCH_PIECES = 16, 768
+"""Where many requests wait, each waits for others in any case: then batches grow, up to what torch
+gains by.
+"""
 
 
 class QueueFull(Exception):
@@ -111,11 +115,8 @@ class Batcher(Worker[Batch]):
     def _next_task(self, lane: int) -> Batch | None:
         if not self._may_begin(lane):
             return None
-        n_in_time = round(self.speed / self.n_at_once * _BATCH_SECONDS)
         batch = self._waiting.take(
-            lane,
-            max_texts=self._settings.batch_texts,
-            max_pieces=max(n_in_time, _MIN_BATCH_PIECES),
+            lane, max_texts=self._settings.batch_texts, max_pieces=self._max_batch_pieces
         )
         if not batch:
             return None
@@ -123,6 +124,12 @@ class Batcher(Worker[Batch]):
         if lane == SHORT:
             self._short_until = time.monotonic() + _SHORT_SECONDS
         return batch
+
+    @property
+    def _max_batch_pieces(self) -> int:
+        n_in_time = round(self.speed / self.n_at_once * _BATCH_SECONDS)
+        n_under_pressure = _MIN_BATCH_PIECES + _PIECES_A_REQUEST * self._waiting.n_jobs
+        return max(n_in_time, min(n_under_pressure, _MAX_BATCH_PIECES))
 
     def _may_begin(self, lane: int) -> bool:
         """Short texts take a core even if all are busy with long ones.

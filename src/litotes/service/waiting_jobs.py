@@ -93,6 +93,10 @@ class WaitingJobs:
         for client in self._clients.values():
             yield from client.jobs
 
+    @property
+    def n_jobs(self) -> int:
+        return sum(len(client.jobs) for client in self._clients.values())
+
     def add(self, job: Job) -> None:
         if job.client not in self._clients:
             self._clients[job.client] = _Client()
