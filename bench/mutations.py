@@ -165,7 +165,7 @@ def _damage(chance: random.Random, file: Path) -> None:
     not to be noticed before.
     """
     file.write_bytes(damage_json_or_bytes(chance, file.read_bytes()))
-    with suppress(ValueError, TypeError, AttributeError):
+    with suppress(ValueError, TypeError, AttributeError, RecursionError):
         content = json.loads(file.read_bytes())
         if content.pop("sha256", None) is not None and "made_from" in content:
             write_record(file, **content)
