@@ -197,6 +197,27 @@ def test_predict_as_csv_and_table(
     assert "unreadable" not in shown
 
 
+def test_the_ending_of_out_says_the_format(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "in.csv").write_text("id;text\n1;Great tea\n", "utf-8-sig")
+    common = ("predict", "--model", str(run_folder), "--file", str(tmp_path / "in.csv"))
+    for name, start in (("out.csv", "text,sentiment"), ("out.jsonl", '{"text"'), ("out", "Great")):
+        output_of(capsys, *common, "--out", str(tmp_path / name))
+        assert (tmp_path / name).read_text().startswith(start)
+    assert main([*common, "--out", str(tmp_path / "x.csv"), "--format", "jsonl"]) == 2
+    assert "--out x.csv is to be csv, --format jsonl is not" in capsys.readouterr().err
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_a_byte_order_mark_on_stdin_is_no_text(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("\ufeffGreat tea\nLovely queue\n"))
+    told = output_of(capsys, "predict", "--model", str(run_folder), "--json")
+    assert [one["text"] for one in json.loads(told)] == ["Great tea", "Lovely queue"]
+
+
 def test_predict_says_what_is_unreadable(
     run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -33,7 +33,7 @@ class Bad:
 
 BAD = {
     "no such file": Bad("a.csv", None, ("does not exist", "check the path")),
-    "unknown kind": Bad("a.xlsx", HEAD, ("save it as .csv, .tsv or .jsonl",)),
+    "unknown kind": Bad("a.xlsx", HEAD, ("save it as .csv, .tsv, .jsonl or .txt",)),
     "empty": Bad("a.csv", b"", ("is empty", "at least one row")),
     "only blank lines": Bad("a.csv", b"\n\n", ("is empty",)),
     "empty gzip": Bad("a.csv.gz", b"", ("is empty",)),

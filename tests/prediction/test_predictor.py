@@ -34,6 +34,23 @@ def test_a_text_alone_gets_the_answer_it_gets_in_a_batch(predictor: Predictor) -
             assert answer.probability == pytest.approx(expected.answers[task].probability, abs=1e-5)
 
 
+def test_one_text_is_one_prediction(predictor: Predictor) -> None:
+    alone = predictor.predict("Great tea, mate")
+    assert alone.answers.keys() == predictor.tasks.keys()
+    assert alone.text == predictor.predict(["Great tea, mate"])[0].text
+    for texts, pairs in (("tea", ["queue"]), (["tea"], "queue")):
+        with pytest.raises(UserError, match="pair"):
+            predictor.predict(texts, pairs=pairs)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("wrong", [None, float("nan"), 5, b"tea", ["tea"]], ids=repr)
+def test_what_is_not_a_string_is_told_with_its_place(predictor: Predictor, wrong: object) -> None:
+    with pytest.raises(UserError, match=rf"Text 2 is .*\({type(wrong).__name__}\), not a string"):
+        predictor.predict(["tea", wrong])  # type: ignore[list-item]
+    with pytest.raises(UserError, match="Text 2 is"):
+        list(predictor.stream(["tea", wrong]))  # type: ignore[list-item]
+
+
 def test_truncation_is_reported(predictor: Predictor) -> None:
     assert [prediction.truncated for prediction in predictor.predict(TEXTS)] == [
         False,

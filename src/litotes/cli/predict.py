@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 Write = Callable[[str], object]
 
+_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "table"}
+"""The format that the ending of --out stands for."""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -63,6 +66,8 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--pair names a column: give the --file that has it.")
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")
+    if options.on is None and options.out is not None and not options.json:
+        options.format = _format_of(Path(options.out), options.format)
     if options.keep_formulas and options.format != "csv":
         raise UserError("--keep-formulas is about CSV files: add --format csv.")
     if options.on is not None:
@@ -84,6 +89,19 @@ def run(options: argparse.Namespace) -> None:
         _print(predictions, predictor.tasks, write_csv if is_csv else write_out, options)
     else:
         _write(predictions, predictor.tasks, options)
+
+
+def _format_of(out: Path, format: str | None) -> str | None:
+    """What the ending of --out says, unless --format says it; both must say the same."""
+    from litotes.core.errors import UserError
+
+    ending = _ENDINGS.get(out.suffix.lower())
+    if ending is not None and format not in (None, ending):
+        raise UserError(
+            f"--out {out.name} is to be {ending}, --format {format} is not: leave --format out, or"
+            " choose another ending."
+        )
+    return format or ending
 
 
 def _check_target(options: argparse.Namespace) -> None:
@@ -152,6 +170,8 @@ def _read_lines(stream: TextIO) -> Iterator[str]:
 
     number = 0
     for number, line in enumerate(stream, start=1):
+        if number == 1:
+            line = line.removeprefix("\ufeff")
         if not line.strip():
             raise UserError(f"stdin, line {number} is empty: give it a text, or take it out.")
         yield line.rstrip("\r\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024
 """Texts in a chunk: few at first, so that the first prediction comes soon, then more and more."""
@@ -17,12 +18,13 @@ class Chunk:
     """
 
     first: int
-    texts: list[str] = field(default_factory=list)
-    pairs: list[str | None] = field(default_factory=list)
+    texts: list[Any] = field(default_factory=list)
+    pairs: list[Any] = field(default_factory=list)
     failure: Exception | None = None
 
     def add(self, item: str | tuple[str, str]) -> None:
-        text, pair = (item, None) if isinstance(item, str) else item
+        # what is neither is reported with its number when the chunk is predicted
+        text, pair = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
         self.texts.append(text)
         self.pairs.append(pair)
 

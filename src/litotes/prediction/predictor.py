@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,10 +110,26 @@ class Predictor:
         loaded = [load_model(folder, files=reading.result()) for folder in folders]
         return cls(*loaded, device=device, notes=notes)
 
+    @overload
+    def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings
+        self, texts: str, *, pairs: str | None = None
+    ) -> Prediction: ...
+
+    @overload
     def predict(
         self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None
-    ) -> list[Prediction]:
-        """A prediction per text, in order."""
+    ) -> list[Prediction]: ...
+
+    def predict(
+        self, texts: str | Sequence[str], *, pairs: str | Sequence[str | None] | None = None
+    ) -> Prediction | list[Prediction]:
+        """A prediction per text, in order; of one text that is not in a list, its prediction."""
+        if isinstance(texts, str):
+            if not isinstance(pairs, str | None):
+                raise UserError("One text has one pair: give both as strings, or both in lists.")
+            return self.answer(self.tokenize([texts], [pairs]))[0]
+        if isinstance(pairs, str):
+            raise UserError("Several texts have several pairs: give them in a list.")
         return self.answer(self.tokenize(texts, pairs))
 
     def _predict(
@@ -289,6 +305,12 @@ def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
 def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> None:
     """first: the number of the first text, for error messages."""
     for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
+        if not isinstance(text, str) or not isinstance(pair, str | None):
+            found = pair if isinstance(text, str) else text
+            raise UserError(
+                f"Text {number} is {found!r:.60} ({type(found).__name__}), not a string. Turn it"
+                " into one, or take it out."
+            )
         if not text.strip():
             raise UserError(f"Text {number} is empty; there is nothing to label.")
         if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):

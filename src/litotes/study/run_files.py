@@ -32,6 +32,14 @@ class _Part:
     answers: list[int]
     probability: list[float]
 
+    def __post_init__(self) -> None:
+        if not len(self.gold) == len(self.answers) == len(self.probability):
+            raise ValueError("answers to another number of texts")
+        if not all(0 <= place < len(self.labels) for place in (*self.gold, *self.answers)):
+            raise ValueError("an answer that is none of the labels")
+        if not all(0 <= probability <= 1 for probability in self.probability):
+            raise ValueError("a probability that is none")
+
 
 @dataclass(frozen=True)
 class _Answers:

@@ -14,6 +14,27 @@ Record = tuple[int, list[str]]
 """The line a record begins in, and its fields."""
 
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_OTHERS = ";\t|,"
+
+
+def find_delimiter(path: Path, kind: str) -> str:
+    """What the header separates its columns with: usually what the file's name says; many programs
+    write a .csv with semicolons, tabs or bars.
+    """
+    usual = DELIMITERS[kind]
+    if not path.is_file():  # a pipe cannot be read twice
+        return usual
+    _, header = next(read_lines(path), (0, ""))
+    if len(_split(header, usual)) > 1:
+        return usual
+    return max((usual, *_OTHERS), key=lambda delimiter: len(_split(header, delimiter)))
+
+
+def _split(header: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([header.rstrip("\r\n")], delimiter=delimiter), [])
+    except csv.Error:  # reported when the file is read
+        return []
 
 
 def read_delimited(

@@ -6,25 +6,26 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.tables.delimited import DELIMITERS, read_delimited
+from litotes.data.tables.delimited import DELIMITERS, find_delimiter, read_delimited
 from litotes.data.tables.files import BEGINNING, Start, require_file
-from litotes.data.tables.json_lines import JSON_LINES, read_json_lines
+from litotes.data.tables.json_rows import JSON_FILES, read_json
 from litotes.data.tables.parquet import read_parquet
+from litotes.data.tables.plain_text import PLAIN_TEXT, read_plain_text
 from litotes.data.tables.row import Row
 
 
 def kind_of(path: Path) -> str:
-    """How a file is read: as .csv, .tsv, .jsonl or .parquet."""
+    """How a file is read: as .csv, .tsv, .jsonl, .txt or .parquet."""
     kind = Path(path.name.lower().removesuffix(".gz")).suffix
-    if kind in DELIMITERS:
+    if kind in DELIMITERS or kind == PLAIN_TEXT:
         return kind
-    if kind in JSON_LINES:
+    if kind in JSON_FILES:
         return ".jsonl"
     if path.suffix.lower() == ".parquet":
         return ".parquet"
     raise UserError(
-        f"{path} is not a table that can be read: save it as .csv, .tsv or .jsonl (each also with"
-        " .gz), or as .parquet."
+        f"{path} is not a table that can be read: save it as .csv, .tsv, .jsonl or .txt (each also"
+        " with .gz), or as .parquet."
     )
 
 
@@ -35,9 +36,12 @@ def read_rows(
     require_file(path)
     kind = kind_of(path)
     if kind in DELIMITERS:
-        rows = read_delimited(path, DELIMITERS[kind], needs, quotes=quotes, start=start)
+        delimiter = find_delimiter(path, kind)
+        rows = read_delimited(path, delimiter, needs, quotes=quotes, start=start)
+    elif kind == PLAIN_TEXT:
+        rows = read_plain_text(path, needs, start)
     elif kind == ".jsonl":
-        rows = read_json_lines(path, needs, start)
+        rows = read_json(path, needs, start)
     else:
         rows = read_parquet(path, needs, start)
     if (first := next(rows, None)) is None:

@@ -1,7 +1,7 @@
 """Tables cut into spans of rows, each of which can be read by itself, in any process, at any time.
 
     Parquet            the rows are counted in the file's own list of row groups
-    JSONL, CSV, TSV    one pass finds the line a span begins in, another its first byte;
+    lines              one pass finds the line a span begins in, another its first byte;
                        a reader seeks to that byte
 
 A .gz file cannot be entered in the middle: it is unpacked up to the span (and not parsed), which
@@ -16,9 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.tables.delimited import DELIMITERS, read_records
+from litotes.data.tables.delimited import DELIMITERS, find_delimiter, read_records
 from litotes.data.tables.files import Start, raw_lines, read_lines, require_file
+from litotes.data.tables.json_rows import is_array, read_array
 from litotes.data.tables.parquet import open_parquet
+from litotes.data.tables.plain_text import PLAIN_TEXT
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import kind_of, read_rows
 
@@ -60,7 +62,12 @@ def find_tables(source: Path) -> list[Path]:
             f"{source} holds no tables: name a folder of .parquet, .jsonl, .csv or .tsv files."
         )
     for path in found:
-        kind_of(path)  # refuses a file that is not a table before anything is read
+        # a file that is not a table is refused before anything is read; a .txt may hold notes
+        if kind_of(path) == PLAIN_TEXT:
+            raise UserError(
+                f"{path} is not a table: take it out of the folder, or name it by itself if its"
+                " lines are texts."
+            )
     return found
 
 
@@ -73,6 +80,9 @@ def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
     if kind == ".parquet":
         with open_parquet(path) as file:
             n_total = file.metadata.num_rows
+        starts = [Start(row=row) for row in range(0, n_total, n_rows)]
+    elif kind == ".jsonl" and is_array(path):
+        n_total = len(read_array(path))
         starts = [Start(row=row) for row in range(0, n_total, n_rows)]
     else:
         starts, n_total = _starts(path, kind, n_rows)
@@ -89,12 +99,12 @@ def _is_hidden(path: Path) -> bool:
 def _row_lines(path: Path, kind: str) -> Iterator[int]:
     """The line every row begins in."""
     if kind in DELIMITERS:
-        records = read_records(path, delimiter=DELIMITERS[kind])
+        records = read_records(path, delimiter=find_delimiter(path, kind))
         for line, _ in islice(records, 1, None):  # after the header
             yield line
     else:
         for number, content in read_lines(path):
-            if content.strip():
+            if content.strip() or kind == PLAIN_TEXT:
                 yield number
 
 
