@@ -197,6 +197,22 @@ def test_predict_as_csv_and_table(
     assert "unreadable" not in shown
 
 
+def test_a_mistyped_command_is_answered_with_the_nearest(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        main(["predcit", "tea"])
+    assert raised.value.code == 2
+    assert "no command 'predcit'. Did you mean 'predict'?" in capsys.readouterr().err
+
+
+def test_a_file_in_place_of_a_source_is_answered_with_what_to_write(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["audit", "--data", "reviews.csv"]) == 2
+    assert "write table:reviews.csv" in capsys.readouterr().err
+
+
 def test_the_ending_of_out_says_the_format(
     run_folder: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from litotes.cli.numbers import seed
 from litotes.cli.streams import ReaderGone, abandon_streams, flush_out, prepare_streams
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
+from litotes.core.registry import unknown_name
 from litotes.core.version import __version__
 
 COMMANDS = {
@@ -45,9 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Parses the arguments, runs the command, and reports a user's mistake in one line."""
     prepare_streams()
     try:
-        return _run(make_parser().parse_args(arguments))
+        parser = make_parser()
+        _check_command(parser, sys.argv[1:] if arguments is None else arguments)
+        return _run(parser.parse_args(arguments))
     finally:
         abandon_streams()
+
+
+def _check_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:
+    """Answers a command that is not there with the nearest."""
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
+        parser.error(unknown_name(arguments[0], COMMANDS, "command"))
 
 
 def _run(options: argparse.Namespace) -> int:

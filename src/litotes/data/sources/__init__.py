@@ -132,6 +132,11 @@ def _parts(spec: str) -> list[str]:
 def _load(spec: str) -> Corpus:
     address, _, query = spec.partition("?")
     name, _, path = address.partition(":")
+    if name not in SOURCES and Path(name).suffix:
+        raise UserError(
+            f"{name} looks like a file: write table:{address}, and the columns it has,"
+            " table:FILE?text=COLUMN&label=COLUMN."
+        )
     source = pick(SOURCES, name, "source")
     options = _options(query)
     _check_options(options, name, source.options)
