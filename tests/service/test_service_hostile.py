@@ -4,8 +4,6 @@ refused with a sentence.
 
 from __future__ import annotations
 
-import json
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,21 +55,6 @@ def test_five_hundred_idle_connections_do_not_block_a_request(running: Running) 
     assert status == 200
     for connection in connections:
         connection.close()
-
-
-def test_an_answer_that_is_not_taken_is_not_kept_for_ever(running: Running) -> None:
-    with socket.socket() as deaf:
-        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
-        deaf.connect(("127.0.0.1", running.port))
-        # more than the kernel keeps for it
-        deaf.sendall(4 * post(json.dumps({"texts": ["x" * 9000] * 64}).encode()))
-        time.sleep(1)
-        # it waits for its reader
-        assert b"litotes_requests_in_flight 2.0" in running.ask(get(b"/metrics"))
-        deadline = time.monotonic() + 10
-        while b"litotes_requests_in_flight 1.0" not in running.ask(get(b"/metrics")):
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
 
 
 def test_what_is_sent_behind_a_refused_body_is_no_request(running: Running) -> None:

@@ -215,10 +215,7 @@ def test_a_client_that_has_gone_is_not_waited_for(running: Running) -> None:
             post(b'{"text": "' + b"tea " * 400 + b'", "faithfulness": true}', path=b"/v1/explain")
         )
         time.sleep(0.2)
-    deadline = time.monotonic() + 10
-    while b"litotes_requests_in_flight 1.0" not in running.ask(get(b"/metrics")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for_metric(running, b"litotes_requests_in_flight 1.0")
 
 
 @pytest.mark.parametrize(
@@ -244,3 +241,26 @@ def test_a_hangup_drains_as_the_other_signals_do(trained_folder: Path, tmp_path:
         assert parse_answer(read_answer(slow))[0] == 200
     assert service.process.communicate()[1].count('"event": "stopped"') == 1
     assert service.process.returncode == 0
+
+
+def test_an_answer_that_is_not_taken_is_not_kept_for_ever(
+    trained_folder: Path, tmp_path: Path
+) -> None:
+    service = start(trained_folder, tmp_path, "--seconds", "4")
+    with socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        deaf.connect(("127.0.0.1", service.port))
+        # more than the kernel keeps for it
+        deaf.sendall(4 * post(json.dumps({"texts": ["x" * 9000] * 64}).encode()))
+        wait_for_metric(service, b"litotes_requests_in_flight 2.0")
+        time.sleep(1)  # it waits for its reader
+        assert b"litotes_requests_in_flight 2.0" in service.ask(get(b"/metrics"))
+        wait_for_metric(service, b"litotes_requests_in_flight 1.0")
+    service.stop()
+
+
+def wait_for_metric(service: Running, line: bytes) -> None:
+    deadline = time.monotonic() + 20
+    while line not in service.ask(get(b"/metrics")):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
