@@ -253,3 +253,14 @@ def test_foreign_files_are_found(tmp_path: Path) -> None:
     assert find_foreign_file(tmp_path, ("plan",)) == "part-1"
     (tmp_path / "mine.txt").write_text("mine")
     assert find_foreign_file(tmp_path, ("plan",), parts) == "mine.txt"
+
+
+@pytest.mark.parametrize("name", ["../secret", "a/b", "{folder}/../secret"])
+def test_a_manifest_names_no_file_elsewhere(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    (folder / "a").mkdir(parents=True)
+    for file in (tmp_path / "secret", folder / "a" / "b"):
+        file.write_text("secret")
+    content = {name.format(folder=folder): storage.sha256_of(tmp_path / "secret")}
+    write_json(folder / "manifest.json", content)
+    assert not is_complete(folder)

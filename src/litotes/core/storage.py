@@ -129,6 +129,8 @@ def is_complete(folder: Path) -> bool:
     """Whether every file of the manifest is there with the content it was written with."""
     try:
         stated = load_json(folder / MANIFEST)
+        if any(Path(name).name != name for name in stated):  # a file elsewhere
+            return False
         found = {name: sha256_of(folder / name) for name in stated}
     except (OSError, ValueError, TypeError):
         return False
