@@ -66,8 +66,10 @@ def run(options: argparse.Namespace) -> None:
         raise UserError("--pair names a column: give the --file that has it.")
     if options.texts and options.file is not None:
         raise UserError("Give texts or --file, not both.")
-    if options.on is None and options.out is not None and not options.json:
-        options.format = _format_of(Path(options.out), options.format)
+    if options.on is None and options.out is not None:
+        _check_target(options)
+        if not options.json:
+            options.format = _format_of(Path(options.out), options.format)
     if options.keep_formulas and options.format != "csv":
         raise UserError("--keep-formulas is about CSV files: add --format csv.")
     if options.on is not None:
@@ -75,8 +77,6 @@ def run(options: argparse.Namespace) -> None:
         return
     reject_bulk_options(options)
     options.format = options.format or "table"
-    if options.out is not None:
-        _check_target(options)
     with lean_torch():
         predictor = load_predictor(options, options.model)
     is_file_to_file = options.file is not None and options.out is not None
