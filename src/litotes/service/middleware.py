@@ -42,7 +42,7 @@ _SINGLE_HEADERS = frozenset(
 If one comes twice, a proxy in front may have acted on the other one.
 """
 
-_BYTES_PER_PIECE, _USUAL_BYTES = 5, b"200"
+_BYTES_PER_PIECE, _USUAL_BYTES = 5, 200
 """Of a body, roughly: its pieces are counted when it has been read. The length is not known where
 it comes in chunks.
 """
@@ -148,7 +148,8 @@ class GuardMiddleware:
         length = headers.get(b"content-length")
         try:
             if context.route == "/v1/predict":
-                n_pieces = int(length or _USUAL_BYTES) // _BYTES_PER_PIECE + 1
+                n_bytes = _USUAL_BYTES if length is None else int(length)
+                n_pieces = n_bytes // _BYTES_PER_PIECE + 1
                 self._service.batcher.check_room(context.client, n_pieces)
             else:
                 self._service.explainer.check_room(context.client)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -83,8 +84,9 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
     """Number, offset and bytes of each line; of one that is too long only its beginning."""
     require_file(path)
     number, offset = start.line - 1, start.offset
-    if _is_gz(path) and not offset:
-        _check_unpacking(path)
+    if _is_gz(path) and not offset and path.is_file():  # a pipe cannot be read twice
+        found = path.stat()
+        _check_unpacking(path, found.st_size, found.st_mtime_ns)
     try:
         with _open(path) as stream:
             stream.seek(offset)
@@ -119,10 +121,12 @@ def _is_gz(path: Path) -> bool:
     return path.suffix.lower() == ".gz"
 
 
-def _check_unpacking(path: Path) -> None:
-    """Unpacks a .gz file once without keeping anything, before its rows may fill the memory."""
-    if not path.is_file():  # a pipe cannot be read twice
-        return
+@lru_cache(maxsize=64)  # a table is opened several times: for its header, its spans, its rows
+def _check_unpacking(path: Path, n_bytes: int, changed_at: int) -> None:
+    """Unpacks a .gz file once without keeping anything, before its rows may fill the memory.
+
+    n_bytes, changed_at: tell one content of the file from the next.
+    """
     limit = UnpackingLimit(path, _REMEDY)
     with suppress(EOFError, zlib.error, OSError), gzip.open(path) as stream:  # reported when read
         while chunk := stream.read(_CHUNK):
