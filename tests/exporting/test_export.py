@@ -25,7 +25,7 @@ from litotes.exporting.loss import ExportLoss, compare, measure_losses
 from litotes.exporting.sample import choose_sample
 from litotes.model.folder import ModelFolder, open_model
 from litotes.model.manifest import hash_folder
-from litotes.prediction import predictor
+from litotes.prediction import runtime_choice
 from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.torch_runtime import TorchRuntime
@@ -88,7 +88,7 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     def chosen(**options: str) -> type:
         return type(Predictor.load(folder, **options).runtimes[0])  # type: ignore[arg-type]
 
-    monkeypatch.setattr(predictor, "is_cpu", lambda name: name != "cuda")
+    monkeypatch.setattr(runtime_choice, "is_cpu", lambda name: name != "cuda")
     assert chosen() is TorchRuntime
     with pytest.raises(UserError, match="litotes export"):
         chosen(runtime="onnx")
@@ -97,15 +97,15 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert chosen(runtime="torch") is TorchRuntime
     with pytest.raises(UserError, match="on the CPU"):
         chosen(runtime="onnx", device="cuda")
-    monkeypatch.setattr(predictor, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
+    monkeypatch.setattr(runtime_choice, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
     exported, other = open_model(folder), ModelFolder(folder / "none", {})
-    _, notes = predictor.choose_runtime([exported, other], "cpu", None)
+    _, notes = runtime_choice.choose_runtime([exported, other], "cpu", None)
     assert notes[0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
-    monkeypatch.setattr(predictor, "has_onnxruntime", lambda: False)
+    monkeypatch.setattr(runtime_choice, "has_onnxruntime", lambda: False)
     absent = Predictor.load(folder, device="cpu")
     assert isinstance(absent.runtimes[0], TorchRuntime)
     assert "litotes[onnx]" in absent.notes[0]

@@ -22,7 +22,8 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     """
     from litotes.cli.display import say
     from litotes.model.folder import open_model
-    from litotes.prediction.predictor import Predictor, choose_runtime
+    from litotes.prediction.predictor import Predictor
+    from litotes.prediction.runtime_choice import choose_runtime
 
     opened = [open_model(folder) for folder in folders]
     parts = [part for folder in opened for part in folder.models]

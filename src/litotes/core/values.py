@@ -6,7 +6,7 @@ source → Example → Batch → Encoding → logits → Prediction
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from litotes.core.harmless import markup
 
@@ -55,13 +55,23 @@ class Example:
 
 
 @dataclass(frozen=True)
+class BadText:
+    """A text that cannot be asked about, as far as it is known, and a sentence that says why."""
+
+    text: str
+    problem: str
+
+
+@dataclass(frozen=True)
 class Answer:
-    """A task's answer for one text: the label and its probability; for a regression the number and
-    None.
+    """A task's answer for one text: the label, its probability, and that of every label.
+
+    For a regression the number, None, and no probabilities.
     """
 
     label: Label
     probability: float | None
+    probabilities: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -70,13 +80,15 @@ class Prediction:
 
     truncated: whether the text had to be cut to the encoder's length. unreadable: whether the model
     knows not one piece of it, so that the answers say nothing about it; of a pair, no piece of
-    either text; of several models, whether this holds for one of them.
+    either text; of several models, whether this holds for one of them. problem: why the text could
+    not be asked about; there are no answers then.
     """
 
     text: str
     answers: Mapping[str, Answer]
     truncated: bool
     unreadable: bool = False
+    problem: str | None = None
 
     def _repr_html_(self) -> str:
         """The text and a row for each task, as notebooks show it."""

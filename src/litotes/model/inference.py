@@ -48,12 +48,12 @@ def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
 
 
 def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
-    """Label and probability of every text, or the number. logits: (text, class)"""
+    """Label and probabilities of every text, or the number. logits: (text, class)"""
     if task.is_regression:
         return [Answer(value, None) for value in logits[:, 0].tolist()]
     places, probabilities = calibration.apply(logits)
-    chosen = probabilities[range(len(places)), places]
     answers = []
-    for place, probability in zip(places.tolist(), chosen.tolist(), strict=True):
-        answers.append(Answer(task.labels[place], probability))
+    for place, shares in zip(places.tolist(), probabilities.tolist(), strict=True):
+        by_label = dict(zip(task.labels, shares, strict=True))
+        answers.append(Answer(task.labels[place], shares[place], by_label))
     return answers

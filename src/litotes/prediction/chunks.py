@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from litotes.core.values import BadText
+
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024
 """Texts in a chunk: few at first, so that the first prediction comes soon, then more and more."""
 
@@ -22,14 +24,14 @@ class Chunk:
     pairs: list[Any] = field(default_factory=list)
     failure: Exception | None = None
 
-    def add(self, item: str | tuple[str, str]) -> None:
+    def add(self, item: str | tuple[str, str] | BadText) -> None:
         # what is neither is reported with its number when the chunk is predicted
         text, pair = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
         self.texts.append(text)
         self.pairs.append(pair)
 
 
-def read_chunks(texts: Iterable[str | tuple[str, str]]) -> Iterator[Chunk]:
+def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Chunk]:
     """The texts in chunks that grow.
 
     After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out

@@ -1,12 +1,14 @@
-"""The columns that predictions become: one table for CSV, JSON lines, Parquet and data frames.
+"""The columns that predictions become: one table for CSV, Parquet and data frames, one for JSON.
 
-name                   kind      place in JSON
-text                   string    text
-sentiment              string    sentiment.label
-sentiment_probability  float     sentiment.probability
-…                                                        (two columns for each task)
-truncated              bool      truncated
-unreadable             bool      unreadable
+name                     kind    place in JSON
+text                     string  text
+mood                     string  mood.label
+mood_probability         float   mood.probability
+mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
+warmth                   float   warmth.label               (a regression has one column)
+truncated                bool    truncated
+unreadable               bool    unreadable
+problem                  string  problem
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from litotes.core.values import Prediction, Task
+from litotes.core.values import Answer, Prediction, Task
 
 STRING, FLOAT, BOOL = "string", "float", "bool"
 
@@ -25,55 +27,84 @@ STRING, FLOAT, BOOL = "string", "float", "bool"
 class Column:
     """One column of predictions.
 
-    kind: STRING, FLOAT (None where there is no number) or BOOL. json_path: the keys that lead to
-    the value in the JSON object of a prediction.
+    kind: STRING, FLOAT or BOOL. value: None where there is no answer.
     """
 
     name: str
     kind: str
-    json_path: tuple[str, ...]
     value: Callable[[Prediction], Any]
 
     def values(self, predictions: Iterable[Prediction]) -> list[Any]:
         return list(map(self.value, predictions))
 
 
-TEXT = Column("text", STRING, ("text",), attrgetter("text"))
-TRUNCATED = Column("truncated", BOOL, ("truncated",), attrgetter("truncated"))
-UNREADABLE = Column("unreadable", BOOL, ("unreadable",), attrgetter("unreadable"))
+TEXT = Column("text", STRING, attrgetter("text"))
+TRUNCATED = Column("truncated", BOOL, attrgetter("truncated"))
+UNREADABLE = Column("unreadable", BOOL, attrgetter("unreadable"))
+PROBLEM = Column("problem", STRING, attrgetter("problem"))
 
 
-def answer_columns(tasks: Mapping[str, Task]) -> list[Column]:
-    """All columns but the text: label and probability of each task, then `truncated` and
-    `unreadable`.
+def answer_columns(
+    tasks: Mapping[str, Task], *, all_probabilities: bool = False, prefix: str = ""
+) -> list[Column]:
+    """All columns but the text: label and probability of each task, then what was wrong.
+
+    all_probabilities: also that of every label. prefix: stands before every name.
     """
     columns = []
     for name, task in tasks.items():
-        label_kind = FLOAT if task.is_regression else STRING
-        columns.append(Column(name, label_kind, (name, "label"), _Field(name, "label")))
-        columns.append(
-            Column(f"{name}_probability", FLOAT, (name, "probability"), _Field(name, "probability"))
-        )
-    return [*columns, TRUNCATED, UNREADABLE]
+        if task.is_regression:
+            columns.append(Column(name, FLOAT, _Field(name, "label")))
+            continue
+        columns.append(Column(name, STRING, _Field(name, "label")))
+        columns.append(Column(f"{name}_probability", FLOAT, _Field(name, "probability")))
+        if all_probabilities:
+            columns += _probability_columns(task)
+    columns += (TRUNCATED, UNREADABLE, PROBLEM)
+    return [Column(prefix + column.name, column.kind, column.value) for column in columns]
 
 
-def columns_of(tasks: Mapping[str, Task]) -> list[Column]:
+def _probability_columns(task: Task) -> list[Column]:
+    columns = []
+    for label in task.labels:
+        name = f"{task.name}_probability_{label}"
+        columns.append(Column(name, FLOAT, _Share(task.name, label)))
+    return columns
+
+
+def columns_of(tasks: Mapping[str, Task], *, all_probabilities: bool = False) -> list[Column]:
     """All columns: the text, then the answers to these tasks."""
-    return [TEXT, *answer_columns(tasks)]
+    return [TEXT, *answer_columns(tasks, all_probabilities=all_probabilities)]
 
 
-def as_json(prediction: Prediction, columns: Iterable[Column]) -> dict[str, Any]:
-    """The stable form: {"text": …, task: {"label": …, "probability": …}, "truncated": …,
-    "unreadable": …}.
+def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]:
+    """The stable form: {"text": …, task: {"label": …, "probability": …, "probabilities": {…}},
+    "truncated": …, "unreadable": …, "problem": …}.
+
+    A text with a problem has null for each task.
     """
+    return {"text": prediction.text, **answers_as_json(prediction, tasks)}
+
+
+def answers_as_json(
+    prediction: Prediction, tasks: Mapping[str, Task], *, prefix: str = ""
+) -> dict[str, Any]:
+    """`as_json` without the text. prefix: stands before every name."""
     document: dict[str, Any] = {}
-    for column in columns:
-        *parents, last = column.json_path
-        place = document
-        for parent in parents:
-            place = place.setdefault(parent, {})
-        place[last] = column.value(prediction)
-    return document
+    for name in tasks:
+        answer = prediction.answers.get(name)
+        document[name] = None if answer is None else _answer_as_json(answer)
+    for column in (TRUNCATED, UNREADABLE, PROBLEM):
+        document[column.name] = column.value(prediction)
+    return {prefix + name: value for name, value in document.items()}
+
+
+def _answer_as_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "label": answer.label,
+        "probability": answer.probability,
+        "probabilities": dict(answer.probabilities),
+    }
 
 
 @dataclass(frozen=True)
@@ -84,4 +115,16 @@ class _Field:
     field: str
 
     def __call__(self, prediction: Prediction) -> Any:
-        return getattr(prediction.answers[self.task], self.field)
+        return getattr(prediction.answers.get(self.task), self.field, None)
+
+
+@dataclass(frozen=True)
+class _Share:
+    """Reads the probability of one label of one task."""
+
+    task: str
+    label: str
+
+    def __call__(self, prediction: Prediction) -> float | None:
+        answer = prediction.answers.get(self.task)
+        return None if answer is None else answer.probabilities[self.label]

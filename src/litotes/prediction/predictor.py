@@ -12,17 +12,19 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.device import choose_device, is_cpu
+from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.registry import pick, unknown_name
-from litotes.core.values import Answer, Prediction, Task
+from litotes.core.registry import pick
+from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.model.inference import to_answers
-from litotes.prediction.chunks import read_chunks
+from litotes.prediction.bad_texts import BAD_TEXTS, find_problems
+from litotes.prediction.chunks import Chunk, read_chunks
 from litotes.prediction.frames import add_predictions
-from litotes.runtime.onnx_runtime import OnnxRuntime, has_export, has_onnxruntime
+from litotes.prediction.runtime_choice import choose_runtime
+from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import Pieces
 
@@ -30,15 +32,17 @@ if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
     from litotes.model.checkpoint import Model
 
-RUNTIMES = ("torch", "onnx")
-
 
 @dataclass(frozen=True)
 class TokenizedText:
-    """A text and its pieces, once for each model that reads it."""
+    """A text and its pieces, once for each model that reads it.
+
+    problem: why there are no pieces of a text that cannot be asked about.
+    """
 
     text: str
     pieces: tuple[Pieces, ...]
+    problem: str | None = None
 
     @property
     def n_pieces(self) -> int:
@@ -112,55 +116,88 @@ class Predictor:
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings
-        self, texts: str, *, pairs: str | None = None
+        self, texts: str, *, pairs: str | None = None, bad_texts: str = "stop"
     ) -> Prediction: ...
 
     @overload
     def predict(
-        self, texts: Sequence[str], *, pairs: Sequence[str | None] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        pairs: Sequence[str | None] | None = None,
+        bad_texts: str = "stop",
     ) -> list[Prediction]: ...
 
     def predict(
-        self, texts: str | Sequence[str], *, pairs: str | Sequence[str | None] | None = None
+        self,
+        texts: str | Sequence[str],
+        *,
+        pairs: str | Sequence[str | None] | None = None,
+        bad_texts: str = "stop",
     ) -> Prediction | list[Prediction]:
-        """A prediction per text, in order; of one text that is not in a list, its prediction."""
+        """A prediction per text, in order; of one text that is not in a list, its prediction.
+
+        bad_texts: see `BAD_TEXTS`.
+        """
         if isinstance(texts, str):
             if not isinstance(pairs, str | None):
                 raise UserError("One text has one pair: give both as strings, or both in lists.")
-            return self.answer(self.tokenize([texts], [pairs]))[0]
+            return self.answer(self.tokenize([texts], [pairs], bad_texts=bad_texts))[0]
         if isinstance(pairs, str):
             raise UserError("Several texts have several pairs: give them in a list.")
-        return self.answer(self.tokenize(texts, pairs))
+        return self.answer(self.tokenize(texts, pairs, bad_texts=bad_texts))
 
-    def _predict(
-        self, texts: Sequence[str], pairs: Sequence[str | None], *, first: int
-    ) -> list[Prediction]:
-        """first: the number of the first text, for error messages."""
-        return self.answer(self.tokenize(texts, pairs, first=first))
+    def _predict_chunk(self, chunk: Chunk, bad_texts: str) -> list[Prediction]:
+        return self.answer(
+            self.tokenize(chunk.texts, chunk.pairs, first=chunk.first, bad_texts=bad_texts)
+        )
 
     def tokenize(
-        self, texts: Sequence[str], pairs: Sequence[str | None] | None = None, *, first: int = 1
+        self,
+        texts: Sequence[str | BadText],
+        pairs: Sequence[str | None] | None = None,
+        *,
+        first: int = 1,
+        bad_texts: str = "stop",
     ) -> list[TokenizedText]:
         """The texts, checked and cut into pieces; `answer` does the rest of `predict`.
 
-        first: the number of the first text, for error messages.
+        first: the number of the first text, for error messages. bad_texts: see `BAD_TEXTS`.
         """
+        pick(BAD_TEXTS, bad_texts, "treatment of bad texts")
         pairs = pairs or [None] * len(texts)
-        _check_texts(texts, pairs, first=first)
-        by_model = [runtime.tokenizer.encode(texts, pairs) for runtime in self.runtimes]
-        return [TokenizedText(*own) for own in zip(texts, zip(*by_model, strict=True), strict=True)]
+        problems = find_problems(texts, pairs, first=first)
+        if bad_texts == "stop" and problems:
+            raise UserError(next(iter(problems.values())))
+        written = [text.text if isinstance(text, BadText) else text for text in texts]
+        good = [place for place in range(len(texts)) if place not in problems]
+        good_texts, good_pairs = (
+            [written[place] for place in good],
+            [pairs[place] for place in good],
+        )
+        by_model = [runtime.tokenizer.encode(good_texts, good_pairs) for runtime in self.runtimes]
+        pieces = dict(zip(good, zip(*by_model, strict=True), strict=True))
+        tokenized = []
+        for place, text in enumerate(written):
+            tokenized.append(TokenizedText(text, pieces.get(place, ()), problems.get(place)))
+        return tokenized
 
     def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
         """A prediction per text, in order."""
+        good = [text for text in texts if text.problem is None]
         answers: dict[str, list[Answer]] = {}
         for number, runtime in enumerate(self.runtimes):
-            pieces = [text.pieces[number] for text in texts]
+            pieces = [text.pieces[number] for text in good]
             for name, logits in runtime.logits(pieces).items():
                 calibration = runtime.calibration.get(name, Calibration())
                 answers[name] = to_answers(logits, self.tasks[name], calibration)
+        rows = iter(zip(*(answers[name] for name in self.tasks), strict=True))
         predictions = []
-        for place, text in enumerate(texts):
-            own = {name: answers[name][place] for name in self.tasks}
+        for text in texts:
+            if text.problem is not None:
+                predictions.append(Prediction(text.text, {}, False, problem=text.problem))
+                continue
+            own = dict(zip(self.tasks, next(rows), strict=True))
             predictions.append(Prediction(text.text, own, text.is_truncated, text.is_unreadable))
         return predictions
 
@@ -172,7 +209,8 @@ class Predictor:
 
         Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
         """
-        _check_texts(texts, [None] * len(texts), first=1)
+        for problem in find_problems(texts, [None] * len(texts), first=1).values():
+            raise UserError(problem)
         found = {}
         unreadable = set()
         for runtime in self.runtimes:
@@ -183,20 +221,21 @@ class Predictor:
                     found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
         return found, len(unreadable)
 
-    def stream(self, texts: Iterable[str | tuple[str, str]]) -> Iterator[Prediction]:
+    def stream(
+        self, texts: Iterable[str | tuple[str, str] | BadText], *, bad_texts: str = "stop"
+    ) -> Iterator[Prediction]:
         """Predictions for any number of texts, or (text, pair) tuples, in order.
 
         Memory stays constant. While some texts are computed, the next ones are read and cut into
         pieces, so that no core waits. When a text cannot be read, those before it come first.
+        bad_texts: see `BAD_TEXTS`.
         """
         under_way: deque[Future[list[Prediction]]] = deque()
         pool = ThreadPoolExecutor(2, thread_name_prefix="litotes-stream")
         try:
             for chunk in read_chunks(texts):
                 if chunk.texts:
-                    under_way.append(
-                        pool.submit(self._predict, chunk.texts, chunk.pairs, first=chunk.first)
-                    )
+                    under_way.append(pool.submit(self._predict_chunk, chunk, bad_texts))
                 # one chunk stays under way, so that the pool is never idle
                 while len(under_way) > 1 or (under_way and under_way[0].done()):
                     yield from under_way.popleft().result()
@@ -265,55 +304,9 @@ class Predictor:
         return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
 
 
-def choose_runtime(
-    folders: Sequence[ModelFolder], device: str | None, runtime: str | None
-) -> tuple[str, list[str]]:
-    """One runtime for all these model folders, and what the user should know about the choice."""
-    if runtime is not None and runtime not in RUNTIMES:
-        raise UserError(unknown_name(runtime, RUNTIMES, "runtime"))
-    if runtime == "onnx" and device not in (None, "cpu"):
-        raise UserError(
-            "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
-        )
-    if runtime is not None:
-        return runtime, []
-    exported = [folder for folder in folders if has_export(folder)]
-    if not exported or not is_cpu(device):
-        return "torch", []
-    if len(exported) < len(folders):
-        missing = next(folder for folder in folders if folder not in exported)
-        return "torch", [
-            f"Run by torch: {missing} has no export. Make it with `litotes export --model"
-            f" {missing}`."
-        ]
-    if not has_onnxruntime():
-        return "torch", [
-            "Run by torch, although there is an export: `pip install litotes[onnx]` makes it"
-            " faster."
-        ]
-    return "onnx", []
-
-
 def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
     if isinstance(model, Runtime):
         return model
     from litotes.runtime.torch_runtime import TorchRuntime
 
     return TorchRuntime(model, choose_device(device))
-
-
-def _check_texts(texts: Sequence[str], pairs: Sequence[str | None], *, first: int) -> None:
-    """first: the number of the first text, for error messages."""
-    for number, (text, pair) in enumerate(zip(texts, pairs, strict=True), start=first):
-        if not isinstance(text, str) or not isinstance(pair, str | None):
-            found = pair if isinstance(text, str) else text
-            raise UserError(
-                f"Text {number} is {found!r:.60} ({type(found).__name__}), not a string. Turn it"
-                " into one, or take it out."
-            )
-        if not text.strip():
-            raise UserError(f"Text {number} is empty; there is nothing to label.")
-        if any("\ud800" <= char <= "\udfff" for char in text + (pair or "")):
-            raise UserError(
-                f"Text {number} holds bytes that are not UTF-8. Save or type it as UTF-8."
-            )

@@ -18,7 +18,7 @@ from litotes.core.version import __version__
 from litotes.explanation.attribution import METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.word_maps import word_maps
-from litotes.prediction.columns import as_json, columns_of
+from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.batcher import QueueFull
 from litotes.service.models import check_task
@@ -52,8 +52,8 @@ async def predict(request: Request) -> Response:
         asked = await context.read(partial(read_texts, context))
         job = service.batcher.submit(context.client, asked.predictor, asked.texts, context.deadline)
         predictions = await context.wait_for(job.future)
-    columns = columns_of(asked.predictor.tasks)
-    answers = [as_json(prediction, columns) for prediction in predictions]
+    tasks = asked.predictor.tasks
+    answers = [as_json(prediction, tasks) for prediction in predictions]
     return json_response({"model": asked.model, "predictions": answers})
 
 

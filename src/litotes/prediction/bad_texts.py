@@ -1,0 +1,42 @@
+"""Texts that cannot be asked about: what is wrong with them, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litotes.core.harmless import is_utf8
+from litotes.core.values import BadText
+
+BAD_TEXTS = {
+    "stop": "the first one ends the work with a sentence that names it",
+    "empty": "their predictions have a problem and no answers",
+}
+"""What becomes of texts that cannot be asked about, such as empty ones."""
+
+
+def find_problems(
+    texts: Sequence[str | BadText], pairs: Sequence[str | None], *, first: int
+) -> dict[int, str]:
+    """What is wrong with texts, by their places. first: the number of the first, for sentences."""
+    problems = {}
+    for place, (text, pair) in enumerate(zip(texts, pairs, strict=True)):
+        found = _find_problem(text, pair, f"Text {first + place}")
+        if found is not None:
+            problems[place] = found
+    return problems
+
+
+def _find_problem(text: str | BadText, pair: str | None, name: str) -> str | None:
+    if isinstance(text, BadText):
+        return text.problem
+    if not isinstance(text, str) or not isinstance(pair, str | None):
+        found = pair if isinstance(text, str) else text
+        return (
+            f"{name} is {found!r:.60} ({type(found).__name__}), not a string. Turn it into one, or"
+            " take it out."
+        )
+    if not text.strip():
+        return f"{name} is empty; there is nothing to label."
+    if not is_utf8(text + (pair or "")):
+        return f"{name} holds bytes that are not UTF-8. Save or type it as UTF-8."
+    return None

@@ -1,0 +1,42 @@
+"""Which runtime computes: the one that is named, or else what is fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from litotes.core.device import is_cpu
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown_name
+from litotes.model.folder import ModelFolder
+from litotes.runtime.onnx_runtime import has_export, has_onnxruntime
+
+RUNTIMES = ("torch", "onnx")
+
+
+def choose_runtime(
+    folders: Sequence[ModelFolder], device: str | None, runtime: str | None
+) -> tuple[str, list[str]]:
+    """One runtime for all these model folders, and what the user should know about the choice."""
+    if runtime is not None and runtime not in RUNTIMES:
+        raise UserError(unknown_name(runtime, RUNTIMES, "runtime"))
+    if runtime == "onnx" and device not in (None, "cpu"):
+        raise UserError(
+            "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
+        )
+    if runtime is not None:
+        return runtime, []
+    exported = [folder for folder in folders if has_export(folder)]
+    if not exported or not is_cpu(device):
+        return "torch", []
+    if len(exported) < len(folders):
+        missing = next(folder for folder in folders if folder not in exported)
+        return "torch", [
+            f"Run by torch: {missing} has no export. Make it with `litotes export --model"
+            f" {missing}`."
+        ]
+    if not has_onnxruntime():
+        return "torch", [
+            "Run by torch, although there is an export: `pip install litotes[onnx]` makes it"
+            " faster."
+        ]
+    return "onnx", []
