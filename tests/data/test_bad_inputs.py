@@ -43,8 +43,11 @@ BAD = {
     "Latin-1 after a BOM": Bad(
         "a.csv", b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n", ("line 2", "byte 13 ")
     ),
-    "UTF-16": Bad(
-        "a.csv", "text,mood\nhi,pos\n".encode("utf-16"), ("line 1", "byte 0 ", "Save it as UTF-8")
+    "UTF-16 without its mark": Bad(
+        "a.csv", "text,mood\nhi,pos\n".encode("utf-16-le"), ("line 1", "NUL", "Save it as UTF-8")
+    ),
+    "UTF-16 cut in half": Bad(
+        "a.csv", "text,mood\nhi,pos\n".encode("utf-16")[:-1], ("a.csv", "UTF-16", "fetch it again")
     ),
     "NUL": Bad("a.csv", HEAD + b"a\0b,pos\n", ("line 2", "NUL", "Save it as UTF-8")),
     "not gzip": Bad("a.csv.gz", HEAD, ("is not a gzip file", "take .gz off the name")),

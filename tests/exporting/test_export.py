@@ -97,7 +97,9 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert chosen(runtime="torch") is TorchRuntime
     with pytest.raises(UserError, match="on the CPU"):
         chosen(runtime="onnx", device="cuda")
-    monkeypatch.setattr(runtime_choice, "is_cpu", lambda name: name == "cpu")  # a machine with a GPU
+    monkeypatch.setattr(
+        runtime_choice, "is_cpu", lambda name: name == "cpu"
+    )  # a machine with a GPU
     assert chosen(runtime="onnx") is OnnxRuntime
     assert chosen(device="cpu") is OnnxRuntime
     exported, other = open_model(folder), ModelFolder(folder / "none", {})

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from litotes.core.counts import Floats, classes_of, macro_f1
 from litotes.core.errors import UserError
-from litotes.data.tables.delimited import read_records, rows_from
+from litotes.data.tables.delimited import rows_from
+from litotes.data.tables.records import read_records
 from litotes.data.tables.row import Row, require_columns
 from litotes.data.tasks import SARCASM, SENTIMENT
 from litotes.evaluation.scores import N_RESAMPLES, Scores, interval, score
@@ -162,7 +163,7 @@ def read_wide(path: Path, *, needs: Collection[str]) -> Iterator[Row]:
             f" {','.join(COLUMNS)}."
         )
     records = read_records(path)
-    line, header = next(records)
+    line, header, _ = next(records)
     require_columns(f"{path}, line {line}", header, needs)
     for column in COLUMNS:
         if header.count(column) > 1:

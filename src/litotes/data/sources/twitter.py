@@ -12,8 +12,9 @@ from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
 from litotes.data.sources.options import require_path, whole_number
 from litotes.data.splitting import components, split_by_hash
-from litotes.data.tables.delimited import read_records, rows_from
+from litotes.data.tables.delimited import rows_from
 from litotes.data.tables.files import find_file
+from litotes.data.tables.records import read_records
 from litotes.data.tables.row import Row, require_columns
 from litotes.data.tasks import SENTIMENT
 
@@ -65,9 +66,9 @@ def _ties(row: Row) -> tuple[tuple[str, str], ...]:
 def _rows(path: Path) -> Iterator[Row]:
     records = read_records(path)
     first = next(records)
-    header = [field.strip().casefold() for field in first[1]]
+    header = [field.strip().casefold() for field in first.fields]
     # the original file begins with its first tweet
     if "sentiment" not in header and "text" not in header:
         return rows_from(path, _COLUMNS, chain([first], records))
-    require_columns(f"{path}, line {first[0]}", header, _COLUMNS)
+    require_columns(f"{path}, line {first.line}", header, _COLUMNS)
     return rows_from(path, header, records)

@@ -1,50 +1,47 @@
-"""CSV and TSV files, with every mistake in their quotes and widths named by its line."""
+"""CSV and TSV files as rows, with every mistake in their quotes and widths named by its line."""
 
 from __future__ import annotations
 
-import csv
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.tables.files import BEGINNING, MAX_CHARS, Start, read_lines
-from litotes.data.tables.row import Row, require_columns
-
-Record = tuple[int, list[str]]
-"""The line a record begins in, and its fields."""
-
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-_OTHERS = ";\t|,"
-
-
-def find_delimiter(path: Path, kind: str) -> str:
-    """What the header separates its columns with: usually what the file's name says; many programs
-    write a .csv with semicolons, tabs or bars.
-    """
-    usual = DELIMITERS[kind]
-    if not path.is_file():  # a pipe cannot be read twice
-        return usual
-    _, header = next(read_lines(path), (0, ""))
-    if len(_split(header, usual)) > 1:
-        return usual
-    return max((usual, *_OTHERS), key=lambda delimiter: len(_split(header, delimiter)))
-
-
-def _split(header: str, delimiter: str) -> list[str]:
-    try:
-        return next(csv.reader([header.rstrip("\r\n")], delimiter=delimiter), [])
-    except csv.Error:  # reported when the file is read
-        return []
+from litotes.data.tables.files import Start
+from litotes.data.tables.records import Record, read_records
+from litotes.data.tables.row import Row, character_problem, replace_characters, require_columns
 
 
 def read_delimited(
-    path: Path, delimiter: str, needs: Collection[str], *, quotes: bool, start: Start
+    path: Path,
+    delimiter: str,
+    needs: Collection[str],
+    *,
+    quotes: bool,
+    start: Start,
+    lenient: bool,
 ) -> Iterator[Row]:
     """The rows of a file whose first record names the columns."""
-    records = read_records(path, delimiter=delimiter, quotes=quotes)
-    line, fields = next(records)
-    header = [field.strip() for field in fields]
-    place = f"{path}, line {line}"
+    records = read_records(path, delimiter=delimiter, quotes=quotes, lenient=lenient)
+    header = _read_header(path, next(records), needs)
+    if start.row:
+        width = len(header)
+        records = read_records(
+            path, delimiter=delimiter, quotes=quotes, start=start, width=width, lenient=lenient
+        )
+    yield from rows_from(path, header, records, lenient=lenient)
+
+
+def read_column_names(path: Path, delimiter: str) -> list[str]:
+    """What the header calls the columns, as rows name them."""
+    return _read_header(path, next(read_records(path, delimiter=delimiter, lenient=True)), ())
+
+
+def _read_header(path: Path, record: Record, needs: Collection[str]) -> list[str]:
+    place = f"{path}, line {record.line}"
+    if record.problem is not None:
+        raise UserError(record.problem)
+    header = [field.strip() for field in record.fields]
     require_columns(place, header, needs)
     for column in needs:
         n_times = header.count(column)
@@ -52,31 +49,40 @@ def read_delimited(
             raise UserError(
                 f"{place}: the column {column!r} is there {n_times} times. Rename all but one."
             )
-    if start.row:
-        records = read_records(path, delimiter=delimiter, quotes=quotes, start=start)
-    yield from rows_from(path, header, records)
+    return _distinct(header)
 
 
-def read_records(
-    path: Path, *, delimiter: str = ",", quotes: bool = True, start: Start = BEGINNING
-) -> Iterator[Record]:
-    """The records of a delimited file; an empty file is refused, blank lines are skipped."""
-    read = _read_quoted if quotes else _read_unquoted
-    is_empty = True
-    for line, fields in read(path, delimiter, start):
-        if fields:
-            is_empty = False
-            yield line, fields
-    if is_empty:
-        raise UserError(f"{path} is empty: give a file with a header line and at least one row.")
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The second column called x is called x.2: rows know their columns by name."""
+    n_times: Counter[str] = Counter()
+    distinct: list[str] = []
+    for name in names:
+        n_times[name] += 1
+        found = name if n_times[name] == 1 else f"{name}.{n_times[name]}"
+        while found in distinct or (found != name and found in names):
+            found += "_"
+        distinct.append(found)
+    return distinct
 
 
-def rows_from(path: Path, header: Sequence[str], records: Iterable[Record]) -> Iterator[Row]:
-    """Records as rows; each must have as many fields as the header has columns."""
-    for line, fields in records:
-        if len(fields) != len(header):
-            raise UserError(_wrong_width(f"{path}, line {line}", header, len(fields)))
-        yield Row(str(path), line, dict(zip(header, fields, strict=True)))
+def rows_from(
+    path: Path, header: Sequence[str], records: Iterable[Record], *, lenient: bool = False
+) -> Iterator[Row]:
+    """Records as rows; each must have as many fields as the header has columns.
+
+    lenient: a row that has not is yielded with its problem; otherwise the problem is raised.
+    """
+    for line, fields, problem in records:
+        place = f"{path}, line {line}"
+        if problem is None and len(fields) != len(header):
+            problem = _wrong_width(place, header, len(fields))
+        if lenient and problem is None:
+            problem = character_problem(fields, place)
+        if problem is not None:
+            if not lenient:
+                raise UserError(problem)
+            fields = [replace_characters(field) for field in fields]
+        yield Row(str(path), line, dict(zip(header, fields, strict=False)), problem=problem)
 
 
 def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
@@ -88,63 +94,3 @@ def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
             " out."
         )
     return f"{sentence} Put quotes around a text that holds the delimiter."
-
-
-def _read_unquoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
-    for number, line in read_lines(path, start=start):
-        content = line.rstrip("\r\n")
-        yield number, content.split(delimiter) if content else []
-
-
-def _read_quoted(path: Path, delimiter: str, start: Start) -> Iterator[Record]:
-    # A limit of the whole process, and by default too low for the texts we allow; it is only ever
-    # raised.
-    csv.field_size_limit(max(csv.field_size_limit(), MAX_CHARS))
-    lines: list[str] = []  # of the record being read
-    reader = csv.reader(_collect_lines(path, lines, start), delimiter=delimiter, strict=True)
-    while True:
-        first = start.line + reader.line_num
-        lines.clear()
-        try:
-            fields = next(reader)
-        except StopIteration:
-            return
-        except csv.Error as error:
-            place = f"{path}, line {first}"
-            raise UserError(_bad_quotes(place, lines, delimiter, str(error))) from error
-        yield first, fields
-
-
-def _collect_lines(path: Path, lines: list[str], start: Start) -> Iterator[str]:
-    """The lines of the file, each also appended to `lines`, which the reader empties."""
-    # An unclosed quote would swallow the rest of the file, so the record being read has a limit as
-    # well.
-    n_chars = 0
-    for number, line in read_lines(path, start=start):
-        n_chars = n_chars + len(line) if lines else len(line)
-        if n_chars > MAX_CHARS:
-            raise UserError(
-                f"{path}, line {number - len(lines)}: the record that begins here is longer than"
-                f" {MAX_CHARS:,} characters. Look for a quote that is opened and never closed."
-            )
-        lines.append(line)
-        yield line
-
-
-def _bad_quotes(place: str, lines: Sequence[str], delimiter: str, reason: str) -> str:
-    if reason == "unexpected end of data":
-        # a lenient second look ends in the field left open
-        column = len(next(csv.reader(lines, delimiter=delimiter)))
-        return (
-            f"{place}, column {column}: a quote is opened and never closed. Close it, or double the"
-            " quotes that belong to the text."
-        )
-    if reason.startswith("new-line character"):
-        return (
-            f"{place}: a bare carriage return stands outside quotes. Save the file with ordinary"
-            " line ends."
-        )
-    return (
-        f"{place}: {reason}. Put the text in quotes and double the quotes that belong to it (or"
-        " read the table with quotes=no)."
-    )

@@ -13,6 +13,7 @@ from typing import BinaryIO, cast
 
 from litotes.core.errors import UserError
 from litotes.data.tables.unpacking import UnpackingLimit
+from litotes.data.tables.utf16 import UTF16_MARKS, utf16_as_utf8
 
 MAX_CHARS = 1_000_000
 """The longest line and the longest text that are read; anything longer is a damaged file."""
@@ -27,7 +28,7 @@ _REMEDY = "unpack it first and give the plain file"
 class Start:
     """Where reading begins: after so many rows; in a file of lines, at this line and byte.
 
-    offset: the first byte of the line; in a .gz file counted before compression.
+    offset: the first byte of the line; of what is read, UTF-8 that is not compressed.
     """
 
     row: int = 0
@@ -74,10 +75,15 @@ def find_file(path: Path, name: str) -> Path:
     return path
 
 
-def read_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, str]]:
-    """Number and text of each line of a UTF-8 file, gzipped or not; one at a time in memory."""
+def read_lines(
+    path: Path, *, start: Start = BEGINNING, lenient: bool = False
+) -> Iterator[tuple[int, str]]:
+    """Number and text of each line of a UTF-8 or UTF-16 file, gzipped or not, one at a time.
+
+    lenient: bytes that are not text become lone surrogates, and a NUL stays.
+    """
     for number, offset, raw in raw_lines(path, start=start):
-        yield number, _decode(raw, f"{path}, line {number}", offset)
+        yield number, _decode(raw, f"{path}, line {number}", offset, lenient)
 
 
 def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, int, bytes]]:
@@ -94,6 +100,11 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
                 number += 1
                 yield number, offset, raw
                 offset += len(raw)
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is UTF-16 and breaks off, or is damaged, after line {number}: fetch it again,"
+            " or save it as UTF-8."
+        ) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         if str(error).startswith("Not a gzipped file") and not number:
             raise UserError(
@@ -114,7 +125,12 @@ def _plain_or_gz(path: Path) -> Path | None:
 
 
 def _open(path: Path) -> BinaryIO:
-    return cast(BinaryIO, gzip.open(path)) if _is_gz(path) else path.open("rb")
+    stream = cast(BinaryIO, gzip.open(path)) if _is_gz(path) else path.open("rb")  # noqa: SIM115
+    if not path.is_file():  # a pipe cannot be read twice
+        return stream
+    start = stream.read(2)
+    stream.seek(0)
+    return utf16_as_utf8(stream) if start in UTF16_MARKS else stream
 
 
 def _is_gz(path: Path) -> bool:
@@ -133,20 +149,21 @@ def _check_unpacking(path: Path, n_bytes: int, changed_at: int) -> None:
             limit.add(len(chunk), n_rows=chunk.count(b"\n"))
 
 
-def _decode(raw: bytes, place: str, offset: int) -> str:
+def _decode(raw: bytes, place: str, offset: int, lenient: bool) -> str:
     if len(raw) > _MAX_BYTES:
         raise UserError(too_long(place))
     try:
-        line = raw.decode()
+        line = raw.decode(errors="surrogateescape" if lenient else "strict")
     except UnicodeDecodeError as error:
         raise UserError(
-            f"{place}: byte {offset + error.start} of the file is not UTF-8 text. Save it as UTF-8."
+            f"{place}: byte {offset + error.start} of the file is not UTF-8 text. Save it as UTF-8"
+            " (Excel calls that CSV UTF-8)."
         ) from error
     if offset == 0:
         line = line.removeprefix(_BOM)
     if len(line) > MAX_CHARS:
         raise UserError(too_long(place))
-    if "\0" in line:
+    if "\0" in line and not lenient:
         raise UserError(
             f"{place} holds a NUL byte: the file is damaged, or no plain text. Save it as UTF-8"
             " text."

@@ -10,23 +10,69 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.data.tables.files import MAX_CHARS, Start, read_lines
-from litotes.data.tables.row import Row, as_text, require_columns
+from litotes.data.tables.row import (
+    Row,
+    as_text,
+    character_problem,
+    check_characters,
+    replace_characters,
+    require_columns,
+)
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
 _MAX_ARRAY_CHARS = 64 * MAX_CHARS
 """Of an array, which is read as a whole."""
 
 
-def read_json(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
-    """The rows of a file."""
+def read_json(path: Path, needs: Collection[str], start: Start, lenient: bool) -> Iterator[Row]:
+    """The rows of a file.
+
+    lenient: a row that cannot be used is yielded with its problem; otherwise the problem is raised.
+    """
+    is_first = True
+    for number, unit, content in _contents(path, start, lenient):
+        place = f"{path}, {unit} {number}"
+        record = content if isinstance(content, dict) else {}
+        try:
+            values = _texts(content, needs, place)
+            if lenient:  # all of it may be written again
+                check_characters(json.dumps(content, ensure_ascii=False), place)
+        except UserError as error:
+            # of a first row without a column, it is more likely that the column has another name
+            if not lenient or (is_first and record):
+                raise
+            yield Row(str(path), number, {}, unit, _storable(record), str(error))
+        else:
+            yield Row(str(path), number, values, unit, record)
+        is_first = False
+
+
+def _contents(path: Path, start: Start, lenient: bool) -> Iterator[tuple[int, str, Any]]:
+    """Number, unit and content of each row; of a line that is no JSON, the error."""
     if is_array(path):
-        records = enumerate(read_array(path), start=1)
-        for number, record in islice(records, start.row, None):
-            yield _row(path, number, record, needs, unit="item")
+        for number, record in islice(enumerate(read_array(path), start=1), start.row, None):
+            yield number, "item", record
         return
-    for number, line in read_lines(path, start=start):
+    for number, line in read_lines(path, start=start, lenient=lenient):
         if line.strip():  # blank lines are skipped
-            yield _row(path, number, _parse(line, f"{path}, line {number}"), needs, unit="line")
+            yield number, "line", _parse(line, f"{path}, line {number}")
+
+
+def _texts(content: Any, needs: Collection[str], place: str) -> dict[str, str]:
+    """What the columns that are needed hold, as text."""
+    if isinstance(content, UserError):
+        raise content
+    if not isinstance(content, dict):
+        raise UserError(f'{place} is not a JSON object: write each row as {{"text": …, …}}.')
+    require_columns(place, content, needs)
+    return {key: as_text(content[key], f"{place}, column {key!r}") for key in needs}
+
+
+def _storable(record: dict[str, Any]) -> dict[str, Any]:
+    storable: dict[str, Any] = json.loads(
+        replace_characters(json.dumps(record, ensure_ascii=False))
+    )
+    return storable
 
 
 def is_array(path: Path) -> bool:
@@ -61,23 +107,14 @@ def read_array(path: Path) -> list[Any]:
     return records
 
 
-def _row(path: Path, number: int, record: Any, needs: Collection[str], *, unit: str) -> Row:
-    place = f"{path}, {unit} {number}"
-    if not isinstance(record, dict):
-        raise UserError(f'{place} is not a JSON object: write each row as {{"text": …, …}}.')
-    require_columns(place, record, needs)
-    found = {key: record[key] for key in needs}
-    values = {key: as_text(found[key], f"{place}, column {key!r}") for key in needs}
-    return Row(str(path), number, values, unit, found)
-
-
 def _parse(line: str, place: str) -> Any:
+    problem = character_problem([line], place)
+    if problem is not None:
+        return UserError(problem)
     try:
         return json.loads(line.rstrip())
     except (ValueError, RecursionError) as error:
         reason = str(error)
         if isinstance(error, json.JSONDecodeError):
             reason = f"{error.msg}, character {error.colno}"
-        raise UserError(
-            f"{place} is not JSON ({reason}). Each line must be one JSON object."
-        ) from error
+        return UserError(f"{place} is not JSON ({reason}). Each line must be one JSON object.")

@@ -13,23 +13,44 @@ from litotes.data.tables.row import Row, as_text, require_columns
 from litotes.data.tables.unpacking import UnpackingLimit
 
 _REMEDY = "save it as a CSV file"
+_BATCH = 256
 
 
-def read_parquet(path: Path, needs: Collection[str], start: Start) -> Iterator[Row]:
-    """The rows of a file, with these columns alone."""
+def read_parquet(
+    path: Path, needs: Collection[str], start: Start, lenient: bool, keeps: Collection[str] = ()
+) -> Iterator[Row]:
+    """The rows of a file, with these columns alone.
+
+    keeps: columns of any type; what is neither text nor number is read as text.
+    """
     with open_parquet(path) as file:
-        require_columns(str(path), file.schema_arrow.names, needs)
-        columns = list(dict.fromkeys(needs))
+        schema = file.schema_arrow
+        require_columns(str(path), schema.names, (*needs, *keeps))
+        columns = list(dict.fromkeys((*needs, *keeps)))
         for column in columns:
-            _check_type(path, file.schema_arrow, column)
-        records = _records(file, columns, start.row)
+            _check_once(path, schema, column)
+        for column in needs:
+            _check_type(path, schema, column)
         limit = UnpackingLimit(path, _REMEDY)
-        for number, record in enumerate(records, start=start.row + 1):
-            values = {}
-            for key, value in record.items():
-                values[key] = as_text(value, f"{path}, row {number}, column {key!r}")
-            limit.add(sum(map(len, values.values())), n_rows=1)
-            yield Row(str(path), number, values, unit="row", found=record)
+        for number, record in enumerate(_records(file, columns, start.row), start=start.row + 1):
+            row = _row(path, number, record, needs, lenient)
+            limit.add(sum(map(len, row.values.values())), n_rows=1)
+            yield row
+
+
+def _row(
+    path: Path, number: int, record: dict[str, Any], needs: Collection[str], lenient: bool
+) -> Row:
+    values: dict[str, str] = {}
+    problem = None
+    try:
+        for key in needs:
+            values[key] = as_text(record[key], f"{path}, row {number}, column {key!r}")
+    except UserError as error:
+        if not lenient:
+            raise
+        problem = str(error)
+    return Row(str(path), number, values, "row", record, problem)
 
 
 @contextmanager
@@ -63,20 +84,34 @@ def _check_size(path: Path, metadata: Any) -> None:
 
 
 def _check_type(path: Path, schema: Any, column: str) -> None:
-    """Refuses what is neither text nor number before it is read: not every date is one in Python.
+    """Refuses what is neither text nor number before it is read."""
+    stored = schema.field(column).type
+    if not _is_plain(stored):
+        raise UserError(f"{path}, column {column!r} holds {stored}: make it a text or a number.")
 
-    Of two columns with one name, either could be meant.
-    """
-    from pyarrow import types
 
+def _check_once(path: Path, schema: Any, column: str) -> None:
+    """Of two columns with one name, either could be meant."""
     if schema.names.count(column) > 1:
         raise UserError(f"{path} has two columns {column!r}: rename all but one.")
-    stored = schema.field(column).type
+
+
+def _is_plain(stored: Any) -> bool:
+    from pyarrow import types
+
     kind = stored.value_type if types.is_dictionary(stored) else stored
     is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
     is_number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-    if not (is_text or is_number or types.is_null(kind)):
-        raise UserError(f"{path}, column {column!r} holds {stored}: make it a text or a number.")
+    return bool(is_text or is_number or types.is_null(kind))
+
+
+def _as_plain(column: Any) -> Any:
+    """Dates and the like as text, in Arrow: not every date is one in Python."""
+    from pyarrow import compute, types
+
+    if _is_plain(column.type) or types.is_nested(column.type):
+        return column
+    return compute.cast(column, "string")
 
 
 def _records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str, Any]]:
@@ -90,6 +125,9 @@ def _records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str,
         n_before -= sizes[first]
         first += 1
     groups = list(range(first, len(sizes)))
-    for batch in file.iter_batches(batch_size=256, row_groups=groups, columns=columns):
-        yield from batch.slice(n_before).to_pylist()
+    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=columns):
+        left = batch.slice(n_before)
+        values = [_as_plain(left.column(name)).to_pylist() for name in columns]
+        for record in zip(*values, strict=True):
+            yield dict(zip(columns, record, strict=True))
         n_before = max(n_before - batch.num_rows, 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
@@ -11,12 +12,16 @@ from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name
 from litotes.data.tables.files import MAX_CHARS, too_long
 
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+
 
 @dataclass(frozen=True)
 class Row:
     """One record of a table: its values by column, as text, and where it stands.
 
-    found: the values as they were, where the file has more types than text (JSON, Parquet).
+    found: the values as they were, where the file has more types than text (JSON, Parquet); also
+    those of columns that nobody needs as text. problem: why the row cannot be used; its values are
+    then what could be made out.
     """
 
     file: str
@@ -24,17 +29,20 @@ class Row:
     values: Mapping[str, str]
     unit: str = "line"
     found: Mapping[str, object] = field(default_factory=dict)
+    problem: str | None = None
 
     def at(self, column: str) -> str:
         """Where the value of a column stands, for error messages."""
         return f"{self.file}, {self.unit} {self.number}, column {column!r}"
 
     def value(self, column: str) -> object:
-        """What a column holds, of the type it has in the file."""
-        return self.found.get(column, self.values[column])
+        """What a column holds, of the type it has in the file; None where the row has no such."""
+        return self.found.get(column, self.values.get(column))
 
     def text(self, column: str) -> str:
         """The text in a column, which must not be empty."""
+        if self.problem is not None:
+            raise UserError(self.problem)
         text = self.values[column]
         if not text.strip():
             raise UserError(f"{self.at(column)} is empty: give the row a text, or take it out.")
@@ -91,10 +99,26 @@ def require_columns(place: str, columns: Collection[str], needs: Collection[str]
 
 def check_characters(text: str, place: str) -> None:
     """Refuses what JSON can spell and nothing can store."""
-    if "\0" in text or not is_utf8(text):
+    if not _is_storable(text):
         raise UserError(
             f"{place} holds a NUL or half a surrogate pair, which is not text: take it out."
         )
+
+
+def character_problem(fields: Iterable[str], place: str) -> str | None:
+    """What is wrong with the bytes that these fields were read from, leniently."""
+    if all(map(_is_storable, fields)):
+        return None
+    return f"{place} holds a NUL or bytes that are not UTF-8 text. Save it as UTF-8."
+
+
+def replace_characters(text: str) -> str:
+    """The text with a replacement mark for all that is no text, so that it can be written."""
+    return text if _is_storable(text) else _NO_TEXT.sub("\ufffd", text)
+
+
+def _is_storable(text: str) -> bool:
+    return "\0" not in text and is_utf8(text)
 
 
 def as_text(value: object, place: str) -> str:

@@ -16,11 +16,11 @@ from itertools import islice
 from pathlib import Path
 
 from litotes.core.errors import UserError
-from litotes.data.tables.delimited import DELIMITERS, find_delimiter, read_records
 from litotes.data.tables.files import Start, raw_lines, read_lines, require_file
 from litotes.data.tables.json_rows import is_array, read_array
 from litotes.data.tables.parquet import open_parquet
 from litotes.data.tables.plain_text import PLAIN_TEXT
+from litotes.data.tables.records import DELIMITERS, find_delimiter, read_records
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import kind_of, read_rows
 
@@ -33,10 +33,15 @@ class Span:
     start: Start
     n_rows: int
 
-    def rows(self, needs: Collection[str]) -> Iterator[Row]:
-        """The rows, as many as there were when the file was cut."""
+    def rows(
+        self, needs: Collection[str], *, keeps: Collection[str] = (), lenient: bool = False
+    ) -> Iterator[Row]:
+        """The rows, as many as there were when the file was cut; see `read_rows`."""
         n_read = 0
-        for row in islice(read_rows(Path(self.file), needs=needs, start=self.start), self.n_rows):
+        rows = read_rows(
+            Path(self.file), needs=needs, keeps=keeps, start=self.start, lenient=lenient
+        )
+        for row in islice(rows, self.n_rows):
             n_read += 1
             yield row
         if n_read < self.n_rows:
@@ -71,10 +76,12 @@ def find_tables(source: Path) -> list[Path]:
     return found
 
 
-def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
+def cut_spans(
+    path: Path, *, n_rows: int, needs: Collection[str], lenient: bool = False
+) -> list[Span]:
     """The whole table in spans of up to n_rows, none where it has no rows.
 
-    Refuses a table without the columns in `needs`.
+    Refuses a table without the columns in `needs`. lenient: as the spans will be read.
     """
     kind = kind_of(path)
     if kind == ".parquet":
@@ -85,10 +92,10 @@ def cut_spans(path: Path, *, n_rows: int, needs: Collection[str]) -> list[Span]:
         n_total = len(read_array(path))
         starts = [Start(row=row) for row in range(0, n_total, n_rows)]
     else:
-        starts, n_total = _starts(path, kind, n_rows)
+        starts, n_total = _starts(path, needs, n_rows, lenient)
     spans = [Span(str(path), start, min(n_rows, n_total - start.row)) for start in starts]
     if spans:
-        next(spans[0].rows(needs))  # checks the columns
+        next(spans[0].rows(needs, lenient=lenient))  # checks the columns
     return spans
 
 
@@ -96,23 +103,27 @@ def _is_hidden(path: Path) -> bool:
     return any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _row_lines(path: Path, kind: str) -> Iterator[int]:
+def _row_lines(path: Path, needs: Collection[str], lenient: bool) -> Iterator[int]:
     """The line every row begins in."""
+    kind = kind_of(path)
     if kind in DELIMITERS:
-        records = read_records(path, delimiter=find_delimiter(path, kind))
-        for line, _ in islice(records, 1, None):  # after the header
-            yield line
+        delimiter = find_delimiter(path, kind, needs)
+        records = read_records(path, delimiter=delimiter, lenient=lenient)
+        for record in islice(records, 1, None):  # after the header
+            yield record.line
     else:
-        for number, content in read_lines(path):
+        for number, content in read_lines(path, lenient=lenient):
             if content.strip() or kind == PLAIN_TEXT:
                 yield number
 
 
-def _starts(path: Path, kind: str, n_rows: int) -> tuple[list[Start], int]:
+def _starts(
+    path: Path, needs: Collection[str], n_rows: int, lenient: bool
+) -> tuple[list[Start], int]:
     """Where every n_rows-th row begins, and how many rows there are."""
     rows: dict[int, int] = {}  # the first row of each span, by the line it begins in
     n_total = 0
-    for line in _row_lines(path, kind):
+    for line in _row_lines(path, needs, lenient):
         if n_total % n_rows == 0:
             rows[line] = n_total
         n_total += 1
