@@ -21,8 +21,7 @@ from litotes.encoders.weights import to_family_tensors
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables import to_file
-from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.input import InputTable
+from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.to_folder import local_runner, predict_to_folder
 from litotes.study.execute import execute
 from litotes.study.plan import read_study
@@ -188,7 +187,7 @@ def _stopped_file(table: Path, model: Path, folder: Path) -> Path:
     between, to_file._ROWS_BETWEEN_STATES = to_file._ROWS_BETWEEN_STATES, 4
     try:
         out = folder / "out.csv"
-        ask = InputTable(table)
+        ask = TableRequest(table)
         _stop(lambda watch: to_file.predict_to_file(predictor, ask, out, watch=watch), after=10)
     finally:
         to_file._ROWS_BETWEEN_STATES = between
@@ -197,7 +196,7 @@ def _stopped_file(table: Path, model: Path, folder: Path) -> Path:
 
 def _stopped_folder(table: Path, model: Path, out: Path) -> Path:
     asked = BatchPredictor(str(model), device="cpu")
-    request = FolderRequest(table, format="csv", n_rows=5)
+    request = TableRequest(table, format="csv", n_rows=5)
     predict_to_folder(request, asked, out, runner=local_runner(1))
     (out / MANIFEST).unlink()
     max(out.glob("part-*")).unlink()

@@ -28,8 +28,8 @@ def toy_jobs(folder: Path, *whats: str) -> dict[str, ToyJob]:
     return {f"{n}-{what}": ToyJob(what, folder / f"{n}-{what}") for n, what in enumerate(whats)}
 
 
-def run(job: ToyJob, watch: Watch) -> int:
-    """Counts the file it writes."""
+def run(job: ToyJob, watch: Watch) -> None:
+    """Writes its file."""
     begun = job.file.with_name(f"{job.file.name}.begun")
     n_before = len(begun.read_text().splitlines()) if begun.exists() else 0
     with begun.open("a") as stream:
@@ -37,7 +37,6 @@ def run(job: ToyJob, watch: Watch) -> int:
     DOES[job.what](job, n_before)
     watch("toy job", 1, 1, job.what)
     job.file.write_text(f"{os.getpid()}")
-    return 1
 
 
 def pids(folder: Path) -> set[int]:

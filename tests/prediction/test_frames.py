@@ -9,6 +9,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
 from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.predictor import Predictor
 
 pd = pytest.importorskip("pandas")
@@ -32,6 +34,7 @@ ADDED = [
     "sarcasm_probability",
     "truncated",
     "unreadable",
+    "problem",
 ]
 KINDS = {
     "pandas": lambda columns: pd.DataFrame(
@@ -115,7 +118,35 @@ def test_another_column_and_pairs(predictor: Predictor) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_missing_text_is_told_with_its_row(predictor: Predictor, kind: str) -> None:
     with pytest.raises(UserError, match=r"The batch, row 2, column 'text' is empty"):
-        predictor.map_batches(KINDS[kind]({"text": ["tea", None]}))
+        predictor.map_batches(KINDS[kind]({"text": ["tea", None]}), bad_rows="stop")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bad_rows_are_kept_without_answers_or_left_out(predictor: Predictor, kind: str) -> None:
+    given = KINDS[kind]({"id": [1, 2, 3], "text": ["tea", None, "queue"]})
+    kept = as_lists(predictor.map_batches(given))
+    assert kept["id"] == [1, 2, 3]
+    assert [pd.isna(label) for label in kept["sarcasm"]] == [False, True, False]
+    assert [pd.isna(share) for share in kept["sarcasm_probability"]] == [False, True, False]
+    assert [pd.isna(problem) for problem in kept["problem"]] == [True, False, True]
+    assert "row 2, column 'text' is empty" in kept["problem"][1]
+    left = predictor.map_batches(given, bad_rows="skip")
+    assert type(left) is type(given)
+    assert as_lists(left)["id"] == [1, 3]
+    assert as_lists(left)["sarcasm"] == [kept["sarcasm"][0], kept["sarcasm"][2]]
+    with pytest.raises(UserError, match="There is no treatment of bad rows 'drop'"):
+        predictor.map_batches(given, bad_rows="drop")
+
+
+def test_every_label_has_its_probability(predictor: Predictor) -> None:
+    batch = predictor.map_batches({"text": TEXTS}, all_probabilities=True, prefix="our_")
+    for place, alone in enumerate(predictor.predict(TEXTS)):
+        shares = alone.answers["sarcasm"].probabilities
+        assert list(shares) == list(predictor.tasks["sarcasm"].labels)
+        assert sum(shares.values()) == pytest.approx(1)
+        for label, share in shares.items():
+            found = batch[f"our_sarcasm_probability_{label}"][place]
+            assert found == pytest.approx(share, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +172,7 @@ def test_a_missing_text_is_told_with_its_row(predictor: Predictor, kind: str) ->
 )
 def test_what_cannot_be_answered_is_told(predictor: Predictor, batch: Any, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        predictor.map_batches(batch)
+        predictor.map_batches(batch, bad_rows="stop")
 
 
 def test_columns_of_different_lengths_are_told(predictor: Predictor) -> None:
@@ -149,28 +180,17 @@ def test_columns_of_different_lengths_are_told(predictor: Predictor) -> None:
         predictor.map_batches({"text": TEXTS, "reply": ["tea"]}, pair="reply")
 
 
-def test_a_number_has_no_probability() -> None:
-    from litotes.prediction.frames import add_predictions
-
+def test_a_number_has_one_column() -> None:
     tasks = {"grade": Task("grade", ())}
 
-    def ask(texts: list[str], pairs: list[str] | None) -> list[Prediction]:
-        return [Prediction(text, {"grade": Answer(2.5, None)}, False) for text in texts]
+    def ask(texts: Sequence[object]) -> list[Prediction]:
+        return [Prediction("", {"grade": Answer(2.5, None)}, False) for _ in texts]
 
-    frame = add_predictions(pd.DataFrame({"text": TEXTS}), ask, tasks, column="text", pair=None)
-    assert frame["grade"].dtype == frame["grade_probability"].dtype == np.float64
-    assert frame["grade_probability"].isna().all()
-    assert (
-        add_predictions(pa.table({"text": TEXTS}), ask, tasks, column="text", pair=None)[
-            "grade_probability"
-        ].null_count
-        == 3
-    )
-    assert np.isnan(
-        add_predictions({"text": np.array(TEXTS)}, ask, tasks, column="text", pair=None)[
-            "grade_probability"
-        ]
-    ).all()
+    frame = add_predictions(pd.DataFrame({"text": TEXTS}), ask, tasks, FrameRequest())
+    assert list(frame) == ["text", "grade", "truncated", "unreadable", "problem"]
+    assert frame["grade"].dtype == np.float64
+    table = add_predictions(pa.table({"text": TEXTS}), ask, tasks, FrameRequest())
+    assert table.schema.field("grade").type == pa.float64()
 
 
 def test_what_travels_is_small_and_loads_once(
@@ -215,13 +235,13 @@ def test_neither_pandas_nor_pyarrow_is_imported_for_lists() -> None:
     program = """
 import sys
 from litotes.core.values import Answer, Prediction, Task
-from litotes.prediction.frames import add_predictions
+from litotes.prediction.frames import FrameRequest, add_predictions
 
-def predict(texts, pairs):
+def predict(texts):
     return [Prediction(text, {"t": Answer("a", 0.5)}, False) for text in texts]
 
 tasks = {"t": Task("t", ("a", "b"))}
-batch = add_predictions({"text": ["tea"]}, predict, tasks, column="text", pair=None)
+batch = add_predictions({"text": ["tea"]}, predict, tasks, FrameRequest())
 assert batch["t"] == ["a"] and batch["truncated"] == batch["unreadable"] == [False]
 assert not {"pandas", "pyarrow", "torch"} & set(sys.modules)
 """

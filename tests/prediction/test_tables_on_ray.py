@@ -34,12 +34,12 @@ import json, sys
 from pathlib import Path
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.core.errors import Stopped
-from litotes.prediction.tables.folder_request import FolderRequest
+from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.to_folder import predict_to_folder, ray_runner
 from litotes.scale.on_ray import cluster
 
 source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")
-request = FolderRequest(source, key="id", n_rows=int(sys.argv[4]))
+request = TableRequest(source, format="parquet", n_rows=int(sys.argv[4]))
 with cluster("local"):  # one for all: it takes seconds to start
     try:
         predict_to_folder(request, asked, out, runner=ray_runner(2, None))
@@ -198,7 +198,7 @@ def test_every_row_once_whoever_is_killed(
         (alone,) = model.predictor().predict([row["text"]])
         assert row["sarcasm"] == alone.answers["sarcasm"].label
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == [
-        "hashes",  # until the last part is there
+        "records",  # until the last part is there
         "plan.json",
     ]
     answers = pq.read_table(tmp_path / "ray-answers").to_pylist()

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
 from threading import Thread
@@ -17,10 +18,12 @@ from threading import Thread
 import pytest
 
 from litotes.core.errors import Stopped, UserError
+from litotes.core.values import Prediction
 from litotes.exporting.export import export_models
-from litotes.prediction.predictor import Predictor
+from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.prediction.tables import to_file
-from litotes.prediction.tables.input import InputTable
+from litotes.prediction.tables.answered_rows import Tally
+from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import write_record
 from litotes.prediction.tables.to_file import predict_to_file
 
@@ -36,12 +39,16 @@ def predictor(trained_folder: Path) -> Predictor:
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> InputTable:
+def table(tmp_path: Path) -> TableRequest:
     with (tmp_path / "in.csv").open("w", newline="") as stream:
         writer = csv.writer(stream)
         writer.writerow(["id", "text"])
         writer.writerows(enumerate([*TEXTS[:-1], 'two\nlines, with a "quote"']))
-    return InputTable(tmp_path / "in.csv")
+    return TableRequest(tmp_path / "in.csv")
+
+
+def texts_of(table: TableRequest) -> list[str]:
+    return [row.text("text") for row in table.rows()]
 
 
 def rows_of(file: Path) -> list[dict[str, str]]:
@@ -68,7 +75,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_row_is_answered_in_order_as_alone(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
     result = predict_to_file(
@@ -78,8 +85,8 @@ def test_every_row_is_answered_in_order_as_alone(
         watch=lambda _, done, total, __: seen.append((done, total)),
     )
     rows = rows_of(tmp_path / "o" / "out.csv")
-    assert (result.n_rows, result.n_unreadable) == (len(rows), 0) == (len(TEXTS), 0)
-    assert [row["text"] for row in rows] == list(table.texts())
+    assert result.tally == Tally(len(rows), len(TEXTS))
+    assert [row["text"] for row in rows] == texts_of(table)
     for row in rows[::37]:
         (alone,) = predictor.predict([row["text"]])
         assert row["sentiment"] == alone.answers["sentiment"].label
@@ -92,20 +99,20 @@ def test_every_row_is_answered_in_order_as_alone(
 
 
 def test_a_spreadsheet_computes_no_cell(predictor: Predictor, tmp_path: Path) -> None:
-    table = InputTable(tmp_path / "in.csv")
+    table = TableRequest(tmp_path / "in.csv")
     texts = ["=1+1", "-5", "@tea", "tea", "+queue"]
-    table.file.write_text("text\n" + "\n".join(texts) + "\n")
+    table.source.write_text("text\n" + "\n".join(texts) + "\n")
     predict_to_file(predictor, table, tmp_path / "out.csv")
     rows = rows_of(tmp_path / "out.csv")
     assert [row["text"] for row in rows] == ["'=1+1", "'-5", "'@tea", "tea", "'+queue"]
-    predict_to_file(predictor, table, tmp_path / "kept.csv", keep_formulas=True)
+    predict_to_file(predictor, replace(table, keep_formulas=True), tmp_path / "kept.csv")
     assert [row["text"] for row in rows_of(tmp_path / "kept.csv")] == texts
-    predict_to_file(predictor, table, tmp_path / "out.jsonl", format="jsonl")
+    predict_to_file(predictor, replace(table, format="jsonl"), tmp_path / "out.jsonl")
     lines = (tmp_path / "out.jsonl").read_text("utf-8").splitlines()
     assert [json.loads(line)["text"] for line in lines] == texts
-    again = InputTable(tmp_path / "out.csv")
-    assert predict_to_file(predictor, again, tmp_path / "again.csv").n_rows == len(texts)
-    assert [row["text"] for row in rows_of(tmp_path / "again.csv")] == list(again.texts())
+    again = TableRequest(tmp_path / "out.csv")
+    assert predict_to_file(predictor, again, tmp_path / "again.csv").tally.n_written == len(texts)
+    assert [row["text"] for row in rows_of(tmp_path / "again.csv")] == texts_of(again)
 
 
 @pytest.mark.parametrize("name", ["in.jsonl", "in.parquet"])
@@ -121,21 +128,27 @@ def test_other_kinds_of_table(predictor: Predictor, tmp_path: Path, name: str) -
     last: list[tuple[int, int]] = []
     predict_to_file(
         predictor,
-        InputTable(tmp_path / name),
+        TableRequest(tmp_path / name, format="jsonl"),
         tmp_path / "out.jsonl",
-        format="jsonl",
         watch=lambda _, done, total, __: last.append((done, total)),
     )
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert [line["text"] for line in lines] == TEXTS[:20]
-    assert set(lines[0]) == {"text", "sentiment", "sarcasm", "truncated", "unreadable"}
+    assert set(lines[0]) == {
+        "text",
+        "sentiment",
+        "sarcasm",
+        "truncated",
+        "unreadable",
+        "problem",
+    }
     assert last[-1] == (20, 20)
 
 
 @pytest.mark.usefixtures("small_steps")
 @pytest.mark.parametrize("stop_after", [0, 1, 9, 10, 57, 149])
 def test_a_stopped_run_goes_on(
-    predictor: Predictor, table: InputTable, tmp_path: Path, stop_after: int
+    predictor: Predictor, table: TableRequest, tmp_path: Path, stop_after: int
 ) -> None:
     expected = tmp_path / "whole.csv"
     predict_to_file(predictor, table, expected)
@@ -151,13 +164,13 @@ def test_a_stopped_run_goes_on(
     with (tmp_path / "out.csv.part" / "rows").open("ab") as stream:
         stream.write(b"half a li")  # what a power cut leaves
     asked: list[str] = []
-    answer = predictor._predict
+    answer = predictor.answer
 
-    def counting(texts: list[str], *pairs: object, **more: object) -> object:
-        asked.extend(texts)
-        return answer(texts, *pairs, **more)  # type: ignore[arg-type]
+    def counting(texts: Sequence[TokenizedText]) -> list[Prediction]:
+        asked.extend(text.text for text in texts)
+        return answer(texts)
 
-    predictor._predict = counting  # type: ignore[method-assign,assignment]
+    predictor.answer = counting  # type: ignore[method-assign]
     predict_to_file(predictor, table, out)
     assert_same(out, expected)
     assert len(asked) == len(TEXTS) - (stop_after + 1) // 10 * 10
@@ -167,7 +180,7 @@ def test_a_stopped_run_goes_on(
 def test_unreadable_texts_are_counted_across_a_stop(predictor: Predictor, tmp_path: Path) -> None:
     texts = ["😀" if n in (3, 25, 26) else f"tea {n}" for n in range(40)]
     (tmp_path / "in.csv").write_text("text\n" + "\n".join(texts))
-    table, out = InputTable(tmp_path / "in.csv"), tmp_path / "out.csv"
+    table, out = TableRequest(tmp_path / "in.csv"), tmp_path / "out.csv"
 
     def interrupt(_: str, done: int, __: int, ___: str) -> None:
         if done > 20:
@@ -175,13 +188,13 @@ def test_unreadable_texts_are_counted_across_a_stop(predictor: Predictor, tmp_pa
 
     with pytest.raises(Stopped):
         predict_to_file(predictor, table, out, watch=interrupt)
-    assert predict_to_file(predictor, table, out).n_unreadable == 3
+    assert predict_to_file(predictor, table, out).tally.n_unreadable == 3
     assert [row["text"] for row in rows_of(out) if row["unreadable"] == "True"] == ["😀"] * 3
 
 
 @pytest.mark.usefixtures("small_steps")
 def test_answers_of_other_runs_are_not_joined(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.csv"
 
@@ -192,7 +205,7 @@ def test_answers_of_other_runs_are_not_joined(
     with pytest.raises(Stopped):
         predict_to_file(predictor, table, out, watch=interrupt)
     with pytest.raises(UserError, match="another format"):
-        predict_to_file(predictor, table, out, format="jsonl")
+        predict_to_file(predictor, replace(table, format="jsonl"), out)
     state = tmp_path / "out.csv.part" / "state.json"
     written = state.read_text()
     changed = json.loads(written.replace('"unreadable"', '"other"'))
@@ -202,12 +215,12 @@ def test_answers_of_other_runs_are_not_joined(
         predict_to_file(predictor, table, out)
     state.write_text(written)
     with pytest.raises(UserError, match="treatment of formulas"):
-        predict_to_file(predictor, table, out, keep_formulas=True)
-    stat = table.file.stat()
-    os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+        predict_to_file(predictor, replace(table, keep_formulas=True), out)
+    stat = table.source.stat()
+    os.utime(table.source, ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
     with pytest.raises(UserError, match="another file"):
         predict_to_file(predictor, table, out)
-    os.utime(table.file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    os.utime(table.source, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     head = predictor.runtimes[0].model().classifier.heads["sarcasm"].output
     before = head.bias.data.clone()  # type: ignore[union-attr,operator]
     head.bias.data += 1  # type: ignore[union-attr,operator]
@@ -221,7 +234,8 @@ def test_answers_of_other_runs_are_not_joined(
     content = json.loads(state.read_text())
     del content["sha256"]
     for count in (-1, 2**70, "10", None, True, [], 1e300):
-        write_record(state, **(content | {"n_rows": count}))
+        tally = content["tally"] | {"n_read": count}
+        write_record(state, **(content | {"tally": tally}))
         with pytest.raises(UserError, match="is not a count"):
             predict_to_file(predictor, table, out)
     state.write_text("{")
@@ -230,9 +244,9 @@ def test_answers_of_other_runs_are_not_joined(
 
 
 @pytest.mark.usefixtures("small_steps")
-@pytest.mark.parametrize("name", ["n_rows", "n_bytes", "rows"])
+@pytest.mark.parametrize("name", ["tally", "n_bytes", "rows"])
 def test_progress_is_believed_only_as_it_was_written(
-    predictor: Predictor, table: InputTable, tmp_path: Path, name: str
+    predictor: Predictor, table: TableRequest, tmp_path: Path, name: str
 ) -> None:
     """A row more or less in the state would leave one out, or repeat one."""
     out, part = tmp_path / "out.csv", tmp_path / "out.csv.part"
@@ -249,7 +263,8 @@ def test_progress_is_believed_only_as_it_was_written(
         sentence = "rows is not as it was written"
     else:
         state = json.loads((part / "state.json").read_text())
-        state[name] -= 1
+        place, field = (state["tally"], "n_read") if name == "tally" else (state, name)
+        place[field] -= 1
         (part / "state.json").write_text(json.dumps(state))
         sentence = r"state\.json is damaged \(not as it was written\)"
     with pytest.raises(UserError, match=rf"{sentence}.* to begin anew"):
@@ -259,14 +274,14 @@ def test_progress_is_believed_only_as_it_was_written(
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
 def test_a_pipe_gets_every_row_and_stays_a_pipe(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     predict_to_file(predictor, table, tmp_path / "file.csv")
     pipe, read = tmp_path / "pipe.csv", []
     os.mkfifo(pipe)
     reader = Thread(target=lambda: read.append(pipe.read_bytes()), daemon=True)
     reader.start()
-    assert predict_to_file(predictor, table, pipe).n_rows == len(TEXTS)
+    assert predict_to_file(predictor, table, pipe).tally.n_written == len(TEXTS)
     reader.join(20)
     (tmp_path / "read.csv").write_bytes(read[0])
     assert_same(tmp_path / "read.csv", tmp_path / "file.csv")
@@ -275,7 +290,7 @@ def test_a_pipe_gets_every_row_and_stays_a_pipe(
 
 
 def test_a_link_stays_a_link_and_its_rows_are_kept_beside_its_target(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     (tmp_path / "far").mkdir()
     link = tmp_path / "out.csv"
@@ -293,7 +308,7 @@ def test_a_link_stays_a_link_and_its_rows_are_kept_beside_its_target(
 
 @pytest.mark.parametrize("place", ["part", "rows"])
 def test_links_where_unfinished_rows_are_kept_are_refused(
-    predictor: Predictor, table: InputTable, tmp_path: Path, place: str
+    predictor: Predictor, table: TableRequest, tmp_path: Path, place: str
 ) -> None:
     letter = tmp_path / "theirs" / "rows"
     letter.parent.mkdir()
@@ -312,7 +327,7 @@ def test_links_where_unfinished_rows_are_kept_are_refused(
 
 @pytest.mark.usefixtures("small_steps")
 def test_a_full_disk_keeps_what_is_safe(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     resource = pytest.importorskip("resource")
     whole, out = tmp_path / "whole.csv", tmp_path / "out.csv"
@@ -324,7 +339,9 @@ def test_a_full_disk_keeps_what_is_safe(
             predict_to_file(predictor, table, out)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert json.loads((tmp_path / "out.csv.part" / "state.json").read_text())["n_rows"] > 20
+    assert (
+        json.loads((tmp_path / "out.csv.part" / "state.json").read_text())["tally"]["n_read"] > 20
+    )
     predict_to_file(predictor, table, out)
     assert_same(out, whole)
 
@@ -335,23 +352,24 @@ def test_a_bad_row_is_named_before_anything_is_answered(
     (tmp_path / "in.jsonl").write_text(
         "".join(json.dumps({"text": text}) + "\n" for text in [*TEXTS[:30], " "])
     )
-    predictor.predict = predictor._predict = None  # type: ignore[method-assign,assignment]
+    predictor.answer = None  # type: ignore[method-assign,assignment]
+    request = TableRequest(tmp_path / "in.jsonl", bad_rows="stop")
     with pytest.raises(UserError, match=r"line 31.*is empty"):
-        predict_to_file(predictor, InputTable(tmp_path / "in.jsonl"), tmp_path / "out.csv")
+        predict_to_file(predictor, request, tmp_path / "out.csv")
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("out")] == []
 
 
 def test_targets_that_would_do_harm_are_refused_first(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
-    predictor._predict = None  # type: ignore[method-assign,assignment]
+    predictor.answer = None  # type: ignore[method-assign,assignment]
     with pytest.raises(UserError, match="the table itself"):
-        predict_to_file(predictor, table, table.file)
+        predict_to_file(predictor, table, table.source)
     for folder in (tmp_path, Path("."), Path("")):
         with pytest.raises(UserError, match="is a folder"):
             predict_to_file(predictor, table, folder)
     with pytest.raises(UserError, match="does not exist"):
-        predict_to_file(predictor, InputTable(tmp_path / "none.csv"), tmp_path / "out.csv")
+        predict_to_file(predictor, TableRequest(tmp_path / "none.csv"), tmp_path / "out.csv")
     (tmp_path / "out.csv.part").mkdir()
     (tmp_path / "out.csv.part" / "mine.txt").write_text("keep")
     with pytest.raises(UserError, match=r"holds mine\.txt"):
@@ -361,7 +379,7 @@ def test_targets_that_would_do_harm_are_refused_first(
 
 @pytest.mark.usefixtures("small_steps")
 def test_what_a_finished_run_left_speaks_for_nothing(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     """Killed after the rename: a state without rows.
 
@@ -386,20 +404,20 @@ def test_what_a_finished_run_left_speaks_for_nothing(
         raise KeyboardInterrupt
 
     with pytest.raises(Stopped):
-        predict_to_file(predictor, InputTable(tmp_path / "other.csv"), out, watch=interrupt)
+        predict_to_file(predictor, TableRequest(tmp_path / "other.csv"), out, watch=interrupt)
     predict_to_file(predictor, table, out)
     assert_same(out, whole)
 
 
 def test_two_commands_do_not_write_the_same_file(
-    predictor: Predictor, table: InputTable, tmp_path: Path
+    predictor: Predictor, table: TableRequest, tmp_path: Path
 ) -> None:
     def second(*_: object) -> None:
         with pytest.raises(UserError, match="another process"):
             predict_to_file(predictor, table, tmp_path / "out.csv")
 
     result = predict_to_file(predictor, table, tmp_path / "out.csv", watch=second)
-    assert result.n_rows == len(TEXTS)
+    assert result.tally.n_written == len(TEXTS)
 
 
 @pytest.mark.slow
@@ -446,7 +464,10 @@ def _kills(command: list[str], folder: Path) -> Iterator[int]:
             command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         while process.poll() is None:
-            if state.is_file() and (n_kept := json.loads(state.read_text())["n_rows"]) > before:
+            if (
+                state.is_file()
+                and (n_kept := json.loads(state.read_text())["tally"]["n_read"]) > before
+            ):
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 before = n_kept

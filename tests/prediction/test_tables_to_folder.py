@@ -27,10 +27,11 @@ from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.exporting.export import export_models
 from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.columns import answer_columns
-from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.formats import PART_FORMATS, Key, PredictionTable
+from litotes.prediction.tables.answered_rows import AnsweredRow
+from litotes.prediction.tables.formats import FORMATS
+from litotes.prediction.tables.layout import Layout
 from litotes.prediction.tables.part import PartJob, predict_part
+from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import write_record
 from litotes.prediction.tables.to_folder import FolderResult, local_runner, predict_to_folder
 from litotes.scale.outcomes import Outcome, attempt
@@ -72,11 +73,11 @@ def source(tmp_path: Path) -> Path:
     return folder
 
 
-def request_of(source: Path, **changes: Any) -> FolderRequest:
-    return replace(FolderRequest(source, key="id", n_rows=40), **changes)
+def request_of(source: Path, **changes: Any) -> TableRequest:
+    return replace(TableRequest(source, format="parquet", n_rows=40), **changes)
 
 
-def scored(request: FolderRequest, asked: BatchPredictor, out: Path) -> FolderResult:
+def scored(request: TableRequest, asked: BatchPredictor, out: Path) -> FolderResult:
     return predict_to_folder(request, asked, out, runner=local_runner(1))
 
 
@@ -110,7 +111,7 @@ def rows_in(out: Path) -> list[dict[str, Any]]:
     return rows
 
 
-@pytest.mark.parametrize("format", PART_FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_every_row_once_in_order_as_alone(
     asked: BatchPredictor, source: Path, tmp_path: Path, format: str
 ) -> None:
@@ -142,65 +143,87 @@ def test_every_row_once_in_order_as_alone(
 
 
 def test_a_single_file_and_its_columns(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
-    plain = FolderRequest(source / "a.parquet", n_rows=64)
+    plain = TableRequest(source / "a.parquet", columns=("text",), format="parquet", n_rows=64)
     scored(plain, asked, tmp_path / "text")
     table = pq.read_table(tmp_path / "text" / "part-00001.parquet")
     tasks = ["sentiment", "sentiment_probability", "sarcasm", "sarcasm_probability"]
-    answers = [*tasks, "truncated", "unreadable"]
+    answers = [*tasks, "truncated", "unreadable", "problem"]
     assert table.column_names == ["text", *answers]
     assert table["text"].to_pylist() == [text(n) for n in range(64, 100)]
-    scored(replace(plain, key="id", keep_text=False), asked, tmp_path / "key")
+    scored(replace(plain, columns=None, keep_text=False), asked, tmp_path / "key")
     table = pq.read_table(tmp_path / "key" / "part-00000.parquet")
     assert table.column_names == ["id", *answers]
     assert table.schema.field("id").type == pa.int64()  # as it was
     assert table["id"].to_pylist() == list(range(64))
 
 
-def test_keys_of_every_kind(tmp_path: Path) -> None:
-    tasks = {"grade": Task("grade", ())}
-    predictions = [Prediction("tea", {"grade": Answer(1.5, None)}, False)] * 3
+def test_columns_of_every_kind() -> None:
+    prediction = Prediction("tea", {"grade": Answer(1.5, None)}, False)
 
-    def written(format: str, keys: list[object], key_type: str = "string") -> bytes:
-        key = Key("key", key_type, keys)
-        return PART_FORMATS[format](PredictionTable(answer_columns(tasks), predictions, key))
+    def written(format: str, values: list[object], type: str | None = None) -> bytes:
+        types = {} if type is None else {"key": type}
+        layout = Layout(("key",), {"grade": Task("grade", ())}, types=types)
+        return FORMATS[format](layout, [AnsweredRow({"key": one}, prediction) for one in values])
 
-    lines = [
-        json.loads(line) for line in written("jsonl", ["ä", 5, float("nan")]).decode().splitlines()
-    ]
-    assert [line["key"] for line in lines] == ["ä", 5, None]
-    assert lines[0] == {
+    lines = written("jsonl", ["ä", 5, float("nan"), {"a": [1]}]).decode().splitlines()
+    assert [json.loads(line)["key"] for line in lines] == ["ä", 5, None, {"a": [1]}]
+    assert json.loads(lines[0]) == {
         "key": "ä",
-        "grade": {"label": 1.5, "probability": None},
+        "grade": {"label": 1.5, "probability": None, "probabilities": {}},
         "truncated": False,
         "unreadable": False,
+        "problem": None,
     }
-    assert written("csv", ["ä,b", 5, True]).decode().splitlines()[:2] == [
-        "key,grade,grade_probability,truncated,unreadable",
-        '"ä,b",1.5,,False,False',
+    assert written("csv", ["ä,b", 5, True, {"a": [1]}]).decode().splitlines() == [
+        "key,grade,truncated,unreadable,problem",
+        '"ä,b",1.5,False,False,',
+        "5,1.5,False,False,",
+        "true,1.5,False,False,",
+        '"{""a"": [1]}",1.5,False,False,',
     ]
-    for keys, key_type, expected in (
-        (["a", 5, None], "string", ["a", "5", None]),
-        ([5, None, 7], "uint8", [5, None, 7]),
+    for values, type, expected in (
+        (["a", 5, None], None, ["a", "5", None]),
+        ([5, None, 7], "int64", [5, None, 7]),
         ([True, None, False], "bool", [True, None, False]),
     ):
-        assert (
-            pq.read_table(pa.BufferReader(written("parquet", keys, key_type)))["key"].to_pylist()
-            == expected
-        )  # type: ignore[arg-type]
+        table = pq.read_table(pa.BufferReader(written("parquet", values, type)))  # type: ignore[arg-type]
+        assert table["key"].to_pylist() == expected
 
 
-def test_names_that_clash_are_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
-    for key in ("text", "truncated", "unreadable", "sarcasm"):
-        with pytest.raises(
-            UserError, match=f"The key '{key}' would stand in a column that the answers take"
-        ):
-            scored(request_of(source, key=key), asked, tmp_path / "out")
+def test_names_that_clash(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"text": ["tea"], "sarcasm": ["gold"]}), tmp_path / "in.parquet")
+    request = TableRequest(tmp_path / "in.parquet", format="parquet")
+    scored(request, asked, tmp_path / "clash")
+    (row,) = rows_in(tmp_path / "clash")
+    assert row["sarcasm"] == "gold"
+    assert row["predicted_sarcasm"] in ("literal", "sarcastic")
+    with pytest.raises(UserError, match="'sarcasm' already.*--columns.*--prefix"):
+        scored(replace(request, prefix=""), asked, tmp_path / "out")
     with pytest.raises(UserError, match="nobody could tell which row is meant"):
-        FolderRequest(source, keep_text=False)
+        scored(replace(request, columns=("text",), keep_text=False), asked, tmp_path / "out")
     with pytest.raises(UserError, match="There is no format 'xml'"):
-        FolderRequest(source, format="xml")
-    with pytest.raises(UserError, match="no column 'name'"):
-        scored(request_of(source, key="name"), asked, tmp_path / "out")
+        TableRequest(source, format="xml")
+    with pytest.raises(UserError, match="no column 'name' to keep. Known: id, text"):
+        scored(request_of(source, columns=("name",)), asked, tmp_path / "out")
+
+
+def test_types_are_kept(asked: BatchPredictor, tmp_path: Path) -> None:
+    """Those of Parquet, whatever they are, and those of JSON that all rows agree on."""
+    when = pa.array([1, None, 3], pa.timestamp("ns"))
+    nested = pa.array([[1], [], None], pa.list_(pa.int32()))
+    table = pa.table({"when": when, "nested": nested, "text": ["tea", None, "queue"]})
+    pq.write_table(table, tmp_path / "in.parquet")
+    request = TableRequest(tmp_path / "in.parquet", format="parquet", n_rows=2)
+    for bad_rows, places in (("empty", [0, 1, 2]), ("skip", [0, 2])):
+        scored(replace(request, bad_rows=bad_rows), asked, tmp_path / bad_rows)
+        parts = sorted((tmp_path / bad_rows).glob("part-*"))
+        found = pa.concat_tables([pq.read_table(part) for part in parts])
+        assert found.select(table.column_names).equals(table.take(places))
+    lines = [{"text": "tea", "n": 1, "x": 0.5, "odd": 1}, {"text": "tea", "n": 2, "odd": "a"}]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    scored(replace(request, source=tmp_path / "in.jsonl"), asked, tmp_path / "json")
+    rows = rows_in(tmp_path / "json")
+    assert [(row["n"], row["x"], row["odd"]) for row in rows] == [(1, 0.5, "1"), (2, None, "a")]
 
 
 def stopping_after(n_parts: int) -> Any:
@@ -235,7 +258,7 @@ def test_a_stopped_run_goes_on(asked: BatchPredictor, source: Path, tmp_path: Pa
 
 @pytest.mark.parametrize("damage", ["cut", "cut at a row", "flip"])
 @pytest.mark.parametrize("finished", [True, False])
-@pytest.mark.parametrize("format", PART_FORMATS)
+@pytest.mark.parametrize("format", FORMATS)
 def test_a_damaged_part_is_made_again(
     asked: BatchPredictor, source: Path, tmp_path: Path, format: str, finished: bool, damage: str
 ) -> None:
@@ -300,7 +323,7 @@ def test_a_disk_without_room_is_told_and_the_other_parts_are_kept(
     assert (result.n_found, result.damaged) == (3, ())
 
 
-def run_parts(request: FolderRequest, asked: BatchPredictor, out: Path) -> None:
+def run_parts(request: TableRequest, asked: BatchPredictor, out: Path) -> None:
     """Without what turns an error of a part into its outcome."""
 
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
@@ -316,10 +339,10 @@ def run_parts(request: FolderRequest, asked: BatchPredictor, out: Path) -> None:
     [
         ({"n_rows": 41}, "another number of rows per part"),
         ({"format": "csv"}, "another format"),
-        ({"key": None}, "another choice of columns"),
+        ({"columns": ("text",)}, "another choice of columns"),
         ({"keep_formulas": True}, "another treatment of formulas"),
         (
-            {"column": "id", "key": None, "format": "csv"},
+            {"column": "id", "format": "csv"},
             "another choice of columns and another format",
         ),
     ],
@@ -358,7 +381,7 @@ def test_unreadable_rows_are_counted(
     assert "5 of 5 rows answered" in said
     assert "Unreadable texts: 3 (the model knows no part of them)." in said
     assert main([*command, *options, "--out", str(tmp_path / "out"), "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["rows_unreadable"] == 0  # none was answered now
+    assert json.loads(capsys.readouterr().out)["rows_unreadable"] == 3  # found again
 
 
 def test_a_damaged_plan_is_refused(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
@@ -375,8 +398,8 @@ def test_a_damaged_plan_is_refused(asked: BatchPredictor, source: Path, tmp_path
         {"parts": [[99, *part[1:]]]},
         {"parts": [[*part[:4], "many"]]},
         {"parts": [[*part[:4], 2**70]]},
-        {"key_type": "\x1b[31m"},
-        {"key_type": None},
+        {"types": {"id": "\x1b[31m"}},
+        {"types": None},
     ):
         write_record(out / "plan.json", **(plan | change))  # its hash fits
         with pytest.raises(UserError, match=r"plan\.json is damaged"):
@@ -385,7 +408,7 @@ def test_a_damaged_plan_is_refused(asked: BatchPredictor, source: Path, tmp_path
 
 def test_a_spreadsheet_computes_no_key(asked: BatchPredictor, source: Path, tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("=id,text\n=1+1,tea\n-5,queue\n7,=tea\n")
-    request = FolderRequest(tmp_path / "in.csv", key="=id", format="csv")
+    request = TableRequest(tmp_path / "in.csv", format="csv")
     scored(request, asked, tmp_path / "guarded")
     scored(replace(request, keep_formulas=True), asked, tmp_path / "kept")
     (file,) = (tmp_path / "guarded").glob("part-*")
@@ -486,7 +509,8 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
         str(tmp_path / "out"),
         "--json",
     ]
-    assert main([*command, "--key", "id", "--rows-per-part", "40"]) == 2
+    options = ["--key", "id", "--rows-per-part", "40"]
+    assert main([*command, *options, "--bad-rows", "stop"]) == 2
     told = capsys.readouterr()
     summary = json.loads(told.out)
     assert (summary["rows"], summary["rows_answered"], list(summary["failures"])) == (
@@ -509,9 +533,12 @@ def test_bad_rows_are_told_together_and_the_others_are_done(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["tea", "--key", "id"], "--key is for answers in parts: add --on"),
-        (["tea", "--no-text"], "--no-text is for answers in parts"),
-        (["tea", "--format", "parquet"], "Parquet is written in parts"),
+        (["tea", "--key", "id"], "--key is about the columns of a table: give the --file"),
+        (["tea", "--no-text"], "--no-text is about the columns of a table"),
+        (["tea", "--format", "parquet"], "Parquet is not for a screen: name a file"),
+        (["tea", "--format", "parquet", "--out", "o"], "Parquet files are written for tables"),
+        (["tea", "--workers", "2"], "--workers is for answers in parts: add --on"),
+        (["--file", "f.csv", "--key", "a", "--columns", "b"], "give one of them"),
         (["--on", "here", "--out", "o"], "name the table or folder"),
         (["--on", "here", "--file", "f.csv"], "a folder for the answers"),
         (

@@ -85,7 +85,6 @@ def test_workers_take_job_after_job_in_order(tmp_path: Path) -> None:
         assert own == sorted(own, key=lambda name: (tmp_path / name).stat().st_mtime_ns)
     assert seen[0] == ("runs", 0, 12, "running 0-write, 1-write")
     assert seen[-1] == ("runs", 12, 12, "")
-    assert {outcome.count for outcome in outcomes} == {1}
     assert {what for what, *_ in seen} == {"runs"}
     assert not any(map(is_alive, pids(tmp_path)))
 

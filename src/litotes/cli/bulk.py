@@ -10,10 +10,10 @@ from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
     from litotes.prediction.batch_predictor import BatchPredictor
-    from litotes.prediction.tables.folder_request import FolderRequest
+    from litotes.prediction.tables.request import TableRequest
     from litotes.prediction.tables.to_folder import FolderResult, Runner
 
-_ONLY_WITH_ON = ("address", "workers", "rows_per_part", "key", "no_text")
+_ONLY_WITH_ON = ("address", "workers", "rows_per_part")
 
 
 def add_bulk_options(parser: argparse.ArgumentParser) -> None:
@@ -35,10 +35,6 @@ def add_bulk_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--rows-per-part", type=count, metavar="N", help="rows in a file of answers (default: 5000)"
     )
-    group.add_argument("--key", metavar="COLUMN", help="a column that is kept beside the answers")
-    group.add_argument(
-        "--no-text", action="store_true", help="leave the text out of the answers; needs --key"
-    )
 
 
 def reject_bulk_options(options: argparse.Namespace) -> None:
@@ -50,31 +46,26 @@ def reject_bulk_options(options: argparse.Namespace) -> None:
             raise UserError(
                 f"--{name.replace('_', '-')} is for answers in parts: add --on here or --on ray."
             )
-    if options.format == "parquet":
-        raise UserError(
-            "Parquet is written in parts: add --on here or --on ray, or choose --format csv or"
-            " jsonl."
-        )
 
 
-def run_bulk(options: argparse.Namespace) -> None:
+def run_bulk(options: argparse.Namespace, request: TableRequest) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.core.errors import UserError
     from litotes.prediction.tables.to_folder import predict_to_folder
 
-    _check_options(options)
-    predictor = _batch_predictor(options)
+    predictor = batch_predictor(options)
     say(predictor.predictor().notes)
     if options.verbose:
         say(predictor.predictor().describe())
     out, runner = Path(options.out), _runner(options)
     with progress() as watch:
-        result = predict_to_folder(_request(options), predictor, out, runner=runner, watch=watch)
+        result = predict_to_folder(request, predictor, out, runner=runner, watch=watch)
     say(f"failed: {name}: {reason}" for name, reason in result.failures.items())
     if options.json:
         print_json(result.as_json())
     else:
-        say([_summary(result)])
+        say(result.plan.layout.notes(options.prefix))
+        say([_summary(result), *result.tally.sentences(options.bad_rows)])
     if result.failures:
         reason = next(iter(result.failures.values()))
         raise UserError(
@@ -83,22 +74,7 @@ def run_bulk(options: argparse.Namespace) -> None:
         )
 
 
-def _request(options: argparse.Namespace) -> FolderRequest:
-    from litotes.prediction.tables.folder_request import ROWS_PER_PART, FolderRequest
-
-    return FolderRequest(
-        options.file,
-        options.column,
-        options.pair,
-        key=options.key,
-        keep_text=not options.no_text,
-        format=options.format or "parquet",
-        n_rows=options.rows_per_part or ROWS_PER_PART,
-        keep_formulas=options.keep_formulas,
-    )
-
-
-def _check_options(options: argparse.Namespace) -> None:
+def check_bulk_options(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
 
     if options.file is None or options.out is None:
@@ -114,7 +90,7 @@ def _check_options(options: argparse.Namespace) -> None:
         raise UserError("--address is that of a Ray cluster: add --on ray.")
 
 
-def _batch_predictor(options: argparse.Namespace) -> BatchPredictor:
+def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     """On the CPU by default, so that all workers compute the same, on whatever machine."""
     from litotes.prediction.batch_predictor import BatchPredictor
     from litotes.scale.worker_pool import threads_per_worker
@@ -146,12 +122,5 @@ def _summary(result: FolderResult) -> str:
         found += f" Damaged since, and made again: {', '.join(result.damaged)}."
     return (
         f"{result.n_answered} of {result.plan.n_rows} rows answered in {result.seconds:.0f} s:"
-        f" {result.out}.{found}{unreadable_sentence(result.n_unreadable)}"
+        f" {result.out}.{found}"
     )
-
-
-def unreadable_sentence(n: int) -> str:
-    """What to add after the number of texts that were answered."""
-    if not n:
-        return ""
-    return f" Unreadable texts: {n:,} (the model knows no part of them)."

@@ -4,127 +4,91 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
 from io import StringIO
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from litotes.cli.bulk import (
     add_bulk_options,
+    batch_predictor,
+    check_bulk_options,
     reject_bulk_options,
     run_bulk,
-    unreadable_sentence,
 )
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
 from litotes.cli.streams import write_csv, write_out
+from litotes.cli.table_options import add_table_options, check_table_options, table_request
 
 if TYPE_CHECKING:
-    from litotes.core.values import Prediction, Task
+    from litotes.core.values import Answer, BadText, Prediction
     from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables.formats import LineFormat, PredictionTable
-    from litotes.prediction.tables.input import InputTable
+    from litotes.prediction.tables.answered_rows import AnsweredRow, InputRow, Tally
+    from litotes.prediction.tables.layout import Layout
+    from litotes.prediction.tables.request import TableRequest
 
 Write = Callable[[str], object]
-
-_ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".txt": "table"}
-"""The format that the ending of --out stands for."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
     )
-    parser.add_argument(
-        "--file",
-        type=Path,
-        metavar="F",
-        help="CSV, TSV, JSONL or Parquet; --column names the text's column",
-    )
-    parser.add_argument(
-        "--column", default="text", metavar="NAME", help="the column of the text (default: text)"
-    )
-    parser.add_argument(
-        "--pair", metavar="NAME", help="the column of a second text, for models of pairs"
-    )
     add_model(parser)
-    formats = "how to print or write (default: table; with --on: parquet)"
-    parser.add_argument("--format", choices=("table", "jsonl", "csv", "parquet"), help=formats)
-    formulas = "write CSV cells that begin with = + - @ as they are, without an apostrophe before"
-    parser.add_argument("--keep-formulas", action="store_true", help=formulas)
+    add_table_options(parser)
     add_runtime(parser)
     add_verbose(parser)
     add_bulk_options(parser)
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.core.errors import UserError
-
-    if options.pair is not None and options.file is None:
-        raise UserError("--pair names a column: give the --file that has it.")
-    if options.texts and options.file is not None:
-        raise UserError("Give texts or --file, not both.")
-    if options.on is None and options.out is not None:
-        _check_target(options)
-        if not options.json:
-            options.format = _format_of(Path(options.out), options.format)
-    if options.keep_formulas and options.format != "csv":
-        raise UserError("--keep-formulas is about CSV files: add --format csv.")
+    check_table_options(options)
     if options.on is not None:
-        run_bulk(options)
+        check_bulk_options(options)
+        run_bulk(options, table_request(options))
         return
     reject_bulk_options(options)
-    options.format = options.format or "table"
+    request = None if options.file is None else table_request(options)
+    if options.out is not None:
+        _check_target(request, Path(options.out))
+    is_for_people = options.format in (None, "table") or options.json
+    if options.format == "parquet" and request is not None:
+        _predict_parquet(request, options)
+        return
     with lean_torch():
         predictor = load_predictor(options, options.model)
-    is_file_to_file = options.file is not None and options.out is not None
-    if is_file_to_file and options.format != "table" and not options.json:
-        _predict_file(predictor, options)
-        return
-    predictions = predictor.stream(_read_texts(options))
-    if options.out is None:
-        is_csv = options.format == "csv" and not options.json
-        _print(predictions, predictor.tasks, write_csv if is_csv else write_out, options)
+    if request is not None and options.out is not None and not is_for_people:
+        _predict_file(predictor, request, options)
     else:
-        _write(predictions, predictor.tasks, options)
+        _predict_rows(predictor, request, options)
 
 
-def _format_of(out: Path, format: str | None) -> str | None:
-    """What the ending of --out says, unless --format says it; both must say the same."""
-    from litotes.core.errors import UserError
-
-    ending = _ENDINGS.get(out.suffix.lower())
-    if ending is not None and format not in (None, ending):
-        raise UserError(
-            f"--out {out.name} is to be {ending}, --format {format} is not: leave --format out, or"
-            " choose another ending."
-        )
-    return format or ending
-
-
-def _check_target(options: argparse.Namespace) -> None:
+def _check_target(request: TableRequest | None, out: Path) -> None:
     """What must not be replaced is reported before the work."""
     from litotes.core.targets import find_target
 
-    if options.file is None:
-        find_target(Path(options.out))
+    if request is None:
+        find_target(out)
     else:
-        _table(options).check_target(Path(options.out))
+        request.check_target(out)
 
 
-def _write(
-    predictions: Iterable[Prediction], tasks: Mapping[str, Task], options: argparse.Namespace
-) -> None:
-    from litotes.core.storage import write_text
+def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None:
+    from litotes.cli.display import progress, say
+    from litotes.prediction.tables.to_parquet import predict_to_parquet
 
-    written = StringIO()
-    _print(predictions, tasks, written.write, options)
-    write_text(Path(options.out), written.getvalue())  # whole or not at all
+    predictor = batch_predictor(options)
+    say(predictor.predictor().notes)
+    with progress() as watch:
+        result = predict_to_parquet(request, predictor, Path(options.out), watch=watch)
+    say(result.layout.notes(options.prefix))
+    _report(result.tally, options)
 
 
-def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
+def _predict_file(predictor: Predictor, request: TableRequest, options: argparse.Namespace) -> None:
     """For files of any length; a stopped run resumes."""
     from litotes.cli.display import progress, say
     from litotes.core.targets import find_target
@@ -133,103 +97,155 @@ def _predict_file(predictor: Predictor, options: argparse.Namespace) -> None:
     if find_target(Path(options.out)).is_stream:
         say([f"{options.out} is a pipe or a device: if this is stopped, it cannot resume."])
     with progress() as watch:
-        result = predict_to_file(
-            predictor,
-            _table(options),
-            Path(options.out),
-            format=options.format,
-            keep_formulas=options.keep_formulas,
-            watch=watch,
-        )
-    unreadable = unreadable_sentence(result.n_unreadable)
-    say([f"{result.n_rows} texts answered: {options.out}.{unreadable}"])
+        result = predict_to_file(predictor, request, Path(options.out), watch=watch)
+    say(result.layout.notes(options.prefix))
+    _report(result.tally, options)
 
 
-def _table(options: argparse.Namespace) -> InputTable:
-    from litotes.prediction.tables.input import InputTable
+def _report(tally: Tally, options: argparse.Namespace) -> None:
+    from litotes.cli.display import say
 
-    return InputTable(options.file, options.column, options.pair)
+    n_answered = tally.n_read - tally.n_bad
+    texts = "1 text" if n_answered == 1 else f"{n_answered:,} texts"
+    say([f"{texts} answered: {options.out}.", *tally.sentences(options.bad_rows)])
 
 
-def _read_texts(options: argparse.Namespace) -> Iterator[str | tuple[str, str]]:
-    from litotes.core.errors import UserError
+def _predict_rows(
+    predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
+) -> None:
+    """For what is printed as it comes, or fits in memory."""
+    from litotes.cli.display import say
+    from litotes.core.storage import write_text
+    from litotes.prediction.tables.answered_rows import Tally, answer_rows
 
-    if options.texts:
-        yield from options.texts
-    elif options.file is not None:
-        yield from _table(options).texts()
-    elif sys.stdin.isatty():
-        raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
+    layout, rows = _read_rows(predictor, request, options)
+    tally = Tally()
+
+    def kept_rows() -> Iterator[AnsweredRow]:
+        nonlocal tally
+        # a person who types an empty text wants to know
+        bad_texts = "stop" if options.texts else "empty"
+        for row in answer_rows(predictor, rows, bad_texts=bad_texts):
+            is_written = row.prediction.problem is None or options.bad_rows != "skip"
+            tally = tally.add(row.prediction, is_written=is_written)
+            if is_written:
+                yield row
+
+    if options.out is None:
+        is_csv = options.format == "csv" and not options.json
+        _print(kept_rows(), layout, write_csv if is_csv else write_out, options)
+        say(tally.sentences(options.bad_rows) if tally.n_bad else [])
     else:
-        yield from _read_lines(sys.stdin)
+        written = StringIO()
+        _print(kept_rows(), layout, written.write, options)
+        write_text(Path(options.out), written.getvalue())  # whole or not at all
+        _report(tally, options)
 
 
-def _read_lines(stream: TextIO) -> Iterator[str]:
-    """One text a line; skipping an empty one would shift every later answer to the wrong text."""
+def _read_rows(
+    predictor: Predictor, request: TableRequest | None, options: argparse.Namespace
+) -> tuple[Layout, Iterator[InputRow]]:
+    from litotes.prediction.tables.answered_rows import input_rows
+    from litotes.prediction.tables.layout import Layout
+    from litotes.prediction.tables.request import make_layout
+
+    if request is None:
+        layout = Layout(
+            ("text",),
+            predictor.tasks,
+            all_probabilities=options.probabilities,
+            keep_formulas=options.keep_formulas,
+        )
+        return layout, _typed_rows(options)
+    if request.source.is_file() or not request.source.exists():
+        layout = make_layout(request, [request.source], predictor.tasks)
+        found = request.rows(keeps=layout.kept)
+        return layout, input_rows(request, found, layout.kept)
+    found = request.rows()  # of a pipe, which cannot be read twice: the first row names the columns
+    first = next(found)
+    names = request.keep(tuple({**first.values, **first.found}))
+    layout = request.lay_out(names, predictor.tasks)
+    kept = None if request.columns is None and request.keep_text else layout.kept
+    return layout, input_rows(request, chain([first], found), kept)
+
+
+def _typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
     from litotes.core.errors import UserError
+    from litotes.core.values import BadText
+    from litotes.prediction.tables.answered_rows import InputRow
+
+    if not options.texts and sys.stdin.isatty():
+        raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
+    texts = iter(options.texts) if options.texts else _read_lines(sys.stdin, options.bad_rows)
+    for text in texts:
+        yield InputRow({"text": text.text if isinstance(text, BadText) else text}, text)
+
+
+def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
+    """One text a line; an empty one counts, or every later answer would go to the wrong text."""
+    from litotes.core.errors import UserError
+    from litotes.core.values import BadText
+    from litotes.data.tables.row import character_problem, replace_characters
 
     number = 0
     for number, line in enumerate(stream, start=1):
-        if number == 1:
-            line = line.removeprefix("\ufeff")
-        if not line.strip():
-            raise UserError(f"stdin, line {number} is empty: give it a text, or take it out.")
-        yield line.rstrip("\r\n")
+        text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
+        place = f"stdin, line {number}"
+        problem = character_problem([text], place)
+        if not text.strip():
+            problem = f"{place} is empty: give it a text, or take it out."
+        if problem is not None and bad_rows == "stop":
+            raise UserError(problem)
+        yield text if problem is None else BadText(replace_characters(text), problem)
     if number == 0:
         raise UserError("There is nothing to label: stdin is empty.")
 
 
 def _print(
-    predictions: Iterable[Prediction],
-    tasks: Mapping[str, Task],
-    write: Write,
-    options: argparse.Namespace,
+    rows: Iterable[AnsweredRow], layout: Layout, write: Write, options: argparse.Namespace
 ) -> None:
     from litotes.core.json_text import to_json
-    from litotes.prediction.columns import as_json, columns_of
-    from litotes.prediction.tables.formats import LINE_FORMATS, PredictionTable
+    from litotes.prediction.tables.formats import LINE_FORMATS, as_document
 
-    columns = columns_of(tasks)
     if options.json:
-        documents = [as_json(prediction, columns) for prediction in predictions]
-        write(to_json(documents, indent=2) + "\n")
-    elif options.format == "table":
-        _print_table(predictions, write)
+        write(to_json([as_document(layout, row) for row in rows], indent=2) + "\n")
+    elif options.format in (None, "table"):
+        _print_blocks(rows, write, all_probabilities=options.probabilities)
     else:
-        row = PredictionTable(columns, [], keep_formulas=options.keep_formulas)
-        _print_lines(predictions, row, write, LINE_FORMATS[options.format])
+        line_format = LINE_FORMATS[options.format]
+        for number, row in enumerate(rows):
+            if number == 0:
+                write(line_format.header(layout))
+            write(line_format.rows(layout, [row]))
 
 
-def _print_lines(
-    predictions: Iterable[Prediction], row: PredictionTable, write: Write, line_format: LineFormat
-) -> None:
-    """row: without a prediction yet."""
-    for number, prediction in enumerate(predictions):
-        row = replace(row, predictions=[prediction])
-        if number == 0:
-            write(line_format.header(row))
-        write(line_format.rows(row))
-
-
-def _print_table(predictions: Iterable[Prediction], write: Write) -> None:
+def _print_blocks(rows: Iterable[AnsweredRow], write: Write, *, all_probabilities: bool) -> None:
     """A block for each text: easy to read for a few, easy to follow for many."""
     from litotes.cli.display import visible
 
-    for prediction in predictions:
-        for line in _block(prediction):
+    for row in rows:
+        for line in _block(row.prediction, all_probabilities):
             write(f"{visible(line)}\n")
 
 
-def _block(prediction: Prediction) -> Iterator[str]:
+def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
     from litotes.core.values import UNREADABLE_NOTE
 
     yield prediction.text
     for task, answer in prediction.answers.items():
-        if isinstance(answer.label, float):
-            yield f"  {task:<10} {answer.label:.3f}"
-        else:
-            yield f"  {task:<10} {answer.label:<10} {answer.probability or 0:6.1%}"
+        yield f"  {task:<10} {_answer(answer)}"
+        if all_probabilities or len(answer.probabilities) > 2:
+            for label, share in answer.probabilities.items():
+                yield f"  {'':<10} {label:<10} {share:6.1%}"
     if prediction.truncated:
         yield "  (the text is longer than the model reads; its end was not seen)"
     if prediction.unreadable:
         yield f"  ({UNREADABLE_NOTE})"
+    if prediction.problem is not None:
+        yield f"  (no answer: {prediction.problem})"
+
+
+def _answer(answer: Answer) -> str:
+    if isinstance(answer.label, float):
+        return f"{answer.label:.3f}"
+    return f"{answer.label:<10} {answer.probability or 0:6.1%}"

@@ -13,6 +13,13 @@ BAD_TEXTS = {
 }
 """What becomes of texts that cannot be asked about, such as empty ones."""
 
+BAD_ROWS = {
+    "empty": "they are kept without answers, with their problem",
+    "skip": "they are left out",
+    "stop": "the first one ends the work",
+}
+"""What becomes of rows without a text, or that cannot be read."""
+
 
 def find_problems(
     texts: Sequence[str | BadText], pairs: Sequence[str | None], *, first: int

@@ -36,12 +36,12 @@ class BatchPredictor:
         if self.folder not in BUILT_IN and Path(self.folder).exists():
             object.__setattr__(self, "folder", str(Path(self.folder).resolve()))
 
-    def __call__(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        return self.map_batches(batch, column=column, pair=pair)
+    def __call__(self, batch: Any, **options: Any) -> Any:
+        return self.map_batches(batch, **options)
 
-    def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
-        """See `Predictor.map_batches`."""
-        return self.predictor().map_batches(batch, column=column, pair=pair)
+    def map_batches(self, batch: Any, **options: Any) -> Any:
+        """See `Predictor.map_batches`, which has the same options."""
+        return self.predictor().map_batches(batch, **options)
 
     def predictor(self) -> Predictor:
         """The model of this process."""

@@ -10,34 +10,71 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from litotes.core.errors import UserError
-from litotes.core.values import Prediction, Task
+from litotes.core.registry import pick
+from litotes.core.values import BadText, Prediction, Task
 from litotes.data.tables.row import Row, require_columns
+from litotes.prediction.bad_texts import BAD_ROWS
 from litotes.prediction.columns import BOOL, FLOAT, STRING, Column, answer_columns
 
-Predict = Callable[[list[str], list[str] | None], list[Prediction]]
-"""predict(texts, pairs): one prediction for each text."""
+Predict = Callable[[list["str | tuple[str, str] | BadText"]], list[Prediction]]
+"""predict(texts): one prediction for each text, or (text, pair), or text that cannot be read."""
+
+
+@dataclass(frozen=True)
+class FrameRequest:
+    """What is asked of a batch: the columns of its texts, and how answers are added.
+
+    bad_rows, all_probabilities, prefix: as of a `TableRequest`.
+    """
+
+    column: str = "text"
+    pair: str | None = None
+    bad_rows: str = "empty"
+    all_probabilities: bool = False
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        pick(BAD_ROWS, self.bad_rows, "treatment of bad rows")
 
 
 def add_predictions(
-    batch: Any, predict: Predict, tasks: Mapping[str, Task], *, column: str, pair: str | None
+    batch: Any, predict: Predict, tasks: Mapping[str, Task], request: FrameRequest
 ) -> Any:
     """The batch with one more column for each of `answer_columns(tasks)`."""
     adapter = _adapter_of(batch)
-    columns = answer_columns(tasks)
+    columns = answer_columns(
+        tasks, all_probabilities=request.all_probabilities, prefix=request.prefix
+    )
+    column, pair = request.column, request.pair
     _check_names(adapter.names(batch), [column] if pair is None else [column, pair], columns)
-    texts = _texts(adapter.values(batch, column), column)
-    pairs = None
+    asked: list[str | tuple[str, str] | BadText] = list(_texts(adapter, batch, column))
     if pair is not None:
-        pairs = _texts(adapter.values(batch, pair), pair)
-        _check_lengths({column: len(texts), pair: len(pairs)})
-    predictions = predict(texts, pairs)
-    added = {column: column.values(predictions) for column in columns}
+        seconds = _texts(adapter, batch, pair)
+        _check_lengths({column: len(asked), pair: len(seconds)})
+        asked = [_join(*own) for own in zip(asked, seconds, strict=True)]
+    problems = [text.problem for text in asked if isinstance(text, BadText)]
+    if request.bad_rows == "stop" and problems:
+        raise UserError(problems[0])
+    if request.bad_rows == "skip" and problems:
+        places = [place for place, text in enumerate(asked) if not isinstance(text, BadText)]
+        batch, asked = adapter.take(batch, places), [asked[place] for place in places]
+    predictions = predict(asked)
+    added = {each: each.values(predictions) for each in columns}
     return adapter.add(batch, added, text_column=column)
+
+
+def _join(text: Any, pair: Any) -> Any:
+    """A text with its pair; of two of which one is bad, that."""
+    for own in (text, pair):
+        if isinstance(own, BadText):
+            return own
+    return text, pair
 
 
 def arrow_array(values: Sequence[object], kind: str) -> Any:
@@ -59,7 +96,7 @@ def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Colum
         if column.name in names:
             raise UserError(
                 f"The batch has a column {column.name!r} already, which the answers would take:"
-                " rename it, or leave it out."
+                " rename it, or give a prefix for the answers (prefix=)."
             )
 
 
@@ -73,20 +110,25 @@ def _check_lengths(lengths: Mapping[str, int]) -> None:
             )
 
 
-def _texts(values: Sequence[object], column: str) -> list[str]:
+def _texts(adapter: _Adapter, batch: Any, column: str) -> list[str | BadText]:
+    values = adapter.values(batch, column)
     return [_text(value, number, column) for number, value in enumerate(values, start=1)]
 
 
-def _text(value: object, number: int, column: str) -> str:
+def _text(value: object, number: int, column: str) -> str | BadText:
     is_missing = isinstance(value, float) and value != value  # NaN, as numpy marks it
     if value is None or is_missing:
         value = ""
-    if isinstance(value, str):
+    if not isinstance(value, str):
+        return BadText(
+            "",
+            f"The batch, row {number}, column {column!r} holds a {type(value).__name__}: make it a"
+            " text.",
+        )
+    try:
         return Row("The batch", number, {column: value}, unit="row").text(column)
-    raise UserError(
-        f"The batch, row {number}, column {column!r} holds a {type(value).__name__}: make it a"
-        " text."
-    )
+    except UserError as error:
+        return BadText(value, str(error))
 
 
 class _Adapter(ABC):
@@ -101,6 +143,10 @@ class _Adapter(ABC):
         """What a column holds; None for what is missing."""
 
     @abstractmethod
+    def take(self, batch: Any, places: list[int]) -> Any:
+        """A batch of the same class with these rows."""
+
+    @abstractmethod
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         """A batch of the same class with more columns; the one given is left as it was."""
 
@@ -112,6 +158,9 @@ class _Pandas(_Adapter):
     def values(self, batch: Any, column: str) -> Sequence[object]:
         series = batch[column]
         return list(series.astype(object).where(series.notna(), None))
+
+    def take(self, batch: Any, places: list[int]) -> Any:
+        return batch.iloc[places]
 
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         import pandas as pd
@@ -130,6 +179,9 @@ class _Arrow(_Adapter):
     def values(self, batch: Any, column: str) -> Sequence[object]:
         return list(batch.column(column).to_pylist())
 
+    def take(self, batch: Any, places: list[int]) -> Any:
+        return batch.take(places)
+
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         for column, values in added.items():
             batch = batch.append_column(column.name, arrow_array(values, column.kind))
@@ -144,6 +196,13 @@ class _Columns(_Adapter):
 
     def values(self, batch: Any, column: str) -> Sequence[object]:
         return list(batch[column])
+
+    def take(self, batch: Any, places: list[int]) -> Any:
+        taken = {}
+        for name, values in batch.items():
+            is_array = isinstance(values, np.ndarray)
+            taken[name] = values[places] if is_array else [values[place] for place in places]
+        return taken
 
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         # the answers are arrays where the texts are

@@ -22,7 +22,7 @@ from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.model.inference import to_answers
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems
 from litotes.prediction.chunks import Chunk, read_chunks
-from litotes.prediction.frames import add_predictions
+from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.runtime_choice import choose_runtime
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
@@ -135,10 +135,7 @@ class Predictor:
         pairs: str | Sequence[str | None] | None = None,
         bad_texts: str = "stop",
     ) -> Prediction | list[Prediction]:
-        """A prediction per text, in order; of one text that is not in a list, its prediction.
-
-        bad_texts: see `BAD_TEXTS`.
-        """
+        """A prediction per text, in order; of one text that is not in a list, its prediction."""
         if isinstance(texts, str):
             if not isinstance(pairs, str | None):
                 raise UserError("One text has one pair: give both as strings, or both in lists.")
@@ -246,18 +243,28 @@ class Predictor:
         finally:
             pool.shutdown(cancel_futures=True)
 
-    def map_batches(self, batch: Any, *, column: str = "text", pair: str | None = None) -> Any:
+    def map_batches(
+        self,
+        batch: Any,
+        *,
+        column: str = "text",
+        pair: str | None = None,
+        bad_rows: str = "empty",
+        all_probabilities: bool = False,
+        prefix: str = "",
+    ) -> Any:
         """The batch with more columns: `sentiment`, `sentiment_probability`, …, `truncated`,
-        `unreadable`.
+        `unreadable`, `problem`.
 
         batch: a pandas DataFrame, a pyarrow Table or RecordBatch, or columns by name (arrays or
-        lists); the same kind comes back. Spark, Dask and Ray Data ask for such a function; what can
-        be sent to their workers is a `BatchPredictor`.
+        lists); the same kind comes back. To workers of Spark, Dask and Ray Data a `BatchPredictor`
+        can be sent. For the options see `FrameRequest`.
         """
-        return add_predictions(batch, self._predict_all, self.tasks, column=column, pair=pair)
+        request = FrameRequest(column, pair, bad_rows, all_probabilities, prefix)
+        return add_predictions(batch, self._predict_all, self.tasks, request)
 
-    def _predict_all(self, texts: list[str], pairs: list[str] | None) -> list[Prediction]:
-        return list(self.stream(texts if pairs is None else zip(texts, pairs, strict=True)))
+    def _predict_all(self, texts: list[str | tuple[str, str] | BadText]) -> list[Prediction]:
+        return list(self.stream(texts, bad_texts="empty"))
 
     def explain(
         self,

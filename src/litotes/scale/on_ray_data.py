@@ -48,7 +48,7 @@ def map_on_ray(
         try:
             for row in _map_jobs(jobs, work, begun, n_workers=n_workers, n_gpus=n_gpus):
                 error, trace = row["error"] or None, row["trace"] or None
-                outcome = Outcome(row["name"], row["seconds"], error, trace, row["count"])
+                outcome = Outcome(row["name"], row["seconds"], error, trace)
                 progress.add([outcome])
                 progress.show({})
                 yield outcome
@@ -116,7 +116,6 @@ class _Actor(Generic[Job]):
             "seconds": [outcome.seconds],
             "error": [outcome.error or ""],
             "trace": [outcome.trace or ""],
-            "count": [outcome.count],
         }
 
     def _outcome(self, name: str) -> Outcome:

@@ -12,9 +12,9 @@ from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
 
 Job = TypeVar("Job")
-Work = Callable[[Job, Watch], int | None]
+Work = Callable[[Job, Watch], None]
 """work(job, watch): a function of a module, so that another process can import it; it writes its
-result into a folder of its own, and may return a number for `Outcome.count`.
+result into a folder of its own.
 """
 
 _N_NAMED = 3  # jobs named as running; more would not fit a line
@@ -25,29 +25,28 @@ class Outcome:
     """How one job ended.
 
     error: one sentence, None when all went well. trace: the traceback of a bug, as opposed to a
-    user's mistake. count: the number that the work returned, to be added up over all jobs.
+    user's mistake.
     """
 
     name: str
     seconds: float
     error: str | None = None
     trace: str | None = None
-    count: int = 0
 
 
-def attempt(name: str, do: Callable[[], int | None]) -> Outcome:
+def attempt(name: str, do: Callable[[], None]) -> Outcome:
     """Does a job; an error becomes its outcome, and only a request to stop reaches the caller."""
     started = time.monotonic()
-    error, trace, count = None, None, 0
+    error, trace = None, None
     try:
-        count = do() or 0
+        do()
     except Stopped:
         raise
     except UserError as mistake:
         error = str(mistake)
     except Exception as bug:
         error, trace = error_sentence(bug), traceback.format_exc()
-    return Outcome(name, time.monotonic() - started, error, trace, count)
+    return Outcome(name, time.monotonic() - started, error, trace)
 
 
 def error_sentence(error: BaseException) -> str:

@@ -89,14 +89,13 @@ def run_worker(pipe: Connection[Any, Any], n_threads: int) -> None:
         os._exit(1)  # the parent is gone
 
 
-def _do(pipe: Connection[Any, Any], n_threads: int) -> int | None:
+def _do(pipe: Connection[Any, Any], n_threads: int) -> None:
     work, job = pipe.recv()  # imports the module of `work`; should that fail, the job has failed
     if "torch" in sys.modules:  # a main module that imports it came before OMP_NUM_THREADS
         import torch
 
         torch.set_num_threads(n_threads)
-    count: int | None = work(job, ignore_progress)
-    return count
+    work(job, ignore_progress)
 
 
 def _end_with_parent() -> None:

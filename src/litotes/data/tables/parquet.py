@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,21 @@ def _row(
             raise
         problem = str(error)
     return Row(str(path), number, values, "row", record, problem)
+
+
+def read_arrow(path: Path, columns: Sequence[str], start: int, n_rows: int) -> Any:
+    """Some columns of some rows as a pyarrow Table, with the types they have in the file."""
+    import pyarrow as pa
+
+    with open_parquet(path) as file:
+        schema = pa.schema([file.schema_arrow.field(name) for name in columns])
+        batches, n_read = [], 0
+        for batch in _batches(file, columns, start):
+            batches.append(batch)
+            n_read += batch.num_rows
+            if n_read >= n_rows:
+                break
+        return pa.Table.from_batches(batches, schema=schema).slice(0, n_rows)
 
 
 @contextmanager
@@ -105,17 +121,32 @@ def _is_plain(stored: Any) -> bool:
     return bool(is_text or is_number or types.is_null(kind))
 
 
-def _as_plain(column: Any) -> Any:
-    """Dates and the like as text, in Arrow: not every date is one in Python."""
+def _as_plain(column: Any) -> list[Any]:
+    """Values that JSON has; dates and the like as text, made by Arrow: not every date is one in
+    Python.
+    """
     from pyarrow import compute, types
 
-    if _is_plain(column.type) or types.is_nested(column.type):
-        return column
-    return compute.cast(column, "string")
+    stored = column.type
+    if _is_plain(stored):
+        return list(column.to_pylist())
+    if types.is_nested(stored):
+        return [json.loads(json.dumps(value, default=str)) for value in column.to_pylist()]
+    if types.is_binary(stored) or types.is_large_binary(stored):
+        return [None if value is None else value.hex() for value in column.to_pylist()]
+    return list(compute.cast(column, "string").to_pylist())
 
 
 def _records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str, Any]]:
-    """The records after the first n_before.
+    """The records after the first n_before."""
+    for batch in _batches(file, columns, n_before):
+        values = [_as_plain(batch.column(name)) for name in columns]
+        for record in zip(*values, strict=True):
+            yield dict(zip(columns, record, strict=True))
+
+
+def _batches(file: Any, columns: Sequence[str], n_before: int) -> Iterator[Any]:
+    """The rows after the first n_before.
 
     Row groups that lie before are not read; in the one that is cut through, rows are skipped.
     """
@@ -125,9 +156,8 @@ def _records(file: Any, columns: list[str], n_before: int) -> Iterator[dict[str,
         n_before -= sizes[first]
         first += 1
     groups = list(range(first, len(sizes)))
-    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=columns):
+    for batch in file.iter_batches(batch_size=_BATCH, row_groups=groups, columns=list(columns)):
         left = batch.slice(n_before)
-        values = [_as_plain(left.column(name)).to_pylist() for name in columns]
-        for record in zip(*values, strict=True):
-            yield dict(zip(columns, record, strict=True))
         n_before = max(n_before - batch.num_rows, 0)
+        if left.num_rows:
+            yield left.select(list(columns))

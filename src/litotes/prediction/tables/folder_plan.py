@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +13,28 @@ from litotes.core.progress import Watch
 from litotes.core.values import Task
 from litotes.data.tables.files import Start
 from litotes.data.tables.parquet import open_parquet
-from litotes.data.tables.rows import kind_of
+from litotes.data.tables.rows import kind_of, read_rows
 from litotes.data.tables.spans import Span, cut_spans, find_tables
-from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.formats import KEY_TYPES, TEXT_KEY
+from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.request import TableRequest, make_layout
 from litotes.prediction.tables.resume import read_record, write_record
 
 PLAN = "plan.json"
+TYPES = ("bool", "int64", "double")
+"""Arrow's names for the types that columns of JSON keep in Parquet."""
+TEXT = "string"
 
 
 @dataclass(frozen=True)
 class FolderPlan:
     """The parts in their order.
 
-    made_from: everything the predictions depend on; see `resume`. key_type: see `Key`. stamps: size
-    and time of each input file, by its path.
+    made_from: everything the predictions depend on; see `resume`. stamps: size and time of each
+    input file, by its path.
     """
 
     made_from: Mapping[str, Any]
-    key_type: str
+    layout: Layout
     spans: tuple[Span, ...]
     stamps: Mapping[str, tuple[int, int]]
 
@@ -50,7 +53,7 @@ class FolderPlan:
 
 
 def resume_or_plan(
-    request: FolderRequest,
+    request: TableRequest,
     tasks: Mapping[str, Task],
     model: Sequence[str],
     out: Path,
@@ -58,22 +61,25 @@ def resume_or_plan(
 ) -> FolderPlan:
     """The plan of the run that was begun in `out`, or else a new one, which is written there."""
     files = find_tables(request.source)
-    made_from = _made_from(request, tasks, files, model)
-    stamps = _stamps(files, made_from)
     record = out / PLAN
+    layout = make_layout(request, files, tasks)
+    if request.format == "parquet":
+        layout = replace(layout, is_as_stored=_have_same_types(files, layout.kept))
+    made_from = _made_from(request, layout, files, model)
+    stamps = _stamps(files, made_from)
     if record.is_file():
-        key_type, spans = read_record(record, made_from, lambda plan: _parse_parts(plan, files))
-        return FolderPlan(made_from, key_type, spans, stamps)
-    key_type = _key_type(request, files)
+        types, spans = read_record(record, made_from, lambda plan: _parse_plan(plan, files))
+        return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
+    types = _find_types(request, layout.kept, files)
     spans = tuple(_cut(request, files, watch))
     if not spans:
         raise UserError(f"{request.source} has no rows: give at least one text.")
-    write_record(record, made_from, key_type=key_type, parts=_format_parts(spans, files))
-    return FolderPlan(made_from, key_type, spans, stamps)
+    write_record(record, made_from, types=types, parts=_format_parts(spans, files))
+    return FolderPlan(made_from, replace(layout, types=types), spans, stamps)
 
 
 def _made_from(
-    request: FolderRequest, tasks: Mapping[str, Task], files: Sequence[Path], model: Sequence[str]
+    request: TableRequest, layout: Layout, files: Sequence[Path], model: Sequence[str]
 ) -> dict[str, Any]:
     base = request.source if request.source.is_dir() else request.source.parent
     stamped = []
@@ -82,8 +88,9 @@ def _made_from(
         stamped.append([file.relative_to(base).as_posix(), stat.st_size, stat.st_mtime_ns])
     return {
         "input": stamped,
-        "choice of columns": [request.column, request.pair, request.key, request.keep_text],
-        "set of answer columns": [column.name for column in request.columns(tasks)],
+        "choice of columns": [list(request.texts), list(layout.kept)],
+        "set of answer columns": [column.name for column in layout.answers],
+        "treatment of bad rows": request.bad_rows,
         "number of rows per part": request.n_rows,
         "format": request.format,
         "treatment of formulas": "kept" if request.keep_formulas else "guarded",
@@ -98,26 +105,60 @@ def _stamps(files: Sequence[Path], made_from: Mapping[str, Any]) -> dict[str, tu
     return stamps
 
 
-def _cut(request: FolderRequest, files: Sequence[Path], watch: Watch) -> list[Span]:
+def _cut(request: TableRequest, files: Sequence[Path], watch: Watch) -> list[Span]:
     spans: list[Span] = []
     for place, file in enumerate(files):
         watch("counting rows", place, len(files), file.name)
-        spans += cut_spans(file, n_rows=request.n_rows, needs=request.needs())
+        spans += cut_spans(
+            file, n_rows=request.n_rows, needs=request.texts, lenient=request.is_lenient
+        )
     return spans
 
 
-def _key_type(request: FolderRequest, files: Sequence[Path]) -> str:
-    """The type that the key has in all files, if they are Parquet files and agree on it."""
+def _have_same_types(files: Sequence[Path], kept: Sequence[str]) -> bool:
+    """Whether all files are Parquet files that agree on the types of these columns."""
     types = set()
     for file in files:
-        if request.key is None or kind_of(file) != ".parquet":
-            return TEXT_KEY
+        if kind_of(file) != ".parquet":
+            return False
         with open_parquet(file) as parquet:
             schema = parquet.schema_arrow
-            has_key = request.key in schema.names
-            types.add(str(schema.field(request.key).type) if has_key else TEXT_KEY)
-    first, *others = types
-    return first if not others and first in KEY_TYPES else TEXT_KEY
+            if not set(kept) <= set(schema.names):
+                return False
+            types.add(tuple(str(schema.field(name).type) for name in kept))
+    return len(types) == 1
+
+
+def _find_types(
+    request: TableRequest, kept: Sequence[str], files: Sequence[Path]
+) -> dict[str, str]:
+    """The types that columns of JSON keep in Parquet: those that all of their values have.
+
+    All other columns are texts.
+    """
+    if request.format != "parquet" or {kind_of(file) for file in files} != {".jsonl"}:
+        return {}
+    found: dict[str, set[str]] = {name: set() for name in kept}
+    for file in files:
+        for row in read_rows(file, needs=(), lenient=True):
+            for name in kept:
+                if (value := row.value(name)) is not None:
+                    found[name].add(_type_of(value))
+    types = {}
+    for name, own in found.items():
+        if own == {"int64", "double"}:
+            own = {"double"}
+        if len(own) == 1 and own != {TEXT}:
+            (types[name],) = own
+    return types
+
+
+def _type_of(value: object) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, int) and abs(value) < 2**63:
+        return "int64"
+    return "double" if isinstance(value, float) else TEXT
 
 
 def _format_parts(spans: Sequence[Span], files: Sequence[Path]) -> list[list[int]]:
@@ -126,12 +167,15 @@ def _format_parts(spans: Sequence[Span], files: Sequence[Path]) -> list[list[int
     return [[numbers[span.file], *astuple(span.start), span.n_rows] for span in spans]
 
 
-def _parse_parts(content: Mapping[str, Any], files: Sequence[Path]) -> tuple[str, tuple[Span, ...]]:
+def _parse_plan(
+    content: Mapping[str, Any], files: Sequence[Path]
+) -> tuple[dict[str, str], tuple[Span, ...]]:
     spans = []
     for part in content["parts"]:
         number, row, line, offset, n_rows = map(require_count, part)
         spans.append(Span(str(files[number]), Start(row, line, offset), n_rows))
-    key_type = content["key_type"]
-    if key_type not in (TEXT_KEY, *KEY_TYPES):
-        raise ValueError(f"{key_type!r:.40} is no type of a key")
-    return key_type, tuple(spans)
+    types = dict(content["types"])
+    for type in types.values():
+        if type not in TYPES:
+            raise ValueError(f"{type!r:.40} is no type of a column")
+    return types, tuple(spans)

@@ -1,104 +1,91 @@
-"""Predictions as the content of a file: CSV, JSON lines or Parquet."""
+"""Rows with their answers as the content of a file: CSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from litotes.core.errors import UserError
 from litotes.core.harmless import guard_formula
 from litotes.core.json_text import to_json
-from litotes.core.values import Prediction
 from litotes.data.tables.row import as_text
-from litotes.prediction.columns import STRING, Column, as_json
+from litotes.prediction.columns import STRING, answers_as_json
 from litotes.prediction.frames import arrow_array
+from litotes.prediction.tables.layout import Layout
 
-KEY_TYPES = (
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float",
-    "double",
-    "bool",
-)
-"""Arrow's names for the types that a key keeps in Parquet; a key of any other type becomes text."""
+if TYPE_CHECKING:
+    from litotes.prediction.tables.answered_rows import AnsweredRow
 
-TEXT_KEY = "string"
-
-
-@dataclass(frozen=True)
-class Key:
-    """The column of the input that is copied to the output, to say which row is meant.
-
-    type: one of KEY_TYPES, or TEXT_KEY. values: one for each prediction.
-    """
-
-    name: str
-    type: str
-    values: Sequence[object]
-
-
-@dataclass(frozen=True)
-class PredictionTable:
-    """Rows to write: these columns of these predictions, behind the key where there is one.
-
-    keep_formulas: whether a CSV cell may begin like a formula, which a spreadsheet would compute.
-    """
-
-    columns: Sequence[Column]
-    predictions: Sequence[Prediction]
-    key: Key | None = None
-    keep_formulas: bool = False
+Rows = Sequence["AnsweredRow"]
 
 
 @dataclass(frozen=True)
 class LineFormat:
     """A format that can be written row by row.
 
-    header: what stands before the first row; rows: the lines of a table.
+    header: what stands before the first row; rows: the lines of rows.
     """
 
-    header: Callable[[PredictionTable], str]
-    rows: Callable[[PredictionTable], str]
+    header: Callable[[Layout], str]
+    rows: Callable[[Layout, Rows], str]
 
-    def encode(self, table: PredictionTable) -> bytes:
+    def encode(self, layout: Layout, rows: Rows) -> bytes:
         """A whole file."""
-        return (self.header(table) + self.rows(table)).encode()
+        return (self.header(layout) + self.rows(layout, rows)).encode()
 
 
-def _csv_header(table: PredictionTable) -> str:
-    names = [column.name for column in table.columns]
-    if table.key is not None:
-        names.insert(0, table.key.name)
-    return _csv_lines([names if table.keep_formulas else list(map(guard_formula, names))])
+def cell_text(value: object) -> str:
+    """A value of any type as the text of a cell; what is neither text nor number is JSON."""
+    if isinstance(value, list | dict):
+        return to_json(value)
+    return as_text(value, "a column that is kept")
 
 
-def _csv_rows(table: PredictionTable) -> str:
-    values = []
-    if table.key is not None:
-        keys = [_key_as_text(key) for key in table.key.values]
-        values.append(keys if table.keep_formulas else list(map(_guard_key, keys)))
-    for column in table.columns:
-        cells = column.values(table.predictions)
-        is_guarded = column.kind == STRING and not table.keep_formulas
-        values.append(list(map(guard_formula, cells)) if is_guarded else cells)
-    return _csv_lines(zip(*values, strict=True))
+def _csv_header(layout: Layout) -> str:
+    names = layout.names
+    return _csv_lines([names if layout.keep_formulas else list(map(guard_formula, names))])
 
 
-def _guard_key(key: str) -> str:
-    """A key that is a number stays one: -5 is no formula."""
+def _csv_rows(layout: Layout, rows: Rows) -> str:
+    columns = [_kept_cells(name, layout, rows) for name in layout.kept]
+    predictions = [row.prediction for row in rows]
+    for column in layout.answers:
+        cells = column.values(predictions)
+        if column.kind == STRING and not layout.keep_formulas:
+            cells = [guard_formula(cell or "") for cell in cells]
+        columns.append(cells)
+    for row in rows:
+        _check_known(row, layout)
+    return _csv_lines(zip(*columns, strict=True))
+
+
+def _kept_cells(name: str, layout: Layout, rows: Rows) -> list[str]:
+    cells = [cell_text(row.kept.get(name)) for row in rows]
+    if layout.keep_formulas:
+        return cells
+    return list(map(guard_formula if name in layout.texts else _guard_unless_number, cells))
+
+
+def _guard_unless_number(cell: str) -> str:
+    """-5 is no formula."""
     try:
-        float(key)
+        float(cell)
     except ValueError:
-        return guard_formula(key)
-    return key
+        return guard_formula(cell)
+    return cell
+
+
+def _check_known(row: AnsweredRow, layout: Layout) -> None:
+    """Only the columns of what is no ordinary file can come as a surprise."""
+    for name in row.kept:
+        if name not in layout.kept:
+            raise UserError(
+                f"A row has the column {name!r}, which the rows before have not: save the input to"
+                " a file, or write --format jsonl."
+            )
 
 
 def _csv_lines(rows: Iterable[Iterable[object]]) -> str:
@@ -107,50 +94,44 @@ def _csv_lines(rows: Iterable[Iterable[object]]) -> str:
     return target.getvalue()
 
 
-def _no_header(_: PredictionTable) -> str:
+def _no_header(_: Layout) -> str:
     return ""
 
 
-def _jsonl_rows(table: PredictionTable) -> str:
-    documents = _json_documents(table)
-    return "".join(to_json(document) + "\n" for document in documents)
+def _jsonl_rows(layout: Layout, rows: Rows) -> str:
+    return "".join(to_json(as_document(layout, row)) + "\n" for row in rows)
 
 
-def _json_documents(table: PredictionTable) -> Iterator[dict[str, Any]]:
-    if table.key is None:
-        for prediction in table.predictions:
-            yield as_json(prediction, table.columns)
-        return
-    for key, prediction in zip(table.key.values, table.predictions, strict=True):
-        yield {table.key.name: key, **as_json(prediction, table.columns)}
+def as_document(layout: Layout, row: AnsweredRow) -> dict[str, Any]:
+    """A row as one JSON object: its own columns, then its answers."""
+    answers = answers_as_json(row.prediction, layout.tasks, prefix=layout.prefix)
+    return {**row.kept, **answers}
 
 
-def _encode_parquet(table: PredictionTable) -> bytes:
+def encode_parquet(layout: Layout, rows: Rows, kept: Any = None) -> bytes:
+    """A whole file. kept: the columns of the input as a pyarrow Table, where it has them."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    arrays: dict[str, Any] = {}
-    if table.key is not None:
-        arrays[table.key.name] = _arrow_key(table.key)
-    for column in table.columns:
-        arrays[column.name] = arrow_array(column.values(table.predictions), column.kind)
+    if kept is None:
+        arrays = {name: _arrow_cells(name, layout, rows) for name in layout.kept}
+        kept = pa.table(arrays)
+    predictions = [row.prediction for row in rows]
+    for column in layout.answers:
+        values = arrow_array(column.values(predictions), column.kind)
+        kept = kept.append_column(column.name, values)
     target = BytesIO()
-    pq.write_table(pa.table(arrays), target)
+    pq.write_table(kept, target)
     return target.getvalue()
 
 
-def _arrow_key(key: Key) -> Any:
+def _arrow_cells(name: str, layout: Layout, rows: Rows) -> Any:
     import pyarrow as pa
 
-    values: list[object] = []
-    for value in key.values:
-        keeps_type = value is None or key.type != TEXT_KEY
-        values.append(value if keeps_type else _key_as_text(value))
-    return pa.array(values, pa.type_for_alias(key.type))
-
-
-def _key_as_text(key: object) -> str:
-    return as_text(key, "the key")
+    cells = [row.kept.get(name) for row in rows]
+    if name in layout.types:
+        return pa.array(cells, pa.type_for_alias(layout.types[name]))
+    return pa.array([None if cell is None else cell_text(cell) for cell in cells], pa.string())
 
 
 CSV = LineFormat(_csv_header, _csv_rows)
@@ -159,8 +140,8 @@ JSONL = LineFormat(_no_header, _jsonl_rows)
 LINE_FORMATS = {"csv": CSV, "jsonl": JSONL}
 """Formats of a file that grows row by row."""
 
-PART_FORMATS: dict[str, Callable[[PredictionTable], bytes]] = {
-    "parquet": _encode_parquet,
+FORMATS: dict[str, Callable[[Layout, Rows], bytes]] = {
+    "parquet": encode_parquet,
     "jsonl": JSONL.encode,
     "csv": CSV.encode,
 }

@@ -1,31 +1,43 @@
 """One part: its rows are read, predicted and written, whole or not at all.
 
-It may be done twice, anywhere, with the same result. Its hash is written first, into a folder next
-to it: a part that is there can be told from one that was damaged since.
+It may be done twice, anywhere, with the same result. Its record is written first, into a folder
+next to it: a part that is there can be told from one that was damaged since.
 
-    OUT/hashes/part-00000.parquet   the sha256 of
+    OUT/records/part-00000.parquet.json   its sha256, and what became of its rows
     OUT/part-00000.parquet
 """
 
 from __future__ import annotations
 
 import platform
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.core.storage import write_bytes, write_text
+from litotes.core.storage import load_json, write_bytes, write_json
+from litotes.core.values import BadText
+from litotes.data.tables.parquet import read_arrow
+from litotes.data.tables.rows import column_names
 from litotes.data.tables.spans import Span
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.formats import PART_FORMATS, Key, PredictionTable
-from litotes.prediction.tables.input import InputTable
+from litotes.prediction.tables.answered_rows import (
+    AnsweredRow,
+    InputRow,
+    Tally,
+    answer_rows,
+    input_rows,
+)
+from litotes.prediction.tables.formats import FORMATS, encode_parquet
+from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.request import TableRequest
 
-HASHES = "hashes"
+RECORDS = "records"
 _MAX_ROWS_NAMED = 3  # bad rows in an error message; more are only counted
 
 
@@ -37,58 +49,86 @@ class PartJob:
     time of the input when its rows were counted.
     """
 
-    request: FolderRequest
+    request: TableRequest
     batch_predictor: BatchPredictor
     model: tuple[str, ...]
-    key_type: str
+    layout: Layout
     span: Span
     stamp: tuple[int, int]
     file: Path
 
 
-def predict_part(job: PartJob, watch: Watch) -> int:
-    """Writes the file of this part; returns how many of its texts are unreadable."""
+@dataclass(frozen=True)
+class PartRecord:
+    """The hash of a part as it was written, and what became of its rows."""
+
+    sha256: str
+    tally: Tally
+
+    def as_json(self) -> dict[str, Any]:
+        return {"sha256": self.sha256, "tally": self.tally.as_json()}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> PartRecord:
+        return cls(str(content["sha256"]), Tally.from_json(content["tally"]))
+
+
+def predict_part(job: PartJob, watch: Watch) -> None:
+    """Writes the file of this part."""
     predictor = _checked_predictor(job.batch_predictor, job.model)
-    texts, key = _read_rows(job)
-    predictions = []
-    for prediction in predictor.stream(texts):
-        predictions.append(prediction)
-        watch("answering", len(predictions), job.span.n_rows, job.file.name)
-    columns = job.request.columns(predictor.tasks)
-    table = PredictionTable(columns, predictions, key, job.request.keep_formulas)
-    content = PART_FORMATS[job.request.format](table)
-    write_hash(job.file, sha256(content).hexdigest())
+    tally = Tally()
+    written: list[AnsweredRow] = []
+    places: list[int] = []  # of the rows that are written
+    for place, row in enumerate(answer_rows(predictor, _read_rows(job))):
+        is_written = row.prediction.problem is None or job.request.bad_rows != "skip"
+        tally = tally.add(row.prediction, is_written=is_written)
+        if is_written:
+            written.append(row)
+            places.append(place)
+        watch("answering", tally.n_read, job.span.n_rows, job.file.name)
+    content = _encode(job, written, places)
+    write_part_record(job.file, PartRecord(sha256(content).hexdigest(), tally))
     write_bytes(job.file, content)
-    return sum(prediction.unreadable for prediction in predictions)
 
 
-def write_hash(part: Path, hash: str) -> None:
-    write_text(part.parent / HASHES / part.name, hash)
+def _encode(job: PartJob, rows: Sequence[AnsweredRow], places: Sequence[int]) -> bytes:
+    file = Path(job.span.file)
+    if job.layout.is_as_stored:
+        start = job.span.start.row
+        kept = read_arrow(file, job.layout.kept, start, job.span.n_rows).take(places)
+        _check_unchanged(file, job.stamp)
+        return encode_parquet(job.layout, rows, kept)
+    return FORMATS[job.request.format](job.layout, rows)
 
 
-def read_hash(part: Path) -> str | None:
-    """What the hash of a part must be; None where that is not known."""
-    file = part.parent / HASHES / part.name
-    return file.read_text("utf-8", errors="replace") if file.is_file() else None
+def write_part_record(part: Path, record: PartRecord) -> None:
+    write_json(part.parent / RECORDS / f"{part.name}.json", record.as_json())
 
 
-def _read_rows(job: PartJob) -> tuple[list[str | tuple[str, str]], Key | None]:
-    """Texts and their key; all bad rows are reported together, to be mended together."""
+def read_part_record(part: Path) -> PartRecord | None:
+    """What was written with a part; None where that is not known."""
+    file = part.parent / RECORDS / f"{part.name}.json"
+    try:
+        return PartRecord.from_json(load_json(file)) if file.is_file() else None
+    except (ValueError, LookupError, TypeError, AttributeError):  # damaged: the part is made again
+        return None
+
+
+def _read_rows(job: PartJob) -> list[InputRow]:
+    """All bad rows are reported together, to be mended together, where they stop the work."""
     request = job.request
-    table = InputTable(Path(job.span.file), request.column, request.pair)
-    texts, keys, bad = [], [], []
-    for row in job.span.rows(request.needs()):
-        try:
-            texts.append(table.text_of(row))
-        except UserError as error:
-            bad.append(str(error))
-            continue
-        if request.key is not None:
-            keys.append(row.value(request.key))
-    _check_unchanged(table.file, job.stamp)
-    if bad:
+    found, bad = [], []
+    own = column_names(Path(job.span.file), request.texts)
+    keeps = [name for name in job.layout.kept if name in own]
+    rows = job.span.rows(request.texts, keeps=keeps, lenient=True)
+    for row in input_rows(replace(request, bad_rows="empty"), rows, keeps):
+        found.append(row)
+        if isinstance(row.asked, BadText):
+            bad.append(row.asked.problem)
+    _check_unchanged(Path(job.span.file), job.stamp)
+    if bad and request.bad_rows == "stop":
         raise UserError(_bad_rows(bad))
-    return texts, None if request.key is None else Key(request.key, job.key_type, keys)
+    return found
 
 
 def _check_unchanged(file: Path, stamp: tuple[int, int]) -> None:

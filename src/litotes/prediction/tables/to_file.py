@@ -13,9 +13,9 @@ none of this: it is written to as the predictions come.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -27,12 +27,19 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import LOCK, find_foreign_file, locked, make_own_folder, open_own_file
 from litotes.core.targets import Target, open_stream
-from litotes.core.values import Prediction
 from litotes.data.tables.files import require_file
-from litotes.prediction.columns import columns_of
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat, PredictionTable
-from litotes.prediction.tables.input import InputTable
+from litotes.prediction.tables.answered_rows import (
+    AnsweredRow,
+    FileResult,
+    InputRow,
+    Tally,
+    answer_rows,
+    input_rows,
+)
+from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat
+from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.request import TableRequest, make_layout
 from litotes.prediction.tables.resume import read_record, write_record
 
 if TYPE_CHECKING:
@@ -43,39 +50,23 @@ _ROWS_BETWEEN_STATES = 1024
 _CHUNK = 1 << 20
 
 
-@dataclass(frozen=True)
-class FileResult:
-    """How many rows a finished file has, and how many of their texts are unreadable."""
-
-    n_rows: int
-    n_unreadable: int
-
-
 def predict_to_file(
-    predictor: Predictor,
-    table: InputTable,
-    out: Path,
-    *,
-    format: str = "csv",
-    keep_formulas: bool = False,
-    watch: Watch = ignore_progress,
+    predictor: Predictor, request: TableRequest, out: Path, *, watch: Watch = ignore_progress
 ) -> FileResult:
-    """Writes a prediction for every row of the table to `out`.
-
-    keep_formulas: see `PredictionTable`.
-    """
-    line_format = pick(LINE_FORMATS, format, "format")
-    target = _check_target(table, out)
-    n_total = sum(1 for _ in table.texts())  # reports a bad row now, not after hours
-    empty = PredictionTable(columns_of(predictor.tasks), [], keep_formulas=keep_formulas)
-    writer = _RowWriter(line_format, empty)
+    """Writes every row of the only table, with its prediction, to `out`, in a format of lines."""
+    line_format = pick(LINE_FORMATS, request.format, "format of lines")
+    target = _check_target(request, out)
+    layout = make_layout(request, [request.source], predictor.tasks)
+    n_total = sum(1 for _ in _input_rows(request, ()))  # reports a bad table now, not after hours
+    writer = _RowWriter(line_format, layout, request.bad_rows)
     if target.is_stream:
-        return _predict_to_stream(predictor, table, out, writer, n_total, watch)
+        tally = _predict_to_stream(predictor, request, out, writer, n_total, watch)
+        return FileResult(layout, tally)
     part = target.path.with_name(f"{target.path.name}.part")
     make_own_folder(part)  # rows that are not whole are not for others to read
     with locked(part):
         _check_part(part)
-        made_from = _made_from(predictor, table, format, keep_formulas)
+        made_from = _made_from(predictor, request, layout)
         safe, hash_so_far = _safe_progress(part, made_from)
         if not safe.n_bytes:
             # left by a run that had finished: it must not vouch for new rows
@@ -86,24 +77,28 @@ def predict_to_file(
             rows = _RowFile(part, stream, writer, made_from, safe, hash_so_far)
             if not safe.n_bytes:
                 rows.write_header()
-            _write_predictions(predictor, table, rows, n_total, watch)
+            _write_predictions(predictor, request, rows, n_total, watch)
         with write_errors(out):
             (part / ROWS).replace(target.path)
             (part / STATE).unlink()
     with suppress(OSError):  # another process may be about to use it
         part.rmdir()
-    return FileResult(rows.n_rows, rows.n_unreadable)
+    return FileResult(layout, rows.tally)
 
 
-def _check_target(table: InputTable, out: Path) -> Target:
-    target = table.check_target(out)
-    if not table.file.is_file():
-        require_file(table.file)
+def _check_target(request: TableRequest, out: Path) -> Target:
+    target = request.check_target(out)
+    if not request.source.is_file():
+        require_file(request.source)
         raise UserError(
-            f"{table.file} is no ordinary file, which could be read again from its start: save it"
-            " to one."
+            f"{request.source} is no ordinary file, which could be read again from its start: save"
+            " it to one."
         )
     return target
+
+
+def _input_rows(request: TableRequest, kept: Sequence[str]) -> Iterator[InputRow]:
+    return input_rows(request, request.rows(keeps=kept), kept)
 
 
 def _check_part(part: Path) -> None:
@@ -121,45 +116,45 @@ def _open_rows(file: Path) -> BinaryIO:
 
 def _predict_to_stream(
     predictor: Predictor,
-    table: InputTable,
+    request: TableRequest,
     out: Path,
     writer: _RowWriter,
     n_total: int,
     watch: Watch,
-) -> FileResult:
-    n_rows = n_unreadable = 0
+) -> Tally:
+    tally = Tally()
     with write_errors(out), open_stream(out) as stream:
         stream.write(writer.header())
-        for prediction in predictor.stream(table.texts()):
-            stream.write(writer.row(prediction))
-            n_rows += 1
-            n_unreadable += prediction.unreadable
-            watch("answering", n_rows, n_total, "")
-    return FileResult(n_rows, n_unreadable)
+        for row in answer_rows(predictor, _input_rows(request, writer.layout.kept)):
+            stream.write(writer.row(row))
+            tally = tally.add(row.prediction, is_written=writer.keeps(row))
+            watch("answering", tally.n_read, n_total, "")
+    return tally
 
 
 @dataclass(frozen=True)
 class _RowWriter:
-    """Predictions as the bytes of a file."""
+    """Answered rows as the bytes of a file. bad_rows: see `BAD_ROWS`."""
 
     format: LineFormat
-    empty: PredictionTable
+    layout: Layout
+    bad_rows: str
+
+    def keeps(self, row: AnsweredRow) -> bool:
+        return row.prediction.problem is None or self.bad_rows != "skip"
 
     def header(self) -> bytes:
-        return self.format.header(self.empty).encode()
+        return self.format.header(self.layout).encode()
 
-    def row(self, prediction: Prediction) -> bytes:
-        return self.format.rows(replace(self.empty, predictions=[prediction])).encode()
+    def row(self, row: AnsweredRow) -> bytes:
+        return self.format.rows(self.layout, [row]).encode() if self.keeps(row) else b""
 
 
 @dataclass(frozen=True)
 class _Progress:
-    """What is safe on disk: so many rows, so many of them unreadable, so many bytes, and their
-    hash.
-    """
+    """What is safe on disk: what became of these rows, so many bytes, and their hash."""
 
-    n_rows: int = 0
-    n_unreadable: int = 0
+    tally: Tally = field(default_factory=Tally)
     n_bytes: int = 0
     rows_sha256: str = ""
 
@@ -178,17 +173,20 @@ class _RowFile:
     ) -> None:
         self.part, self._stream, self._writer = part, stream, writer
         self._made_from, self._hash = made_from, hash_so_far
-        self.n_rows = self.n_safe = safe.n_rows
-        self.n_unreadable = safe.n_unreadable
+        self.tally = safe.tally
+        self.n_safe = safe.tally.n_read
 
     def write_header(self) -> None:
         self._write(self._writer.header())
 
-    def write_row(self, prediction: Prediction) -> None:
-        self._write(self._writer.row(prediction))
-        self.n_rows += 1
-        self.n_unreadable += prediction.unreadable
-        if self.n_rows - self.n_safe >= _ROWS_BETWEEN_STATES:
+    @property
+    def layout(self) -> Layout:
+        return self._writer.layout
+
+    def write_row(self, row: AnsweredRow) -> None:
+        self._write(self._writer.row(row))
+        self.tally = self.tally.add(row.prediction, is_written=self._writer.keeps(row))
+        if self.tally.n_read - self.n_safe >= _ROWS_BETWEEN_STATES:
             self.make_safe()
 
     def _write(self, content: bytes) -> None:
@@ -198,21 +196,19 @@ class _RowFile:
     def make_safe(self) -> None:
         self._stream.flush()
         os.fsync(self._stream.fileno())
-        progress = _Progress(
-            self.n_rows, self.n_unreadable, self._stream.tell(), self._hash.hexdigest()
-        )
+        progress = _Progress(self.tally, self._stream.tell(), self._hash.hexdigest())
         write_record(self.part / STATE, self._made_from, **asdict(progress))
-        self.n_safe = self.n_rows
+        self.n_safe = self.tally.n_read
 
 
 def _write_predictions(
-    predictor: Predictor, table: InputTable, rows: _RowFile, n_total: int, watch: Watch
+    predictor: Predictor, request: TableRequest, rows: _RowFile, n_total: int, watch: Watch
 ) -> None:
-    left = islice(table.rows(), rows.n_rows, None)
+    left = islice(_input_rows(request, rows.layout.kept), rows.tally.n_read, None)
     try:
-        for prediction in predictor.stream(map(table.text_of, left)):
-            rows.write_row(prediction)
-            watch("answering", rows.n_rows, n_total, "")
+        for row in answer_rows(predictor, left):
+            rows.write_row(row)
+            watch("answering", rows.tally.n_read, n_total, "")
         rows.make_safe()
     except KeyboardInterrupt as error:
         raise Stopped(
@@ -221,17 +217,16 @@ def _write_predictions(
         ) from error
 
 
-def _made_from(
-    predictor: Predictor, table: InputTable, format: str, keep_formulas: bool
-) -> dict[str, Any]:
+def _made_from(predictor: Predictor, request: TableRequest, layout: Layout) -> dict[str, Any]:
     """Everything the predictions depend on; see `resume`."""
-    stat = table.file.stat()
+    stat = request.source.stat()
     return {
-        "file": [table.file.name, stat.st_size, stat.st_mtime_ns],
-        "columns": [table.column, table.pair],
-        "set of answer columns": [column.name for column in columns_of(predictor.tasks)],
-        "format": format,
-        "treatment of formulas": "kept" if keep_formulas else "guarded",
+        "file": [request.source.name, stat.st_size, stat.st_mtime_ns],
+        "choice of columns": [list(request.texts), list(layout.kept)],
+        "set of answer columns": [column.name for column in layout.answers],
+        "treatment of bad rows": request.bad_rows,
+        "format": request.format,
+        "treatment of formulas": "kept" if request.keep_formulas else "guarded",
         "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
@@ -253,8 +248,7 @@ def _safe_progress(part: Path, made_from: Mapping[str, Any]) -> tuple[_Progress,
 
 def _parse_progress(state: Mapping[str, Any]) -> _Progress:
     return _Progress(
-        require_count(state["n_rows"]),
-        require_count(state["n_unreadable"]),
+        Tally.from_json(state["tally"]),
         require_count(state["n_bytes"]),
         str(state["rows_sha256"]),
     )

@@ -2,7 +2,7 @@
 
     OUT/plan.json             which rows become which part, and what they are made from
     OUT/part-00000.parquet …  the predictions; a part is there when it is whole
-    OUT/hashes/               what is in each part that was made, until the manifest says it
+    OUT/records/              the hash of each part that was made, until the manifest says it
     OUT/begun/                which worker has begun which part on Ray, while it runs
     OUT/manifest.json         written last: the folder is complete
 
@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,9 +32,17 @@ from litotes.core.storage import (
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
 from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.tables.answered_rows import Tally
 from litotes.prediction.tables.folder_plan import PLAN, FolderPlan, resume_or_plan
-from litotes.prediction.tables.folder_request import FolderRequest
-from litotes.prediction.tables.part import HASHES, PartJob, predict_part, read_hash, write_hash
+from litotes.prediction.tables.part import (
+    RECORDS,
+    PartJob,
+    PartRecord,
+    predict_part,
+    read_part_record,
+    write_part_record,
+)
+from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import read_record, write_record
 from litotes.scale.jobs import run_jobs
 from litotes.scale.on_ray_data import map_on_ray
@@ -52,8 +60,8 @@ class FolderResult:
     """What a run achieved.
 
     n_found: parts that were there before; damaged: those that were there, but not as they had been
-    written, and were made again; n_unreadable: of the rows answered now; failures: why a part is
-    missing, by its name.
+    written, and were made again; n_answered: rows of parts made now; tally: of all parts that are
+    there; failures: why a part is missing, by its name.
     """
 
     out: Path
@@ -61,7 +69,7 @@ class FolderResult:
     n_found: int
     damaged: tuple[str, ...]
     n_answered: int
-    n_unreadable: int
+    tally: Tally
     seconds: float
     failures: dict[str, str]
 
@@ -74,7 +82,9 @@ class FolderResult:
             "parts_found": self.n_found,
             "parts_damaged": list(self.damaged),
             "rows_answered": self.n_answered,
-            "rows_unreadable": self.n_unreadable,
+            "rows_bad": self.tally.n_bad,
+            "problems": list(self.tally.problems),
+            "rows_unreadable": self.tally.n_unreadable,
             "seconds": round(self.seconds, 1),
             "rows_per_second": round(rate, 1),
             "failures": self.failures,
@@ -109,7 +119,7 @@ def ray_runner(n_workers: int | None, address: str | None, *, n_gpus: float = 0)
 
 
 def predict_to_folder(
-    request: FolderRequest,
+    request: TableRequest,
     batch_predictor: BatchPredictor,
     out: Path,
     *,
@@ -124,7 +134,6 @@ def predict_to_folder(
     out, request = out.resolve(), replace(request, source=request.source.resolve())
     _check_target(request.source, out)
     predictor = batch_predictor.predictor()
-    request.check_names(predictor.tasks)
     model = tuple(runtime.identity() for runtime in predictor.runtimes)
     with locked(out):
         _check_folder(out)
@@ -135,56 +144,64 @@ def predict_to_folder(
             if name not in found.whole:
                 stamp = plan.stamps[span.file]
                 jobs[name] = PartJob(
-                    request, batch_predictor, model, plan.key_type, span, stamp, out / name
+                    request, batch_predictor, model, plan.layout, span, stamp, out / name
                 )
         result = _run(jobs, plan, found, runner, watch)
         if not result.failures:
-            _write_manifest(plan, out)
+            _write_manifest(plan, result)
     return result
 
 
 @dataclass(frozen=True)
 class _FoundParts:
-    """The parts that are there: the hashes of those that are as they were written, and the names
+    """The parts that are there: the records of those that are as they were written, and the names
     of the others.
     """
 
     out: Path
-    whole: dict[str, str]
+    whole: dict[str, PartRecord]
     damaged: tuple[str, ...]
 
 
 def _find_parts(plan: FolderPlan, out: Path, watch: Watch) -> _FoundParts:
-    stated: dict[str, str] = {}
+    stated: dict[str, PartRecord] = {}
     if (out / MANIFEST).is_file():
-        stated = read_record(out / MANIFEST, plan.made_from, lambda manifest: manifest["hashes"])
+        stated = read_record(out / MANIFEST, plan.made_from, _parse_records)
     whole, damaged = {}, []
     names = [name for name in plan.parts() if (out / name).is_file()]
     for place, name in enumerate(names):
         watch("checking parts", place, len(names), name)
-        found = sha256_of(out / name)
-        if found == (stated.get(name) or read_hash(out / name)):
-            whole[name] = found
+        record = stated.get(name) or read_part_record(out / name)
+        if record is not None and record.sha256 == sha256_of(out / name):
+            whole[name] = record
         else:
             damaged.append(name)
     return _FoundParts(out, whole, tuple(damaged))
+
+
+def _parse_records(manifest: Mapping[str, Any]) -> dict[str, PartRecord]:
+    return {name: PartRecord.from_json(own) for name, own in manifest["records"].items()}
 
 
 def _run(
     jobs: dict[str, PartJob], plan: FolderPlan, found: _FoundParts, runner: Runner, watch: Watch
 ) -> FolderResult:
     started = time.monotonic()
-    n_answered, n_unreadable, failures = 0, 0, {}
+    n_answered, failures = 0, {}
     for outcome in _outcomes(jobs, found, runner, watch):
         if outcome.error is None:
             n_answered += jobs[outcome.name].span.n_rows
-            n_unreadable += outcome.count
         else:
             failures[outcome.name] = outcome.error
     seconds = time.monotonic() - started
+    tally = Tally()
+    for name in plan.parts():
+        record = found.whole.get(name) or read_part_record(found.out / name)
+        if record is not None:
+            tally = tally.merge(record.tally)
     n_found = len(found.whole)
     return FolderResult(
-        found.out, plan, n_found, found.damaged, n_answered, n_unreadable, seconds, failures
+        found.out, plan, n_found, found.damaged, n_answered, tally, seconds, failures
     )
 
 
@@ -196,8 +213,8 @@ def _outcomes(
     if not jobs:
         return []
     if (out / MANIFEST).is_file():  # it must not vouch for parts that are missing
-        for name, hash in found.whole.items():
-            write_hash(out / name, hash)
+        for name, record in found.whole.items():
+            write_part_record(out / name, record)
         (out / MANIFEST).unlink()
     for name in found.damaged:
         (out / name).unlink()
@@ -214,18 +231,23 @@ def _outcomes(
         shutil.rmtree(begun, ignore_errors=True)
 
 
-def _write_manifest(plan: FolderPlan, out: Path) -> None:
+def _write_manifest(plan: FolderPlan, result: FolderResult) -> None:
+    out = result.out
     if not (out / MANIFEST).is_file():  # otherwise nothing was left to do
-        sizes = {name: span.n_rows for name, span in plan.parts().items()}
+        records = {}
+        for name in plan.parts():
+            record = read_part_record(out / name)
+            assert record is not None, "it was written with its part"
+            records[name] = record.as_json()
         write_record(
             out / MANIFEST,
             plan.made_from,
             litotes=__version__,
-            rows=plan.n_rows,
-            parts=sizes,
-            hashes={name: read_hash(out / name) for name in sizes},
+            rows=result.tally.n_written,
+            parts={name: record["tally"]["n_written"] for name, record in records.items()},
+            records=records,
         )
-    shutil.rmtree(out / HASHES, ignore_errors=True)
+    shutil.rmtree(out / RECORDS, ignore_errors=True)
 
 
 def _check_target(source: Path, out: Path) -> None:
@@ -240,7 +262,7 @@ def _check_target(source: Path, out: Path) -> None:
 
 def _check_folder(out: Path) -> None:
     """Refuses a folder that holds other files than ours."""
-    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, HASHES, LOCK), _PART)
+    foreign = find_foreign_file(out, (PLAN, MANIFEST, BEGUN, RECORDS, LOCK), _PART)
     if foreign is not None:
         raise UserError(
             f"{out} holds {foreign}, which is no part of answers: choose a new folder for --out."
