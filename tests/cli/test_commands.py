@@ -138,10 +138,11 @@ def test_predict_as_jsonl(run_folder: Path, capsys: pytest.CaptureFixture[str]) 
     ).splitlines()
     first = json.loads(lines[0])
     assert len(lines) == 2
-    assert list(first) == ["text", "sentiment", "sarcasm", "truncated", "unreadable"]
+    assert list(first) == ["text", "sentiment", "sarcasm", "truncated", "unreadable", "problem"]
     assert first["text"] == "Great tea"
     assert first["sentiment"]["label"] in ("negative", "positive")
     assert 0.5 <= first["sarcasm"]["probability"] <= 1
+    assert sum(first["sarcasm"]["probabilities"].values()) == pytest.approx(1)
     assert first["truncated"] is False
     assert first["unreadable"] is False
 
@@ -163,12 +164,9 @@ def test_predict_gives_the_same_from_every_input(
     common = ("--model", str(run_folder), "--json", "--device", "cpu")
     expected = output_of(capsys, "predict", *texts, *common)
     for name in ("in.csv", "in.jsonl", "in.parquet"):
-        assert (
-            output_of(
-                capsys, "predict", "--file", str(tmp_path / name), "--column", "body", *common
-            )
-            == expected
-        )
+        file = ("--file", str(tmp_path / name), "--column", "body", "--columns", "body")
+        found = output_of(capsys, "predict", *file, *common)
+        assert found.replace('"body":', '"text":') == expected
     monkeypatch.setattr("sys.stdin", io.StringIO("\n".join(texts) + "\n"))
     assert output_of(capsys, "predict", *common) == expected
 
@@ -218,7 +216,7 @@ def test_the_ending_of_out_says_the_format(
 ) -> None:
     (tmp_path / "in.csv").write_text("id;text\n1;Great tea\n", "utf-8-sig")
     common = ("predict", "--model", str(run_folder), "--file", str(tmp_path / "in.csv"))
-    for name, start in (("out.csv", "text,sentiment"), ("out.jsonl", '{"text"'), ("out", "Great")):
+    for name, start in (("out.csv", "id,text,senti"), ("out.jsonl", '{"id"'), ("out", "Great")):
         output_of(capsys, *common, "--out", str(tmp_path / name))
         assert (tmp_path / name).read_text().startswith(start)
     assert main([*common, "--out", str(tmp_path / "x.csv"), "--format", "jsonl"]) == 2
@@ -437,8 +435,25 @@ def test_odd_stdin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
-    assert main(["predict", "--model", str(run_folder), "--format", "jsonl"]) == 2
+    command = ["predict", "--model", str(run_folder), "--format", "jsonl"]
+    assert main([*command, "--bad-rows", "stop"]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_bad_line_on_stdin_stops_no_other(
+    run_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["predict", "--model", str(run_folder), "--format", "jsonl"]
+    for bad_rows, n_lines in (("empty", 4), ("skip", 2)):
+        monkeypatch.setattr("sys.stdin", io.StringIO("tea\n\ncaf\udce9\nqueue\n"))
+        assert main([*command, "--bad-rows", bad_rows]) == 0
+        told = capsys.readouterr()
+        lines = [json.loads(line) for line in told.out.splitlines()]
+        assert len(lines) == n_lines
+        assert [line["sarcasm"] is None for line in lines].count(True) == n_lines - 2
+        assert (lines[0]["text"], lines[-1]["text"]) == ("tea", "queue")
+        assert "2 rows" in told.err
+        assert "stdin, line 2 is empty" in told.err
 
 
 def test_a_table_without_splits_can_be_evaluated(
@@ -504,6 +519,8 @@ def test_predicting_a_bad_file_writes_nothing(
                 str(run_folder),
                 "--format",
                 "jsonl",
+                "--bad-rows",
+                "stop",
                 "--out",
                 str(tmp_path / "out.jsonl"),
             ]

@@ -12,9 +12,8 @@ import pytest
 from litotes.core.values import Answer, Prediction, Task
 from litotes.prediction.columns import BOOL, FLOAT, STRING, answer_columns, as_json, columns_of
 from litotes.prediction.frames import FrameRequest, add_predictions
-from litotes.prediction.tables.answered_rows import AnsweredRow
 from litotes.prediction.tables.formats import CSV, FORMATS, JSONL, LINE_FORMATS, LineFormat
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 
 TASKS = {"mood": Task("mood", ("bad", "good")), "warmth": Task("warmth", ())}
 

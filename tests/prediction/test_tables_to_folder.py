@@ -27,9 +27,8 @@ from litotes.core.progress import Watch
 from litotes.core.values import Answer, Prediction, Task
 from litotes.exporting.export import export_models
 from litotes.prediction.batch_predictor import BatchPredictor
-from litotes.prediction.tables.answered_rows import AnsweredRow
 from litotes.prediction.tables.formats import FORMATS
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 from litotes.prediction.tables.part import PartJob, predict_part
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import write_record
@@ -197,13 +196,13 @@ def test_names_that_clash(asked: BatchPredictor, source: Path, tmp_path: Path) -
     (row,) = rows_in(tmp_path / "clash")
     assert row["sarcasm"] == "gold"
     assert row["predicted_sarcasm"] in ("literal", "sarcastic")
-    with pytest.raises(UserError, match="'sarcasm' already.*--columns.*--prefix"):
+    with pytest.raises(UserError, match=r"'sarcasm' already.*--columns.*--prefix"):
         scored(replace(request, prefix=""), asked, tmp_path / "out")
     with pytest.raises(UserError, match="nobody could tell which row is meant"):
         scored(replace(request, columns=("text",), keep_text=False), asked, tmp_path / "out")
     with pytest.raises(UserError, match="There is no format 'xml'"):
         TableRequest(source, format="xml")
-    with pytest.raises(UserError, match="no column 'name' to keep. Known: id, text"):
+    with pytest.raises(UserError, match=r"no column 'name' to keep\. Known: id, text"):
         scored(request_of(source, columns=("name",)), asked, tmp_path / "out")
 
 

@@ -26,8 +26,8 @@ from litotes.cli.table_options import add_table_options, check_table_options, ta
 if TYPE_CHECKING:
     from litotes.core.values import Answer, BadText, Prediction
     from litotes.prediction.predictor import Predictor
-    from litotes.prediction.tables.answered_rows import AnsweredRow, InputRow, Tally
-    from litotes.prediction.tables.layout import Layout
+    from litotes.prediction.tables.answered_rows import InputRow, Tally
+    from litotes.prediction.tables.layout import AnsweredRow, Layout
     from litotes.prediction.tables.request import TableRequest
 
 Write = Callable[[str], object]
@@ -45,6 +45,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    if options.on is None and options.out is not None:
+        _check_target(options)
     check_table_options(options)
     if options.on is not None:
         check_bulk_options(options)
@@ -52,8 +54,6 @@ def run(options: argparse.Namespace) -> None:
         return
     reject_bulk_options(options)
     request = None if options.file is None else table_request(options)
-    if options.out is not None:
-        _check_target(request, Path(options.out))
     is_for_people = options.format in (None, "table") or options.json
     if options.format == "parquet" and request is not None:
         _predict_parquet(request, options)
@@ -66,14 +66,15 @@ def run(options: argparse.Namespace) -> None:
         _predict_rows(predictor, request, options)
 
 
-def _check_target(request: TableRequest | None, out: Path) -> None:
+def _check_target(options: argparse.Namespace) -> None:
     """What must not be replaced is reported before the work."""
     from litotes.core.targets import find_target
+    from litotes.prediction.tables.request import TableRequest
 
-    if request is None:
-        find_target(out)
+    if options.file is None:
+        find_target(Path(options.out))
     else:
-        request.check_target(out)
+        TableRequest(options.file).check_target(Path(options.out))
 
 
 def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None:
@@ -139,7 +140,7 @@ def _predict_rows(
         written = StringIO()
         _print(kept_rows(), layout, written.write, options)
         write_text(Path(options.out), written.getvalue())  # whole or not at all
-        _report(tally, options)
+        say(tally.sentences(options.bad_rows) if tally.n_bad else [])
 
 
 def _read_rows(

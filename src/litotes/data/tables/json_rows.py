@@ -39,7 +39,7 @@ def read_json(path: Path, needs: Collection[str], start: Start, lenient: bool) -
                 check_characters(json.dumps(content, ensure_ascii=False), place)
         except UserError as error:
             # of a first row without a column, it is more likely that the column has another name
-            if not lenient or (is_first and record):
+            if not lenient or (is_first and record and not set(needs) <= set(record)):
                 raise
             yield Row(str(path), number, {}, unit, _storable(record), str(error))
         else:

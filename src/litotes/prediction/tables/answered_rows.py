@@ -12,7 +12,7 @@ from litotes.core.numbers import require_count
 from litotes.core.values import BadText, Prediction
 from litotes.data.tables.row import Row
 from litotes.prediction.predictor import Predictor
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 from litotes.prediction.tables.request import TableRequest
 
 _N_PROBLEMS = 3
@@ -28,14 +28,6 @@ class InputRow:
 
     kept: Mapping[str, object]
     asked: Asked
-
-
-@dataclass(frozen=True)
-class AnsweredRow:
-    """kept: what is copied from the input, by column."""
-
-    kept: Mapping[str, object]
-    prediction: Prediction
 
 
 @dataclass(frozen=True)

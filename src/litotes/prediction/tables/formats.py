@@ -6,7 +6,7 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO, StringIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import guard_formula
@@ -14,12 +14,9 @@ from litotes.core.json_text import to_json
 from litotes.data.tables.row import as_text
 from litotes.prediction.columns import STRING, answers_as_json
 from litotes.prediction.frames import arrow_array
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 
-if TYPE_CHECKING:
-    from litotes.prediction.tables.answered_rows import AnsweredRow
-
-Rows = Sequence["AnsweredRow"]
+Rows = Sequence[AnsweredRow]
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from litotes.core.errors import UserError
-from litotes.core.values import Task
+from litotes.core.values import Prediction, Task
 from litotes.prediction.columns import Column, answer_columns
 
 PREFIX = "predicted_"
 """Before the names of the answers' columns, where the table has such names itself."""
+
+
+@dataclass(frozen=True)
+class AnsweredRow:
+    """kept: what is copied from the input, by column."""
+
+    kept: Mapping[str, object]
+    prediction: Prediction
 
 
 @dataclass(frozen=True)

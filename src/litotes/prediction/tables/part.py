@@ -27,14 +27,13 @@ from litotes.data.tables.spans import Span
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.answered_rows import (
-    AnsweredRow,
     InputRow,
     Tally,
     answer_rows,
     input_rows,
 )
 from litotes.prediction.tables.formats import FORMATS, encode_parquet
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 from litotes.prediction.tables.request import TableRequest
 
 RECORDS = "records"

@@ -30,7 +30,6 @@ from litotes.core.targets import Target, open_stream
 from litotes.data.tables.files import require_file
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.answered_rows import (
-    AnsweredRow,
     FileResult,
     InputRow,
     Tally,
@@ -38,7 +37,7 @@ from litotes.prediction.tables.answered_rows import (
     input_rows,
 )
 from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat
-from litotes.prediction.tables.layout import Layout
+from litotes.prediction.tables.layout import AnsweredRow, Layout
 from litotes.prediction.tables.request import TableRequest, make_layout
 from litotes.prediction.tables.resume import read_record, write_record
 
