@@ -22,21 +22,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 WORDS = ("the", "tea", "was", "lovely", "cold", "rude", "great", "queue", "never", "best")
-    "the",
-    "tea",
-    "was",
-    "lovely",
-    "cold",
-    "rude",
-    "great",
-    "queue",
-    "never",
-    "again",
-    "oh",
-    "sure",
-    "best",
-    "worst",
-]
 DAMAGES = {
     "empty": lambda n: f"{n};;north;5\n".encode(),
     "blank": lambda n: f"{n};   ;north;5\n".encode(),
