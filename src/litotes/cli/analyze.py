@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from litotes.inside.analyze import CorpusAnalysis
     from litotes.model.checkpoint import Model
 
+ABOUT = """\
+Measures what a model's attention does over a corpus: its patterns, what is effective, what can
+be removed, which explanations can be trusted. Writes figures and a report.
+"""
+EXAMPLE = "litotes analyze --model builtin --data sampler --out runs/inside"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_model(parser)

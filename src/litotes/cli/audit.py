@@ -11,6 +11,13 @@ from litotes.cli.options import add_data
 if TYPE_CHECKING:
     from litotes.data.audit.audit import Audit
 
+ABOUT = """\
+Looks for what spoils scores: texts in two splits, duplicates, contradictory labels, labels that
+are missing or rare. Nothing is changed.
+"""
+EXAMPLE = "litotes audit --data 'table:reviews.csv?text=review&label=mood'"
+USES = ("json", "out")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
@@ -36,9 +43,10 @@ def run(options: argparse.Namespace) -> None:
 
 def _print_findings(result: Audit) -> None:
     from litotes.cli.display import print_lines
+    from litotes.core.numbers import counted
 
-    n_findings = len(result.findings)
-    print_lines(f"{result.corpus}: {result.n_examples} texts, {n_findings} findings", "")
+    found = [counted(result.n_examples, "text"), counted(len(result.findings), "finding")]
+    print_lines(f"{result.corpus}: {', '.join(found)}", "")
     for finding in result.findings:
         print_lines(f"[{finding.severity}] {finding.kind}: {finding.sentence}")
         print_lines(*(f"    · {example}" for example in finding.examples))

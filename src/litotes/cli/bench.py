@@ -19,6 +19,13 @@ WHAT = (*MODEL_BENCHES, "pcgrad", "entmax", "effective", "attention", "train")
 N_TEXTS, N_ROUNDS = 256, 5
 N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
 
+ABOUT = """\
+Measures speed side by side in one run, as ratios against named opponents: Hugging Face
+transformers, ONNX Runtime, the entmax package.
+"""
+EXAMPLE = "litotes bench classify --json"
+USES = ("json", "seed", "out")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -117,7 +117,7 @@ def _runner(options: argparse.Namespace) -> Runner:
 
 
 def _summary(result: FolderResult) -> str:
-    found = f" {result.n_found} parts were there before." if result.n_found else ""
+    found = f" Parts that were there before: {result.n_found}." if result.n_found else ""
     if result.damaged:
         found += f" Damaged since, and made again: {', '.join(result.damaged)}."
     return (

@@ -12,6 +12,13 @@ from litotes.cli.selection import add_where, parse_where
 if TYPE_CHECKING:
     from litotes.data.coverage import Coverage, Part, Unit
 
+ABOUT = """\
+Counts how much of the frequent vocabulary varieties or sources share, before a model is asked
+to carry over from one to the other. Writes a table and a figure.
+"""
+EXAMPLE = "litotes coverage --data sampler --out runs/coverage"
+USES = ("json", "out")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

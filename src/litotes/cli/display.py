@@ -164,18 +164,25 @@ SCORE_COLUMNS = (
     "Matthews",
     "calibration error",
 )
+REGRESSION_COLUMNS = ("task", "cell", "n", "Pearson r", "95 % interval", "RMSE", "Spearman ρ")
 
 
 def print_scores(rows: Sequence[CellScores]) -> None:
-    """Scores as a table, each with its interval and its majority line."""
+    """Scores as a table, each with its interval and its majority line; those of numbers apart."""
     from litotes.evaluation.scores import Scores
 
-    lines = []
+    labels, numbers = [], []
     for row in rows:
         scores = row.scores
-        values = _classification(scores) if isinstance(scores, Scores) else _regression(scores)
-        lines.append((scores.task, row.cell, str(scores.n), *values))
-    print_table(SCORE_COLUMNS, lines)
+        names = (scores.task, row.cell, str(scores.n))
+        if isinstance(scores, Scores):
+            labels.append((*names, *_classification(scores)))
+        else:
+            numbers.append((*names, *_regression(scores)))
+    if labels:
+        print_table(SCORE_COLUMNS, labels)
+    if numbers:
+        print_table(REGRESSION_COLUMNS, numbers)
 
 
 def _classification(scores: Scores) -> tuple[str, ...]:
@@ -192,12 +199,10 @@ def _classification(scores: Scores) -> tuple[str, ...]:
 
 def _regression(scores: RegressionScores) -> tuple[str, ...]:
     return (
-        f"r {scores.pearson:.3f}",
+        f"{scores.pearson:.3f}",
         _interval(scores.interval),
-        "",
-        f"rmse {scores.root_mean_squared_error:.3f}",
-        f"ρ {scores.spearman:.3f}",
-        "",
+        f"{scores.root_mean_squared_error:.3f}",
+        f"{scores.spearman:.3f}",
     )
 
 

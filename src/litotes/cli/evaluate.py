@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from litotes.evaluation.evaluate import CellScores, TaskPredictions
     from litotes.evaluation.model_comparison import ModelDifference
 
+ABOUT = """\
+Scores a model on labelled texts, with 95 % intervals and the majority line, for each variety
+and source. Two models are compared on the same texts with --against.
+"""
+EXAMPLE = "litotes evaluate --model runs/mine --data sampler --where variety=en-IN"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="a model folder")

@@ -7,6 +7,13 @@ from pathlib import Path
 
 from litotes.cli.options import add_model
 
+ABOUT = """\
+Shows which words an answer rests on, by eight methods that are each tested by removing words,
+and which words left a pruned model at which layer. Writes a page, a picture or JSON.
+"""
+EXAMPLE = 'litotes explain "Lovely. Another delay." --out why.html'
+USES = ("json", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

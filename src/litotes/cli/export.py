@@ -10,6 +10,13 @@ from litotes.cli.numbers import count, percent
 if TYPE_CHECKING:
     from litotes.exporting.export import ExportResult
 
+ABOUT = """\
+Writes an ONNX file that answers faster on a CPU, with the pruning inside, and measures which
+answers change. From then on the model's folder is run by it.
+"""
+EXAMPLE = "litotes export --model runs/mine --int8"
+USES = ("json", "out")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     gains = (

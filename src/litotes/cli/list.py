@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+ABOUT = """\
+Lists what there is to choose from: encoders, heads, weightings, prunings, sources, analyses,
+and every setting of a recipe.
+"""
+EXAMPLE = "litotes list heads"
+USES = ("json",)
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

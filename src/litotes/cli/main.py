@@ -104,35 +104,49 @@ class Parser(argparse.ArgumentParser):
 class CommandParser(Parser):
     """The parser of one command, which imports the command's module only when it is used.
 
-    A command's module defines `add_options(parser)` and `run(options)`.
+    A command's module defines `add_options(parser)` and `run(options)`, what the command does
+    (`ABOUT`), an `EXAMPLE` of it, and which of the common options it `USES`.
     """
 
     def __init__(self, *, command: str, **settings: Any) -> None:
-        super().__init__(**settings)
+        layout = argparse.RawDescriptionHelpFormatter
+        super().__init__(formatter_class=layout, **settings)
         self._command = command
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Called for the chosen command alone, and once for each `parse_args` above it."""
         if self.get_default("run") is None:
             module = import_module(f"litotes.cli.{self._command}")
-            add_common_options(self)
+            self.description, self.epilog = module.ABOUT, f"example:\n  {module.EXAMPLE}"
+            add_common_options(self, module.USES)
             module.add_options(self)
             self.set_defaults(run=module.run)
         return super().parse_known_args(args, namespace)
 
 
-def add_common_options(parser: argparse.ArgumentParser) -> None:
-    """The options that every command takes."""
-    parser.add_argument(
-        "--json",
-        action="store_true",
-        help="print one JSON document on stdout; progress goes to stderr",
-    )
-    parser.add_argument("--seed", type=seed, metavar="N", help="fixes all that is random")
-    parser.add_argument("--out", type=_path, metavar="PATH", help="where to write")
-    parser.add_argument(
-        "--device", metavar="NAME", help="cpu or cuda; the default is cuda where there is one"
-    )
+def add_common_options(parser: argparse.ArgumentParser, uses: Sequence[str]) -> None:
+    """The options that commands share.
+
+    uses: those that do something for this command. The others are not offered; --seed and --device
+    are taken all the same, so that a script may give them to every command.
+    """
+    settings: dict[str, dict[str, Any]] = {
+        "json": {
+            "action": "store_true",
+            "help": "print one JSON document on stdout; progress goes to stderr",
+        },
+        "seed": {"type": seed, "metavar": "N", "help": "fixes all that is random"},
+        "out": {"type": _path, "metavar": "PATH", "help": "where to write"},
+        "device": {
+            "metavar": "NAME",
+            "help": "cpu or cuda; the default is cuda where there is one",
+        },
+    }
+    for name, own in settings.items():
+        if name in uses:
+            parser.add_argument(f"--{name}", **own)
+        elif name in ("seed", "device"):
+            parser.add_argument(f"--{name}", **(own | {"help": argparse.SUPPRESS}))
 
 
 def _path(text: str) -> str:

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from litotes.evaluation.cross_matrix import CrossMatrix
     from litotes.study.matrix import MatrixResult
 
+ABOUT = """\
+Trains on each part of a corpus and tests on every part: does a model survive another variety,
+or another of your columns? Writes scores, a heatmap and a report; a stopped run goes on.
+"""
+EXAMPLE = "litotes matrix recipes/quick.toml --by variety --seeds 3 --out runs/quick"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")

@@ -32,6 +32,13 @@ if TYPE_CHECKING:
 
 Write = Callable[[str], object]
 
+ABOUT = """\
+Labels texts and gives each label's probability: texts typed here, lines on stdin, or a table,
+which comes back with all of its columns. A killed run on a table resumes.
+"""
+EXAMPLE = "litotes predict --file reviews.csv --column review --out answered.csv"
+USES = ("json", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -105,10 +112,10 @@ def _predict_file(predictor: Predictor, request: TableRequest, options: argparse
 
 def _report(tally: Tally, options: argparse.Namespace) -> None:
     from litotes.cli.display import say
+    from litotes.core.numbers import counted
 
-    n_answered = tally.n_read - tally.n_bad
-    texts = "1 text" if n_answered == 1 else f"{n_answered:,} texts"
-    say([f"{texts} answered: {options.out}.", *tally.sentences(options.bad_rows)])
+    answered = counted(tally.n_read - tally.n_bad, "text")
+    say([f"{answered} answered: {options.out}.", *tally.sentences(options.bad_rows)])
 
 
 def _predict_rows(

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from litotes.pruning import PruneResult
     from litotes.pruning.frontier import Point
 
+ABOUT = """\
+Removes pieces of texts and attention heads that matter little, and finds the fastest model
+within a loss of macro-F1 that you allow. Writes a model folder and the whole frontier.
+"""
+EXAMPLE = "litotes prune --model runs/mine --data sampler --loss 0.5 --out runs/small"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", required=True, metavar="RUN", help="the folder of a dense model")

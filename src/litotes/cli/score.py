@@ -5,6 +5,13 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+ABOUT = """\
+Scores a file of answers against the gold labels by the ALTA 2026 shared task's exact metric,
+with intervals.
+"""
+EXAMPLE = "litotes score answer.csv valid.csv"
+USES = ("json", "seed", "out")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -36,6 +36,13 @@ _LIMITS = {
 }
 """Options that are settings of the service: the setting, and the line in the help."""
 
+ABOUT = """\
+Answers over HTTP, with limits, metrics and health checks, and with a page on which people can
+try the model and see why.
+"""
+EXAMPLE = "litotes serve --model runs/mine --port 8000"
+USES = ("device",)
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from litotes.study.report import Report
     from litotes.study.vocabulary import Vocabulary
 
+ABOUT = """\
+Runs a whole grid of trainings from one file, in processes or on Ray, and writes one report with
+tests of every difference. A stopped study goes on where it was.
+"""
+EXAMPLE = "litotes study recipes/study_quick.toml --workers 2 --out runs/study"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from litotes.core.values import Task
     from litotes.evaluation.submission import Submission
 
+ABOUT = """\
+Answers the shared task's texts with a model and writes the file to hand in, checked row by row
+against what the organisers' script accepts.
+"""
+EXAMPLE = "litotes submit --model runs/mine --data valid.csv --out answer.zip"
+USES = ("json", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
@@ -35,6 +42,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
+    from litotes.core.numbers import counted
     from litotes.evaluation.shared_task import TASKS
     from litotes.evaluation.submission import ANSWER, answer, write_submission
 
@@ -52,7 +60,9 @@ def run(options: argparse.Namespace) -> None:
         return
     for task, by_label in counts.items():
         print_lines(f"{task}: " + ", ".join(f"{n} {label}" for label, n in by_label.items()))
-    print_lines(f"{out} holds {ANSWER} with {n_rows} rows, compared with {options.data}.")
+    print_lines(
+        f"{out} holds {ANSWER} with {counted(n_rows, 'row')}, compared with {options.data}."
+    )
 
 
 def _count_labels(submission: Submission, task: Task) -> dict[str, int]:

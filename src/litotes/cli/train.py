@@ -7,6 +7,13 @@ from pathlib import Path
 
 from litotes.core.threads import sleep_while_waiting
 
+ABOUT = """\
+Trains one classifier by a recipe and tests it on texts it has not seen. Writes a model folder
+that every other command takes; a stopped run goes on with --resume.
+"""
+EXAMPLE = "litotes train recipes/quick.toml --out runs/mine"
+USES = ("json", "seed", "out", "device")
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file; see recipes/")

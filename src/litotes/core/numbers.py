@@ -1,4 +1,4 @@
-"""Numbers with a sign, written the same way everywhere; counts, checked."""
+"""Numbers with a sign and counts of things, written the same way everywhere; counts, checked."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+
     """
     written = f"{value:+z.{digits}f}"  # z: no negative zero
     return written.replace("-", minus).replace("+", plus)
+
+
+def counted(n: int, thing: str) -> str:
+    """1 row, 2,000 rows."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
 
 
 def require_count(value: object) -> int:

@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import harmless
+from litotes.core.numbers import counted
 from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
@@ -192,7 +193,7 @@ class Corpus:
         for count in self.counts():
             names = (str(count.cell), count.split, count.task, count.label or "a number")
             rows.append(row([harmless(name) for name in names], [f"{count.n:,}"]))
-        caption = f"{harmless(self.name)}: {len(self):,} texts"
+        caption = f"{harmless(self.name)}: {counted(len(self), 'text')}"
         return table(("cell", "split", "task", "label", "texts"), rows, caption=caption)
 
     def _selection(self, kind: str, words: Words, present: Set[str | None]) -> Set[str | None]:

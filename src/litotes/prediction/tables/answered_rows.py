@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.core.numbers import require_count
+from litotes.core.numbers import counted, require_count
 from litotes.core.values import BadText, Prediction
 from litotes.data.tables.row import Row
 from litotes.prediction.predictor import Predictor
@@ -79,13 +79,12 @@ class Tally:
         """What the user should know. bad_rows: see `BAD_ROWS`."""
         told = []
         if self.n_bad:
-            rows = "1 row" if self.n_bad == 1 else f"{self.n_bad:,} rows"
             fate = "was left out" if self.n_bad == 1 else "were left out"
             if bad_rows != "skip":
                 fate = "has no answer" if self.n_bad == 1 else "have no answers"
             n_more = self.n_bad - len(self.problems)
             more = f" And {n_more:,} more." if n_more else ""
-            told.append(f"{rows} {fate}: {' '.join(self.problems)}{more}")
+            told.append(f"{counted(self.n_bad, 'row')} {fate}: {' '.join(self.problems)}{more}")
         if self.n_unreadable:
             told.append(
                 f"Unreadable texts: {self.n_unreadable:,} (the model knows no part of them)."
