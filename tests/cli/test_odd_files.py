@@ -43,6 +43,7 @@ TWO = ["tea", "a queue"]
 NOT_UTF8 = b"id,text\n1,caf\xe9\n2,tea\n"
 NESTED = b'{"id": {"a": [1]}, "text": "tea"}\n{"id": null, "text": "a queue"}\n'
 UNCLOSED = b'id,text\n1,"tea\n2,a queue\n3,"queue"\n4,fine\n'
+UNCLOSED_EARLY = b'text,id\n"tea,1\na queue,2\n"queue",3\nfine,4\n'
 SWALLOWED = b'id,text\n1,"tea\n2,a queue",x\n3,fine\n'
 
 FILES = {
@@ -83,6 +84,9 @@ FILES = {
     ),
     "a NUL": Odd("a.csv", b"id,text\n1,a\0b\n2,tea\n", ["", "tea"]),
     "a quote left open": Odd("a.csv", UNCLOSED, ["", "a queue", "queue", "fine"]),
+    "a quote left open before other fields": Odd(
+        "a.csv", UNCLOSED_EARLY, ["", "a queue", "queue", "fine"], "text,id"
+    ),
     "a quote that swallows a line": Odd("a.csv", SWALLOWED, ["", "", "fine"]),
     "no header": Odd("a.csv", b"tea and cake,1\nqueue,2\n", error="no column 'text'"),
     "another name": Odd(

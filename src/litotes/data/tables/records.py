@@ -80,7 +80,8 @@ def read_records(
             continue
         is_empty = False
         width = width or len(record.fields)
-        if lenient and len(record.fields) != width and lines.n_taken > 1:
+        is_whole = record.problem is None
+        if lenient and is_whole and len(record.fields) != width and lines.n_taken > 1:
             # a quote that was never meant to be one has swallowed the lines after it
             yield lines.give_up(_wrong_quote(f"{path}, line {record.line}"), delimiter)
         else:
