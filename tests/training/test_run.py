@@ -55,6 +55,7 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
         "recipe.json",
         "history.jsonl",
         "scores.json",
+        "trained_on.txt",
     }
     history = [
         json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
@@ -475,7 +476,9 @@ def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Pa
     file = tmp_path / "train.csv"
     file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
     run = train(
-        tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None),
+        tiny_recipe.changed(
+            data__source=f"table:{file}?label=label&test=0", data__where__variety=None
+        ),
         tmp_path / "run",
     )
     assert run.scores == ()

@@ -17,7 +17,7 @@ from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.cells import Axis, cell_of
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
+from litotes.data.sources import load_with_test_part
 from litotes.evaluation.cross_matrix import CrossMatrix, collapses
 from litotes.study.execute import execute
 from litotes.study.plan import (
@@ -171,7 +171,7 @@ def folder_name(name: str) -> str:
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    corpus = load(recipe.data.source).map_labels(recipe.data.labels)
+    corpus = load_with_test_part(recipe.data.source).map_labels(recipe.data.labels)
     return corpus.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
 
 
