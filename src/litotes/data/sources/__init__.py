@@ -200,6 +200,26 @@ def options_of(spec: str) -> dict[str, str]:
     return options
 
 
+def has_option(spec: str, option: str) -> bool:
+    """Whether it is a single source that has this option."""
+    name = re.split("[:?]", spec, maxsplit=1)[0]
+    return len(_parts(spec)) == 1 and option in SOURCES[name].options
+
+
+def with_option(spec: str, option: str, value: str) -> str:
+    """A single source with an option added, or with another value of it."""
+    address, _, _ = spec.partition("?")
+    return make_source(address, options_of(spec) | {option: value})
+
+
+def make_source(address: str, options: Mapping[str, str]) -> str:
+    """A source as a user would write it."""
+    written = []
+    for key, value in options.items():
+        written.append(f"{key}={value.replace('%', '%25').replace('&', '%26')}")
+    return f"{address}?{'&'.join(written)}" if written else address
+
+
 def has_prefix(spec: str) -> bool:
     """Whether texts of this source begin with their source and variety (`prefix=variety`)."""
     options = options_of(spec)
