@@ -28,7 +28,6 @@ from litotes.data.sources import (
     vader,
 )
 
-
 TEST_SHARE = 0.2
 """What a table without a split is tested on."""
 
