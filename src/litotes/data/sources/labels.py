@@ -80,7 +80,7 @@ def _join_cases(words: Mapping[str, int]) -> dict[str, str]:
     spellings: dict[str, list[str]] = defaultdict(list)
     for word in words:
         spellings[word.casefold()].append(word)
-    meanings = {}
+    meanings: dict[str, str] = {}
     for same in spellings.values():
         commonest = min(same, key=lambda word: (-words[word], word))
         meanings |= dict.fromkeys(same, commonest)
