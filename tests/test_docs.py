@@ -8,6 +8,7 @@ is installed, else only compiled.
 from __future__ import annotations
 
 import ast
+import json
 import multiprocessing
 import re
 import shlex
@@ -20,7 +21,8 @@ from pathlib import Path
 import pytest
 from snippet_runner import OUTPUT, run_program
 
-from litotes.cli.main import make_parser
+from litotes.cli.main import main, make_parser
+from litotes.data.tables.rows import read_rows
 from litotes.study.plan import read_study
 
 ROOT = Path(__file__).parent.parent
@@ -121,6 +123,67 @@ def check_answers(folder: Path) -> None:
     ]
     assert sorted(row["id"] for row in rows) == list(range(40))
     assert {row["sarcasm"] for row in rows} <= {"literal", "sarcastic"}
+
+
+OWN_TABLE = ROOT / "docs" / "tutorials" / "your-own-table.md"
+
+
+@pytest.fixture(scope="session")
+def own_table(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which the commands of the tutorial were executed, up to the answers; with a tiny
+    encoder and one epoch, which is all that is changed.
+    """
+    folder = tmp_path_factory.mktemp("own-table")
+    run_snippets(OWN_TABLE, folder)
+    quick = (
+        f"--set model.encoder={tiny_folder} --set model.max_pieces=32"
+        " --set training.epochs=1 --set training.freeze_below=1"
+    )
+    for command in shown_commands(OWN_TABLE):
+        name = command.split()[1]
+        if name not in ("predict", "serve"):
+            added = f" {quick}" if name in ("train", "matrix") else ""
+            assert run_command(command + added, folder) == 0, command
+    return folder
+
+
+def shown_commands(page: Path) -> list[str]:
+    return [command for code in blocks(page, "") for command in COMMAND.findall(code)]
+
+
+def run_command(command: str, folder: Path) -> int:
+    _, *arguments = shlex.split(command)
+    return subprocess.run([sys.executable, "-m", "litotes", *arguments], cwd=folder).returncode
+
+
+@pytest.mark.slow
+def test_the_tutorial_ends_in_a_model_and_a_matrix(own_table: Path) -> None:
+    scores = json.loads((own_table / "runs" / "reviews" / "scores.json").read_text())
+    assert {row["cell"] for row in scores} == {"all", "Australia", "Britain", "India"}
+    matrix = json.loads((own_table / "runs" / "reviews-matrix" / "matrix.json").read_text())
+    assert matrix["matrices"][0]["axis"] == "region"
+
+
+def test_the_tutorial_shows_the_commands_that_new_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_snippets(OWN_TABLE, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main(["new", "reviews.csv"]) == 0
+    printed = capsys.readouterr().out.strip()
+    (shown,) = blocks(OWN_TABLE, "text")
+    assert printed == shown.strip()
+    next_commands = [line.strip() for line in printed.splitlines() if "  litotes " in line]
+    assert len(next_commands) == 5
+    assert set(next_commands) <= set(shown_commands(OWN_TABLE))
+
+
+@pytest.mark.slow
+def test_the_tutorial_answers_every_row_of_the_table(own_table: Path) -> None:
+    (command,) = (one for one in shown_commands(OWN_TABLE) if one.startswith("litotes predict"))
+    assert run_command(command, own_table) == 0
+    answers = read_rows(own_table / "reviews-answers.csv", needs=("id", "review", "region"))
+    assert [row.values["id"] for row in answers] == [str(number) for number in range(780)]
 
 
 def test_studies_shown_are_studies(tmp_path: Path) -> None:

@@ -88,11 +88,6 @@ BAD = {
     "bare carriage returns": Bad(
         "a.csv", b"text,mood\rgood,pos\r", ("line 1", "carriage return", "ordinary line ends")
     ),
-    "unknown label": Bad(
-        "a.csv",
-        HEAD + b"good,posh\n",
-        ("line 2", "column 'mood'", "'posh'", "Known: 0, 0.0", "positive"),
-    ),
     "empty label": Bad(
         "a.csv", HEAD + b"good, \n", ("line 2", "column 'mood'", "is empty", "take the row out")
     ),
@@ -104,6 +99,12 @@ BAD = {
         "a.csv",
         HEAD + b'"a\nb",pos\n \xc2\xa0,neg\n',
         ("line 4", "column 'text'", "is empty", "take it out"),
+        f"{TABLE}&bad=stop",
+    ),
+    "empty text alone": Bad(
+        "a.csv",
+        HEAD + b" ,neg\n",
+        ("None of the rows", "line 2", "column 'text'", "is empty", "take it out"),
     ),
     "unknown split": Bad(
         "a.csv",

@@ -89,7 +89,8 @@ def test_rows_are_checked_as_in_a_table(hub: Callable[[object], list[tuple[Any, 
     with pytest.raises(
         UserError, match="hub:somebody/reviews train, row 2, column 'text' is empty"
     ):
-        load("hub:somebody/reviews?label.sentiment=label")
+        load("hub:somebody/reviews?label.sentiment=label&bad=stop")
+    assert len(load("hub:somebody/reviews?label.sentiment=label")) == 1
     with pytest.raises(UserError, match=r"There is no column 'lable'. Did you mean 'label'"):
         load("hub:somebody/reviews?label.sentiment=lable")
 

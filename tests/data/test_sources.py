@@ -271,7 +271,7 @@ def test_table_takes_label_words_from_the_file(tmp_path: Path) -> None:
     )
     loaded = load(f"table:{tmp_path / 't.csv'}?label=topic&task=drink")
     assert loaded.tasks["drink"].labels == ("coffee", "tea")
-    assert list(load(f"table:{tmp_path / 't.csv'}?label=topic").tasks) == ["label"]
+    assert list(load(f"table:{tmp_path / 't.csv'}?label=topic").tasks) == ["topic"]
     assert load(f"table:{tmp_path / 't.csv'}").tasks == {}, "texts alone will do"
 
 

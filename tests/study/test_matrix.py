@@ -176,7 +176,7 @@ def test_picture_shows_every_number_and_is_the_same_twice(matrix: CrossMatrix) -
         "0.800",
         "0.85–0.95",
         "trained on",
-        "sarcasm, macro-F1",
+        "sarcasm by variety, macro-F1",
     } <= written
     assert svg == render_figure(figure([matrix, matrix]), "svg")
     assert render_figure(figure([matrix]), "png").startswith(b"\x89PNG")
@@ -237,3 +237,32 @@ def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: P
     rmtree(tmp_path / "models" / "en-AU-0")
     cross(recipe, tmp_path, device="cpu")
     assert (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes() == weights
+
+
+@pytest.mark.parametrize("query", ["label=mood", "label=mood&variety=region"])
+def test_a_matrix_is_by_any_column(tiny_recipe: Recipe, tmp_path: Path, query: str) -> None:
+    rows = [
+        f"the tea {n},{('good', 'bad')[n % 2]},{('north', 'south')[n // 2 % 2]}" for n in range(80)
+    ]
+    (tmp_path / "made.csv").write_text("\n".join(["text,mood,region", *rows, ""]))
+    recipe = tiny_recipe.changed(
+        data__source=f"table:{tmp_path / 'made.csv'}?{query}",
+        data__where__variety=None,
+        training__epochs=1,
+    )
+    result = cross(recipe, tmp_path / "out", axis="region", device="cpu")
+    (matrix,) = result.matrices
+    assert matrix.rows == matrix.columns == ("north", "south")
+    assert matrix.as_json()["axis"] == "region"
+    assert "tested on the region they were trained on" in describe_matrix(matrix)
+    assert result.report.sections[0].name == "By region"
+    assert result.report.sections[0].results.tables[0].matrix.axis == "region"
+    assert b"mood by region, macro-F1" in render_figure(figure(result.matrices), "svg")
+    assert any("set aside" in note for note in result.notes)
+    with pytest.raises(UserError, match=r"no column 'regoin'. Did you mean 'region'"):
+        cross(recipe, tmp_path / "out", axis="regoin")
+
+
+def test_only_a_table_has_columns_for_a_matrix(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"--by region: only a single table has columns"):
+        cross(tiny_recipe, tmp_path, axis="region")

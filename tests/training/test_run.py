@@ -19,6 +19,7 @@ import pytest
 import torch
 
 from litotes.core.errors import Stopped, UserError
+from litotes.core.progress import Milestone
 from litotes.core.storage import locked
 from litotes.model.checkpoint import load_model
 from litotes.model.manifest import hash_folder
@@ -55,6 +56,7 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
         "recipe.json",
         "history.jsonl",
         "scores.json",
+        "trained_on.txt",
     }
     history = [
         json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
@@ -63,6 +65,22 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
     assert all(0 <= line["held_out"] <= 1 for line in history)
     assert {row.scores.task for row in run.scores} == {"sentiment", "sarcasm"}
     assert "95 % bootstrap" in (tmp_path / "run" / "README.md").read_text()
+
+
+def test_every_epoch_reports_its_held_out_score(tiny_recipe: Recipe, tmp_path: Path) -> None:
+    notes: list[str] = []
+    train(tiny_recipe, tmp_path / "run", watch=lambda what, done, total, note: notes.append(note))
+    history = [
+        json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
+    ]
+    milestones = [note for note in notes if isinstance(note, Milestone)]
+    for number, (words, line) in enumerate(zip(milestones, history, strict=True), start=1):
+        assert words.startswith(
+            f"epoch {number} of 2: loss {line['loss']:.3f}, held-out macro-F1"
+            f" {line['held_out']:.3f} (best"
+        )
+    shown = f"held-out {history[0]['held_out']:.3f}"
+    assert any(shown in note for note in notes if note.startswith("epoch 2, "))
 
 
 @pytest.mark.slow
@@ -475,7 +493,9 @@ def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Pa
     file = tmp_path / "train.csv"
     file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
     run = train(
-        tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None),
+        tiny_recipe.changed(
+            data__source=f"table:{file}?label=label&test=0", data__where__variety=None
+        ),
         tmp_path / "run",
     )
     assert run.scores == ()

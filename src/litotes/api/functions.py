@@ -7,6 +7,7 @@ reference; docs/reference/api.md shows them at work.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from litotes.encoders import pretrained
 from litotes.encoders.pretrained import Pretrained
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
+from litotes.evaluation.fair_texts import select_fair_texts
 from litotes.explanation.explanation import Explanation
 from litotes.exporting.export import ExportResult, export_models, working_copy
 from litotes.model.builtin import BUILTIN
+from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.pruning import PruneResult, PruneSettings
 from litotes.pruning import prune as prune_folder
@@ -88,7 +91,8 @@ def evaluate(
 ) -> tuple[CellScores, ...]:
     """Scores a model, each with its 95 % interval: over all texts first, then by cell.
 
-    A source is scored on its test split; a `Corpus` on all of its texts.
+    A source is scored on its test split, or, without one, on the texts that the model of a folder
+    was not trained on, with a warning that says so; a `Corpus` on all of its texts.
 
     >>> rows = evaluate("builtin", load_corpus("sampler").where(variety="en-UK", split="test"))
     >>> rows[0].cell, rows[0].scores.task
@@ -96,8 +100,10 @@ def evaluate(
     """
     predictor = _predictor(model, device=device, runtime=runtime)
     if isinstance(data, str):
-        whole = load(data)
-        data = whole.where(split=whole.test_split())
+        trained_on = None if isinstance(model, Predictor) else read_trained_texts(model)
+        data = select_fair_texts(load(data), trained_on)
+        for note in data.notes:
+            warnings.warn(note, stacklevel=2)
     return scoring.evaluate(predictor, data, seed=seed, watch=watch)
 
 

@@ -59,7 +59,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.core.targets import make_folder
-    from litotes.data.sources import load
     from litotes.inside.analyze import Subject, analyze
     from litotes.inside.output import write_analysis
     from litotes.model.checkpoint import load_model
@@ -72,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
     where = parse_where(options.where)
     model = load_model(options.model)
     base = _load_base(options.tuned_from, model, analyses)
-    corpus = select_texts(load(options.data), where)
+    corpus = select_texts(options.data, where, [options.model])
     with progress() as watch:
         analysis = analyze(
             Subject(Path(options.model).resolve().name, model, base),

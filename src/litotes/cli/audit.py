@@ -24,12 +24,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, progress
+    from litotes.cli.display import print_json, progress, say
     from litotes.core.storage import write_json
     from litotes.data.audit.audit import audit
     from litotes.data.sources import load
 
     corpus = load(options.data)
+    say(corpus.notes)
     with progress() as watch:
         result = audit(corpus, progress=watch)
     if options.out:

@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _draw_texts(options: argparse.Namespace) -> list[str]:
-    from litotes.data.sources import load
+    from litotes.data.sources import load_with_test_part
 
-    corpus = load(options.data)
+    corpus = load_with_test_part(options.data)
     texts = [example.text for example in corpus.where(split=corpus.test_split())]
     n_wanted = options.texts or (N_QUICK_TEXTS if options.quick else N_TEXTS)
     return random.Random(options.seed or 0).sample(texts, min(n_wanted, len(texts)))

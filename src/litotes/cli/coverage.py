@@ -66,13 +66,16 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _measure(options: argparse.Namespace) -> Coverage:
+    from litotes.cli.display import say
     from litotes.data.coverage import coverage, parts_of
     from litotes.data.sources import load
 
     where = {"split": ["train"]} | parse_where(options.where)
     parts: list[Part] = []
     for source in options.data:
-        parts += parts_of(load(source).where(**where))
+        corpus = load(source)
+        say(corpus.notes)
+        parts += parts_of(corpus.where(**where))
     return coverage(parts, top=options.top, by=_counted_unit(options))
 
 

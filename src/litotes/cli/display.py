@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.streams import write_note, write_out
 from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
-from litotes.core.progress import Watch
+from litotes.core.progress import Milestone, Watch
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -39,7 +39,9 @@ def visible(text: str) -> str:
 
 @contextmanager
 def progress() -> Iterator[Watch]:
-    """A bar with the time left on a terminal; elsewhere (a log, a CI job) a line now and then."""
+    """A bar with the time left on a terminal, and a line above it for every milestone; elsewhere
+    (a log, a CI job) a line now and then.
+    """
     if not sys.stderr.isatty():
         yield _line_watch()
         return
@@ -49,6 +51,9 @@ def progress() -> Iterator[Watch]:
         def watch(what: str, done: int, total: int, note: str) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(visible(what), total=total, note="")
+            if isinstance(note, Milestone):
+                bars.console.print(visible(note), markup=False, highlight=False)
+                note = ""
             bars.update(tasks[what], completed=done, total=total, note=visible(note))
 
         yield watch
@@ -76,16 +81,31 @@ def _progress_bars() -> Progress:
 
 def _line_watch() -> Watch:
     last_what, last_time = "", 0.0
+    first_done, first_time = 0, 0.0  # of what is being done now
 
     def watch(what: str, done: int, total: int, note: str) -> None:
-        nonlocal last_what, last_time
+        nonlocal last_what, last_time, first_done, first_time
         now = time.monotonic()
-        if what != last_what or now - last_time > _SECONDS_BETWEEN_LINES:
-            suffix = f", {note}" if note else ""
-            say([f"{what}: {done} of {total}{suffix}"])
+        is_new = what != last_what
+        if is_new:
+            first_done, first_time = done, now
+        is_milestone = isinstance(note, Milestone)
+        if is_new or is_milestone or now - last_time > _SECONDS_BETWEEN_LINES:
+            words = [note] if is_milestone else [f"{done} of {total}", note]
+            if first_done < done < total:
+                seconds = (now - first_time) / (done - first_done) * (total - done)
+                words.append(f"about {_duration(seconds)} left")
+            say([f"{what}: {', '.join(filter(None, words))}"])
             last_what, last_time = what, now
 
     return watch
+
+
+def _duration(seconds: float) -> str:
+    """A length of time, as exactly as an estimate deserves."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def say(sentences: Iterable[str]) -> None:

@@ -39,16 +39,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
-    from litotes.data.sources import load
     from litotes.evaluation.evaluate import predict_corpus, score_cells, score_warnings
+    from litotes.evaluation.fair_texts import map_labels_as_trained
     from litotes.evaluation.model_comparison import compare_models
+    from litotes.model.folder import open_model
 
     where = parse_where(options.where)
     folders = [options.model]
     if options.against:
         folders.append(options.against)
     models = load_predictors(options, folders)
-    corpus = select_texts(load(options.data), where)
+    corpus = select_texts(options.data, where, folders)
+    corpus = map_labels_as_trained(corpus, open_model(options.model))
     seed = options.seed or 0
     with progress() as watch:
         predictions, *others = [predict_corpus(model, corpus, watch=watch) for model in models]

@@ -24,6 +24,7 @@ from litotes.core.version import __version__
 COMMANDS = {
     "predict": "labels and probabilities for texts",
     "explain": "what an answer rests on, word by word",
+    "new": "a recipe for a table of yours, and what to do next",
     "train": "train one classifier",
     "evaluate": "scores with intervals, by cell",
     "matrix": "train on each part, test on every part",

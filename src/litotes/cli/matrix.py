@@ -1,4 +1,4 @@
-"""`litotes matrix RECIPE`: trains on each variety, tests on every variety."""
+"""`litotes matrix RECIPE`: trains on each variety (or any column's value), tests on every one."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--by",
-        choices=("variety", "source", "cell"),
         default="variety",
-        help="what rows and columns are",
+        metavar="WHAT",
+        help="what rows and columns are: variety (default), source, cell, or a column of the table",
     )
 
 

@@ -11,6 +11,7 @@ from litotes.core.registry import unknown_name
 
 if TYPE_CHECKING:
     from litotes.data.corpus import Corpus
+    from litotes.model.folder import ModelFolder
 
 _KEYS = ("variety", "source", "task", "split")
 
@@ -36,8 +37,23 @@ def parse_where(parts: Sequence[str]) -> dict[str, list[str]]:
     return where
 
 
-def select_texts(corpus: Corpus, where: Mapping[str, Sequence[str]]) -> Corpus:
-    """The texts that `where` selects, of the test split unless it names another one."""
-    if "split" in where:
-        return corpus.where(**where)
-    return corpus.where(**where, split=corpus.test_split())
+def select_texts(
+    source: str, where: Mapping[str, Sequence[str]], models: Sequence[str | ModelFolder]
+) -> Corpus:
+    """The texts of a source that `where` selects, of the test split unless it names another one;
+    of a source without a split, those that none of the models was trained on.
+
+    Prints on stderr what the user should know about them.
+    """
+    from litotes.cli.display import say
+    from litotes.data.sources import load
+    from litotes.evaluation.fair_texts import select_fair_texts, warn_of_trained_texts
+    from litotes.model.trained_texts import read_trained_texts
+
+    stated = [read_trained_texts(model) for model in models]
+    trained_on = None if None in stated else frozenset().union(*filter(None, stated))
+    corpus = load(source).where(**where)
+    choose = warn_of_trained_texts if "split" in where else select_fair_texts
+    chosen = choose(corpus, trained_on)
+    say(chosen.notes)
+    return chosen

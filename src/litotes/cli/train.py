@@ -49,6 +49,7 @@ def run(options: argparse.Namespace) -> None:
             }
         )
         return
-    print_scores(result.scores)
+    if result.scores:  # a note says why there are none
+        print_scores(result.scores)
     ask = f'litotes predict --model {result.folder} "…"'
     print_lines(f"The model is in {result.folder}. Ask it: {ask}")

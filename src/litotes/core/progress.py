@@ -8,6 +8,10 @@ Watch = Callable[[str, int, int, str], None]
 """watch(what, done, total, note): called often by what does the work; drawn by the command line."""
 
 
+class Milestone(str):
+    """A note worth a line of its own: the end of an epoch, not just another step."""
+
+
 def ignore_progress(what: str, done: int, total: int, note: str = "") -> None:
     """The watch of work whose progress is not shown."""
 

@@ -36,11 +36,15 @@ class Count:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Examples in the order they were read, and the tasks they may be labelled for."""
+    """Examples in the order they were read, and the tasks they may be labelled for.
+
+    notes: what a user should know about how it was read, such as rows that were left out.
+    """
 
     name: str
     examples: tuple[Example, ...]
     tasks: Mapping[str, Task]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.examples)
@@ -73,7 +77,7 @@ class Corpus:
             kept = [example for example in kept if example.labels]
         if not kept:
             raise UserError(self._nothing_fits(variety, source, task, split))
-        return Corpus(self.name, tuple(kept), tasks)
+        return replace(self, examples=tuple(kept), tasks=tasks)
 
     def cells(self) -> tuple[Cell, ...]:
         """The cells that occur, in alphabetical order."""
@@ -91,7 +95,7 @@ class Corpus:
                 return split
         raise UserError(
             f"{self.name} has no labelled test or valid split to score on: add one, or set a part"
-            " of it aside with Corpus.hold_out."
+            " of it aside with Corpus.hold_out (a table: with test=0.2 in its source)."
         )
 
     def hold_out(self, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
@@ -100,6 +104,24 @@ class Corpus:
         No text and no group is on both sides, and cells and labels are spread evenly. The same seed
         divides the same examples in the same way, in whatever order they come.
         """
+        held = self._choose(share, seed)
+        return self._take(set(range(len(self))) - held), self._take(held)
+
+    def with_test_part(self, share: float, *, seed: int) -> Corpus:
+        """The corpus with about `share` of its examples as the test split, chosen as by `hold_out`;
+        the order stays.
+        """
+        examples = list(self)
+        for place in self._choose(share, seed):
+            examples[place] = replace(examples[place], split="test")
+        return replace(self, examples=tuple(examples))
+
+    def with_notes(self, *notes: str) -> Corpus:
+        """The corpus with more notes after those it has."""
+        return replace(self, notes=(*self.notes, *notes))
+
+    def _choose(self, share: float, seed: int) -> set[int]:
+        """The places of about `share` of the examples, in whole blocks."""
         if not 0 < share < 1:
             raise UserError(
                 f"The share to hold out is {share}: give a number between 0 and 1, such as 0.1."
@@ -113,7 +135,7 @@ class Corpus:
         held: set[int] = set()
         for block in choose(blocks, share=share, start=fraction(f"start {seed}")):
             held.update(block.members)
-        return self._take(set(range(len(self))) - held), self._take(held)
+        return held
 
     def without_leaks(self) -> tuple[Corpus, int]:
         """The corpus without training examples that leak, and how many those were.
@@ -153,7 +175,8 @@ class Corpus:
                     " or leave the task out."
                 )
             tasks[name] = Task(name, tuple(labels))
-        return Corpus(self.name, tuple(_relabel(example, words) for example in self), tasks)
+        examples = tuple(_relabel(example, words) for example in self)
+        return replace(self, examples=examples, tasks=tasks)
 
     def join_labels(self) -> tuple[Corpus, int]:
         """Training examples gain the labels that other splits give the same text, and how many did.
@@ -237,7 +260,9 @@ def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
         return corpora[0]
     tasks: dict[str, Task] = {}
     examples: list[Example] = []
+    notes: list[str] = []
     for corpus in corpora:
+        notes += corpus.notes
         for name, task in corpus.tasks.items():
             earlier = tasks.setdefault(name, task)
             if earlier != task:
@@ -247,7 +272,8 @@ def join_corpora(corpora: Sequence[Corpus]) -> Corpus:
                     f" with {' and '.join(words)}."
                 )
         examples += corpus
-    return Corpus(" + ".join(corpus.name for corpus in corpora), tuple(examples), tasks)
+    name = " + ".join(corpus.name for corpus in corpora)
+    return Corpus(name, tuple(examples), tasks, tuple(notes))
 
 
 def _matches(example: Example, wanted: Mapping[str, Set[str | None]]) -> bool:

@@ -23,3 +23,13 @@ SPELLINGS = {
     },
 }
 """For each task the spellings read, in lower case, and the word each stands for."""
+
+
+def unknown_labels(task: Task) -> tuple[str, ...]:
+    """The labels of sentiment or sarcasm that stand beside known ones and are not known.
+
+    A task that has none of the known labels has words of its own, which is no mistake.
+    """
+    known = set(SPELLINGS.get(task.name, {}).values())
+    unknown = tuple(label for label in task.labels if label not in known)
+    return unknown if len(unknown) < len(task.labels) else ()

@@ -106,12 +106,18 @@ def predict_corpus(
     if not tasks:
         raise UserError(
             f"The model answers {', '.join(predictor.tasks)}; {corpus.name} is labelled for"
-            f" {', '.join(corpus.tasks)}. Nothing to score."
+            f" {', '.join(corpus.tasks) or 'nothing'}. Nothing to score: name the column of the"
+            f" labels in the source of a table, label.{next(iter(predictor.tasks))}=COLUMN."
         )
     for task in tasks:
         check_labels(task, corpus)
     names = {task.name for task in tasks}
     examples = [example for example in corpus if names & example.labels.keys()]
+    if not examples:
+        raise UserError(
+            f"None of the {len(corpus)} texts chosen from {corpus.name} has a label of"
+            f" {', '.join(names)}: nothing to score. Choose others with --where, or add labels."
+        )
     answers = _predict(predictor, examples, watch)
     found = {}
     for task in tasks:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def of_matrix(matrix: CrossMatrix) -> Heatmap:
     """Macro-F1 with its interval."""
     return Heatmap(
-        f"{matrix.task}, macro-F1",
+        f"{matrix.task} by {matrix.axis}, macro-F1",
         "trained on",
         matrix.rows,
         matrix.columns,

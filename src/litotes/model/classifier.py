@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from litotes.attention.observer import Observer
 from litotes.core.errors import UserError
-from litotes.core.names import is_plain_name
+from litotes.core.names import can_name_task
 from litotes.core.registry import pick
 from litotes.core.values import Task
 from litotes.encoders.encoder import Encoder
@@ -30,7 +30,7 @@ class Classifier(nn.Module):
             if not is_task_name(task.name):
                 raise UserError(
                     f"A task cannot be called {task.name!r}. Choose another name of letters,"
-                    " digits, - and _."
+                    " digits, - and _, in a table's source with task=NAME."
                 )
         self.tasks = {task.name: task for task in tasks}
         self.head_name, self.dropout = head, dropout
@@ -60,9 +60,8 @@ class Classifier(nn.Module):
 
 
 def is_task_name(name: str) -> bool:
-    """Whether a task may have this name, which becomes a folder, a column next to NAME_probability,
-    and part of the names of its head's weights.
+    """Whether a task may have this name, which also becomes part of the names of its head's
+    weights.
     """
-    is_column = name in ("text", "truncated", "unreadable") or name.endswith("_probability")
     is_attribute = hasattr(nn.ModuleDict(), name)  # torch would refuse a head of that name
-    return is_plain_name(name) and not is_column and not is_attribute
+    return can_name_task(name) and not is_attribute

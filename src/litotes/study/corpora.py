@@ -10,7 +10,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
+from litotes.data.sources import load_with_test_part
 from litotes.evaluation.evaluate import check_labels
 from litotes.study.plan import TestedOn, short_hash
 from litotes.training.recipe import Recipe
@@ -27,8 +27,11 @@ def forget() -> None:
 
 @cache
 def load_once(source: str) -> Corpus:
-    """A corpus is read once, however many runs of this process are tested on it."""
-    return load(source)
+    """A corpus is read once, however many runs of this process are tested on it.
+
+    Whatever a run is trained or tested on, a table without a split is divided in the same way.
+    """
+    return load_with_test_part(source)
 
 
 @cache

@@ -15,10 +15,11 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.numbers import format_signed
 from litotes.core.progress import Watch, ignore_progress
-from litotes.data.cells import Axis, cell_of
+from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
-from litotes.data.sources import load
+from litotes.data.sources import load_with_test_part
 from litotes.evaluation.cross_matrix import CrossMatrix, collapses
+from litotes.study.axis import MatrixAxis, resolve_axis
 from litotes.study.execute import execute
 from litotes.study.plan import (
     Experiment,
@@ -71,27 +72,29 @@ class MatrixResult:
 
 
 def plan_matrix(
-    recipe: Recipe, *, axis: Axis = "variety", seeds: Sequence[int] = (0,)
+    recipe: Recipe, *, axis: str = "variety", seeds: Sequence[int] = (0,)
 ) -> MatrixStudy:
     """A study with a row per name along the axis and a model per seed; seeds follow each other.
 
-    A row only learns the tasks that its own texts can teach.
+    axis: variety, source, cell, or a column of the recipe's table. A row only learns the tasks that
+    its own texts can teach.
     """
-    chosen = _chosen(recipe)
+    along = resolve_axis(recipe, axis)
+    recipe, chosen = along.recipe, _chosen(along.recipe)
     tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
     if not tasks:
         raise UserError(
             f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and"
             " evaluate for a regression."
         )
-    parts = _parts(chosen, axis)
+    parts = _parts(chosen, along)
     rows, notes = [], []
     for name, where in parts.items():
         learned = _learned_with_every_seed(recipe, where, seeds)
         notes += [_left_out(name, task) for task in tasks if task not in learned]
         if learned:
             rows.append(_setting(recipe, name, where, learned, seeds[0]))
-    study = _study(recipe, chosen.name, axis, rows, seeds=seeds, tasks=tuple(tasks))
+    study = _study(along, chosen.name, rows, seeds=seeds, tasks=tuple(tasks))
     return MatrixStudy(chosen.name, tuple(seeds), tuple(tasks), tuple(parts), tuple(notes), study)
 
 
@@ -99,7 +102,7 @@ def cross(
     recipe: Recipe,
     out: Path,
     *,
-    axis: Axis = "variety",
+    axis: str = "variety",
     seeds: Sequence[int] = (0,),
     device: str | None = None,
     watch: Watch = ignore_progress,
@@ -171,26 +174,26 @@ def folder_name(name: str) -> str:
 
 def _chosen(recipe: Recipe) -> Corpus:
     where = recipe.data.where
-    corpus = load(recipe.data.source).map_labels(recipe.data.labels)
+    corpus = load_with_test_part(recipe.data.source).map_labels(recipe.data.labels)
     return corpus.where(variety=where.variety, source=where.source, task=recipe.data.tasks)
 
 
-def _parts(corpus: Corpus, axis: Axis) -> dict[str, dict[str, str]]:
+def _parts(corpus: Corpus, axis: MatrixAxis) -> dict[str, dict[str, str]]:
     """The names along the axis, each with the selection it stands for."""
     parts = {}
     for cell in {cell_of(example) for example in corpus.where(split="train")}:
         where = {}
         for key in ("variety", "source"):
             word = getattr(cell, key)
-            if axis in (key, "cell") and word is not None:
+            if axis.field in (key, "cell") and word is not None:
                 where[key] = word
         if where:
             parts[" ".join(where.values())] = where
     if len(parts) < 2:
-        what = "kind of cell" if axis == "cell" else axis
+        what = "kind of cell" if axis.field == "cell" else axis.name
         raise UserError(
             f"{corpus.name} has {len(parts)} {what} to train on; a matrix needs at least two."
-            " Choose another --by or other data."
+            " Choose another --by (of a table, any of its columns) or other data."
         )
     return dict(sorted(parts.items()))
 
@@ -220,9 +223,8 @@ def _setting(
 
 
 def _study(
-    recipe: Recipe,
+    axis: MatrixAxis,
     corpus: str,
-    axis: Axis,
     rows: Sequence[Setting],
     *,
     seeds: Sequence[int],
@@ -232,8 +234,10 @@ def _study(
     for setting in rows:
         for path, value in setting.values.items():
             grid.setdefault(path, []).append(value)
-    experiment = ExperimentSettings(name=f"By {axis}", grid=grid, rows=f"data.where.{axis}")
-    model = recipe.model
+    experiment = ExperimentSettings(
+        name=f"By {axis.name}", grid=grid, rows=f"data.where.{axis.field}"
+    )
+    recipe, model = axis.recipe, axis.recipe.model
     settings = StudySettings(
         name=f"Does it hold elsewhere? {corpus}",
         about=(
@@ -246,7 +250,7 @@ def _study(
         recipe=recipe.changed(seed=seeds[0]).model_dump(mode="json"),
         experiment=[experiment],
     )
-    test = TestedOn(where=recipe.data.where, by=axis)
+    test = TestedOn(where=recipe.data.where, by=axis.field, by_name=axis.name)
     experiments = (Experiment(experiment, tuple(rows), (test,), tasks),)
     return Study(settings, experiments, bootstrap_seed=recipe.seed)
 

@@ -56,6 +56,7 @@ class TestedOn(BaseModel):
     data: str | None = Field(None, description="None: what the model was trained on")
     where: Where = Where()
     by: Axis = "variety"
+    by_name: str = Field("", description="what the columns are called; none: as `by`")
     name: str = Field("", description="shown in titles; none: the selected source")
 
     def label(self) -> str:

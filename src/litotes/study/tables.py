@@ -116,4 +116,4 @@ def _matrix(
     cells = []
     for (row, column), one in answers.items():
         cells.append(make_cell(row, column, one.gold, one.answers, one.n_classes, seed=seed))
-    return CrossMatrix(task, test.by, tuple(rows), tuple(columns), tuple(cells))
+    return CrossMatrix(task, test.by_name or test.by, tuple(rows), tuple(columns), tuple(cells))

@@ -4,6 +4,8 @@ threshold.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,13 @@ def held_out_score(classifier: Classifier, inputs: Inputs, *, worst_group: bool)
         if scores:
             task_scores.append(min(scores))
     return sum(task_scores) / len(task_scores) if task_scores else None
+
+
+def score_name(tasks: Iterable[Task], *, worst_group: bool) -> str:
+    """What `held_out_score` is for these tasks, in words."""
+    kinds = {"Pearson's r" if task.is_regression else "macro-F1" for task in tasks}
+    name = kinds.pop() if len(kinds) == 1 else "score"
+    return f"{name} of the worst group" if worst_group else name
 
 
 def fit_calibrations(

@@ -20,13 +20,14 @@ from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.json_text import to_json
-from litotes.core.progress import Watch, ignore_progress
+from litotes.core.progress import Milestone, Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
 from litotes.model.classifier import Classifier
 from litotes.training.balancing import BALANCINGS
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
+from litotes.training.held_out import score_name
 from litotes.training.inputs import Inputs
 from litotes.training.interruption import Interruption
 from litotes.training.optimizer import make_optimizer, set_learning_rate
@@ -142,6 +143,8 @@ class Loop:
         state.seconds += time.monotonic() - started
         mean = state.loss_sum / state.place
         so_far = f"epoch {state.epoch + 1}, loss {mean:.3f}"
+        if state.history and "held_out" in state.history[-1]:
+            so_far += f", held-out {state.history[-1]['held_out']:.3f}"
         self.context.watch("training", state.step, self.n_steps, so_far)
 
     def _set_up_step(self) -> None:
@@ -186,9 +189,23 @@ class Loop:
         state.history.append(line)
         self.track(state.step, line)
         self._write_history()
+        self._report_epoch(line["loss"], score)
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         was_last = state.epoch >= self.settings.epochs
         state.finished = was_last or state.n_waited >= self.settings.patience
+
+    def _report_epoch(self, loss: float, score: float | None) -> None:
+        state, settings = self.state, self.settings
+        words = f"epoch {state.epoch + 1} of {settings.epochs}: loss {loss:.3f}"
+        if score is not None:
+            by_worst_group = settings.selection == "worst_group"
+            name = score_name(self.classifier.tasks.values(), worst_group=by_worst_group)
+            words += f", held-out {name} {score:.3f}"
+            if state.best_epoch == state.epoch + 1:
+                words += " (best so far)"
+            elif state.best_score is not None:
+                words += f" (best: {state.best_score:.3f} in epoch {state.best_epoch})"
+        self.context.watch("training", state.step, self.n_steps, Milestone(words))
 
     def _write_history(self) -> None:
         if self.context.processes.is_first:

@@ -32,6 +32,7 @@ from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model, save_model, save_parts
 from litotes.model.classifier import Classifier
+from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.text.packing import TextSet, make_text_set
 from litotes.training.balancing import BALANCINGS
@@ -217,6 +218,7 @@ def _test_and_save(
     model = replace(model, facts={**model.facts, "notes": list(notes)})
     if context.processes.is_first:
         _write_scores(rows, context.folder)
+        write_trained_texts(context.folder, data.seen())
         save_model(model, context.folder, card=model_card(model, rows))
         checkpoints.clear()
     context.processes.wait()

@@ -12,6 +12,7 @@ from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import DESCRIPTION, is_model_folder
+from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.training.checkpoints import Checkpoints
 
 FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK}
@@ -23,6 +24,7 @@ LAST_FILES = {
     "tokenizer.json",
     "README.md",
     "config.json",
+    TRAINED_TEXTS,
     MANIFEST,
 }
 """What a run that was killed in its very last moments may have left as well: litotes.json is

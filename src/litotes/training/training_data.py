@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from litotes.core.errors import UserError
-from litotes.core.values import Label
+from litotes.core.values import Example, Label
 from litotes.data.corpus import Corpus
 from litotes.data.decontamination import remove_texts_of
-from litotes.data.sources import has_prefix, load
+from litotes.data.sources import has_prefix, load, load_with_test_part
+from litotes.data.sources.labels import unknown_note
+from litotes.data.tasks import unknown_labels
 from litotes.training.recipe import Recipe
 
 
@@ -29,6 +31,11 @@ class TrainingData:
     test: Corpus | None
     notes: tuple[str, ...]
 
+    def seen(self) -> list[Example]:
+        """All texts that the model or a choice about it depends on."""
+        parts = (self.train, self.held_out, self.reserved)
+        return [example for part in parts if part is not None for example in part]
+
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""
         texts = (self.train, self.held_out, self.reserved, self.test)
@@ -42,7 +49,9 @@ def prepare(recipe: Recipe, corpus: Corpus | None = None) -> TrainingData:
 
     corpus: texts that are already in memory, in place of those of `data.source`.
     """
-    data = _split(recipe, load(recipe.data.source) if corpus is None else corpus)
+    if corpus is None:
+        corpus = load_with_test_part(recipe.data.source)
+    data = _split(recipe, corpus)
     for name, task in data.train.tasks.items():
         labels = _labels_in(data.train, name)
         if not task.is_regression and len(labels) < 2:
@@ -56,7 +65,7 @@ def prepare(recipe: Recipe, corpus: Corpus | None = None) -> TrainingData:
 
 def learnable_tasks(recipe: Recipe) -> list[str]:
     """The tasks of which the training texts, once prepared, show at least two answers."""
-    train = _split(recipe, load(recipe.data.source)).train
+    train = _split(recipe, load_with_test_part(recipe.data.source)).train
     return [name for name in train.tasks if len(_labels_in(train, name)) > 1]
 
 
@@ -79,7 +88,10 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
         train, held_out = train.hold_out(recipe.training.held_out, seed=recipe.seed)
     test = _test_part(chosen)
     if test is None:
-        notes.append("There is no labelled test split: the model is not tested.")
+        notes.append(
+            "There is no labelled test split: the model is not tested. Add test=0.2 to the source"
+            " of a table, or test the model on other texts with `litotes evaluate`."
+        )
     return TrainingData(whole, train, held_out, reserved, test, tuple(notes))
 
 
@@ -89,7 +101,9 @@ def _labels_in(corpus: Corpus, task: str) -> set[Label]:
 
 def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
     """The corpus with labels, leaks and texts to avoid treated as the recipe says, and notes."""
-    whole, notes = _map_labels(corpus, recipe)
+    _check_label_words(corpus, recipe)
+    whole, mapped = _map_labels(corpus, recipe)
+    notes = [*corpus.notes, *mapped]
     for treat in (_without_leaks, _without_avoided):
         whole, more = treat(whole, recipe)
         notes += more
@@ -99,6 +113,13 @@ def _clean(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:
             " asked with such texts."
         )
     return whole, notes
+
+
+def _check_label_words(corpus: Corpus, recipe: Recipe) -> None:
+    """Words that are no known label, beside others that are, must be mapped before training."""
+    for name, task in corpus.tasks.items():
+        if set(unknown_labels(task)) - recipe.data.labels.get(name, {}).keys():
+            raise UserError(unknown_note(task, corpus.name))
 
 
 def _map_labels(corpus: Corpus, recipe: Recipe) -> tuple[Corpus, list[str]]:

@@ -28,6 +28,9 @@ from litotes.data.sources import (
     vader,
 )
 
+TEST_SHARE = 0.2
+"""What a table without a split is tested on."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -107,7 +110,7 @@ SOURCES: dict[str, Source] = {
         table.read,
         "any CSV, TSV, JSONL or Parquet file",
         table.OPTIONS,
-        example="table:reviews.csv?text=review&label.sentiment=stars",
+        example="table:reviews.csv?text=review&label=mood",
     ),
     "hub": Source(
         hub.read,
@@ -121,6 +124,32 @@ SOURCES: dict[str, Source] = {
 def load(spec: str) -> Corpus:
     """The corpus a user names, such as `besstie:data/besstie` or `vader:data/vader + sampler`."""
     return join_corpora([_load(part) for part in _parts(spec)])
+
+
+def load_with_test_part(spec: str) -> Corpus:
+    """The corpus to train and test on: a table that does not say which of its texts are for
+    testing gets a test part, the same every time.
+    """
+    corpus = load(spec)
+    if not _lacks_split(spec, corpus):
+        return corpus
+    divided = corpus.with_test_part(TEST_SHARE, seed=0)
+    n_test = sum(example.split == "test" for example in divided)
+    return divided.with_notes(
+        f"{corpus.name} has no test split: {n_test} of its {len(corpus)} texts were set aside to"
+        " test on, the same ones every time. Another share: test=0.1 in the source (test=0: none)."
+    )
+
+
+def _lacks_split(spec: str, corpus: Corpus) -> bool:
+    """Whether nobody has said which texts are for testing, but could have."""
+    if corpus.splits() != ("train",):
+        return False
+    for part in _parts(spec):
+        name = re.split("[:?]", part, maxsplit=1)[0]
+        if "test" not in SOURCES[name].options or "test" in options_of(part):
+            return False
+    return True
 
 
 def _parts(spec: str) -> list[str]:
@@ -168,6 +197,26 @@ def options_of(spec: str) -> dict[str, str]:
         _, _, query = part.partition("?")
         options |= _options(query)
     return options
+
+
+def has_option(spec: str, option: str) -> bool:
+    """Whether it is a single source that has this option."""
+    name = re.split("[:?]", spec, maxsplit=1)[0]
+    return len(_parts(spec)) == 1 and option in SOURCES[name].options
+
+
+def with_option(spec: str, option: str, value: str) -> str:
+    """A single source with an option added, or with another value of it."""
+    address, _, _ = spec.partition("?")
+    return make_source(address, options_of(spec) | {option: value})
+
+
+def make_source(address: str, options: Mapping[str, str]) -> str:
+    """A source as a user would write it."""
+    written = []
+    for key, value in options.items():
+        written.append(f"{key}={value.replace('%', '%25').replace('&', '%26')}")
+    return f"{address}?{'&'.join(written)}" if written else address
 
 
 def has_prefix(spec: str) -> bool:

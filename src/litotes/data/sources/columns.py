@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from litotes.core.errors import UserError
+from litotes.core.names import can_name_task, propose_task_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
-from litotes.data.sources.options import choice
+from litotes.data.sources.labels import count_words, read_label_words
+from litotes.data.sources.left_out import LeftOut
+from litotes.data.sources.options import choice, number, whole_number
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tables.row import Row
-from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3, SPELLINGS
 
 COLUMN_OPTIONS = {
     "text": "column of the texts (text)",
     "pair": "column of the second texts, for tasks about two texts",
     "label": "column of the labels of a single task",
-    "task": "what that task is called (label)",
+    "task": "what that task is called (as its column)",
     "label.TASK": (
         "column of the labels of TASK, for one task or several: label.sarcasm=is_sarcastic"
     ),
-    "numbers": "yes when the labels are numbers to be predicted (no)",
-    "variety": "column of the varieties",
+    "numbers": "yes when the labels are numbers to be predicted (no: classes)",
+    "variety": "column of the varieties, or of anything else to compare by",
     "source": "column of the sources",
     "split": "column of the splits (without it: the data set's own, or all train)",
+    "test": "share of the texts to set aside as the test split: test=0.2",
+    "seed": "which texts those are (0)",
     "group": "column that names what must not be divided between splits",
+    "bad": "stop at a row without text or label (skip: leave it out and count it)",
 }
 
 _OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
@@ -36,12 +41,16 @@ class Columns:
     """Which column holds what.
 
     others: the columns of _OTHER_COLUMNS that there are; labels: one for each task.
+    test_share, test_seed: the part to set aside as the test split; 0: none.
     """
 
     text: str
     others: Mapping[str, str]
     labels: Mapping[str, str]
     are_numbers: bool
+    stops_at_bad_rows: bool = False
+    test_share: float = 0.0
+    test_seed: int = 0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,42 +60,130 @@ class Columns:
 
 def column_map(options: Mapping[str, str]) -> Columns:
     """The map of columns that the options spell out."""
+    _check_test_options(options)
+    return Columns(
+        options.get("text", "text"),
+        {key: options[key] for key in _OTHER_COLUMNS if key in options},
+        _label_columns(options),
+        are_numbers=choice(options, "numbers", ("no", "yes")) == "yes",
+        stops_at_bad_rows=choice(options, "bad", ("skip", "stop")) == "stop",
+        test_share=number(options, "test", 0.0),
+        test_seed=whole_number(options, "seed", 0),
+    )
+
+
+def _label_columns(options: Mapping[str, str]) -> dict[str, str]:
     labels = {}
     for key, column in options.items():
         if key.startswith("label."):
             labels[key.removeprefix("label.")] = column
-    if "label" in options:
-        task = options.get("task", "label")
-        if task in labels:
+    if "label" not in options:
+        if "task" in options:
             raise UserError(
-                f"The task {task!r} has two columns, label={options['label']} and"
-                f" label.{task}={labels[task]}: give one."
+                f"task={options['task']} needs the column of its labels: add label=COLUMN."
             )
-        labels[task] = options["label"]
-    elif "task" in options:
-        raise UserError(f"task={options['task']} needs the column of its labels: add label=COLUMN.")
-    others = {key: options[key] for key in _OTHER_COLUMNS if key in options}
-    are_numbers = choice(options, "numbers", ("no", "yes")) == "yes"
-    return Columns(options.get("text", "text"), others, labels, are_numbers)
+        return labels
+    task = options.get("task") or _task_name(options["label"])
+    if task in labels:
+        raise UserError(
+            f"The task {task!r} has two columns, label={options['label']} and"
+            f" label.{task}={labels[task]}: give one."
+        )
+    return labels | {task: options["label"]}
+
+
+def _task_name(column: str) -> str:
+    """The name of a column, where a task may have it."""
+    if not can_name_task(column):
+        raise UserError(
+            f"A task cannot be called as its column {column}, which is not made of letters, digits,"
+            f" - and _ or is a column of the answers: add task={propose_task_name(column)} to the"
+            " source."
+        )
+    return column
+
+
+def _check_test_options(options: Mapping[str, str]) -> None:
+    share = number(options, "test", 0.2)
+    if share >= 1:
+        raise UserError(
+            f"test={options['test']} is not a share of the texts: give a number from 0 to below 1,"
+            " such as test=0.2."
+        )
+    if "test" in options and "split" in options:
+        raise UserError(
+            f"test={options['test']} and split={options['split']} both say which texts are for"
+            " testing: give one."
+        )
+    if "seed" in options and not ("test" in options and share):
+        raise UserError(f"seed={options['seed']} needs a share of texts to draw: add test=0.2.")
 
 
 def corpus_of(name: str, rows: Iterable[tuple[Row, str]], columns: Columns) -> Corpus:
     """The corpus in rows that each come with the split they are in unless a column says it."""
-    examples = tuple(_example(row, split, columns) for row, split in rows)
-    if not examples:
+    examples, notes = _read_examples(name, rows, columns)
+    corpus = Corpus(name, tuple(examples), {}, notes)
+    for task in columns.labels:
+        corpus = _add_task(corpus, task, columns)
+    if not columns.test_share:
+        return corpus
+    if corpus.splits() != ("train",):
+        raise UserError(
+            f"{name} has a split of its own ({', '.join(corpus.splits())}): leave"
+            f" test={columns.test_share:g} out."
+        )
+    return corpus.with_test_part(columns.test_share, seed=columns.test_seed)
+
+
+def _read_examples(
+    name: str, rows: Iterable[tuple[Row, str]], columns: Columns
+) -> tuple[list[Example], tuple[str, ...]]:
+    """The examples of all rows that can be used, with labels as they are spelt, and notes."""
+    examples, left_out, n_rows = [], LeftOut(), 0
+    for row, own_split in rows:
+        n_rows += 1
+        split = _split(row, own_split, columns)
+        try:
+            examples.append(_example(row, split, columns))
+        except UserError as error:
+            if columns.stops_at_bad_rows:
+                raise
+            left_out.add(row, _empty_column(row, columns), error)
+    if not n_rows:
         raise UserError(f"{name} has no rows: give a data set with at least one text in it.")
-    tasks = {task: _task(task, examples, columns.are_numbers) for task in columns.labels}
-    return Corpus(name, examples, tasks)
+    if not examples:
+        raise UserError(f"None of the rows of {name} can be used. The first: {left_out.first}")
+    return examples, left_out.notes(name, n_rows)
+
+
+def _split(row: Row, split: str, columns: Columns) -> str:
+    """A word that is no split is a mistake in the column, not in the row."""
+    column = columns.others.get("split")
+    if column is None or row.word(column) is None:
+        return split
+    return row.translate(column, SPLIT_WORDS, "split")
+
+
+def _empty_column(row: Row, columns: Columns) -> str | None:
+    """The first column that should hold something and does not."""
+    for key, column in {"text": columns.text, **columns.others}.items():
+        is_text = key in ("text", "pair")
+        if not row.values[column].strip() if is_text else row.word(column) is None:
+            return column
+    for column in columns.labels.values():
+        if row.word(column) is None:
+            return column
+    return None
 
 
 def _example(row: Row, split: str, columns: Columns) -> Example:
     others = columns.others
-    if "split" in others:
-        split = row.translate(others["split"], SPLIT_WORDS, "split")
     labels = _labels(row, columns)
     # a test split may come without labels; the others would be useless
     if columns.labels and not labels and split != "test":
         row.require_word(next(iter(columns.labels.values())))
+    if "split" in others:
+        row.require_word(others["split"])
     text = row.text(columns.text)
     pair = row.text(others["pair"]) if "pair" in others else None
     variety, source, group = (_word(row, others.get(key)) for key in ("variety", "source", "group"))
@@ -98,24 +195,25 @@ def _word(row: Row, column: str | None) -> str | None:
 
 
 def _labels(row: Row, columns: Columns) -> dict[str, Label]:
-    labels = {}
+    labels: dict[str, Label] = {}
     for task, column in columns.labels.items():
-        if row.word(column) is not None:
-            labels[task] = _label(row, task, columns)
+        word = row.word(column)
+        if word is not None:
+            labels[task] = row.as_number(column) if columns.are_numbers else word
     return labels
 
 
-def _label(row: Row, task: str, columns: Columns) -> Label:
-    column = columns.labels[task]
+def _add_task(corpus: Corpus, name: str, columns: Columns) -> Corpus:
+    """The corpus with a task more, its labels as they are meant."""
     if columns.are_numbers:
-        return row.as_number(column)
-    return row.translate(column, SPELLINGS[task]) if task in SPELLINGS else row.require_word(column)
-
-
-def _task(name: str, examples: Iterable[Example], is_number: bool) -> Task:
-    if is_number:
-        return Task(name, ())
-    words = {str(example.labels[name]) for example in examples if name in example.labels}
-    if name == SENTIMENT.name:
-        return SENTIMENT_3 if "neutral" in words else SENTIMENT
-    return SARCASM if name == SARCASM.name else Task(name, tuple(sorted(words)))
+        return replace(corpus, tasks={**corpus.tasks, name: Task(name, ())})
+    words = count_words((example.labels for example in corpus), name)
+    read = read_label_words(name, words, f"{corpus.name}, column {columns.labels[name]!r}")
+    examples = []
+    for example in corpus:
+        if name in example.labels:
+            label = read.meanings[str(example.labels[name])]
+            example = replace(example, labels={**example.labels, name: label})
+        examples.append(example)
+    tasks = {**corpus.tasks, name: read.task}
+    return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)

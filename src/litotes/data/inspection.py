@@ -1,0 +1,264 @@
+"""A look at somebody's table: which column holds the texts, which the labels, and what else.
+
+text     the column whose cells have the most words, hardly any of them twice
+label    a column with few different words, best one that is called like a label
+split    a column that holds nothing but names of splits
+compare  another column with few different words, filled in everywhere: regions, shops
+ids      columns in which no cell is there twice
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import isfinite
+from pathlib import Path
+
+from litotes.core.errors import UserError
+from litotes.core.registry import unknown_name
+from litotes.data.splitting import SPLIT_WORDS
+from litotes.data.tables.files import read_lines
+from litotes.data.tables.json_rows import is_array, read_array
+from litotes.data.tables.parquet import open_parquet
+from litotes.data.tables.rows import kind_of, read_rows
+
+MAX_ROWS = 20_000
+"""So many rows tell what a column holds."""
+
+MAX_CLASSES = 20
+_MIN_WORDS = 2.0  # of a text, on average
+_MIN_PER_PART = 10  # texts of a part that may be compared with others
+
+_LABEL_NAMES = [
+    "label",
+    "labels",
+    "class",
+    "category",
+    "target",
+    "gold",
+    "annotation",
+    "sentiment",
+    "polarity",
+    "mood",
+    "emotion",
+    "feeling",
+    "tone",
+    "attitude",
+    "sarcasm",
+    "sarcastic",
+    "irony",
+    "ironic",
+    "rating",
+    "ratings",
+    "stars",
+    "score",
+    "intent",
+    "topic",
+    "y",
+]
+_PART_NAMES = [
+    "variety",
+    "region",
+    "country",
+    "state",
+    "area",
+    "dialect",
+    "locale",
+    "language",
+    "lang",
+    "source",
+    "platform",
+    "site",
+    "channel",
+    "shop",
+    "store",
+    "brand",
+    "product",
+    "domain",
+    "market",
+    "year",
+]
+
+
+@dataclass
+class ColumnFacts:
+    """What a column holds, as far as it was read."""
+
+    name: str
+    n_rows: int = 0
+    n_words: int = 0
+    values: Counter[str] = field(default_factory=Counter)
+
+    def add(self, value: str) -> None:
+        self.n_rows += 1
+        word = value.strip()
+        if word.casefold() not in ("", "nan"):
+            self.n_words += len(word.split())
+            self.values[word] += 1
+
+    @property
+    def n_filled(self) -> int:
+        return self.values.total()
+
+    @property
+    def words_a_cell(self) -> float:
+        return self.n_words / max(self.n_filled, 1)
+
+    @property
+    def are_numbers(self) -> bool:
+        try:
+            return all(isfinite(float(value)) for value in self.values)
+        except ValueError:
+            return False
+
+    @property
+    def are_different(self) -> bool:
+        """Hardly any value is there twice."""
+        return len(self.values) > 0.9 * self.n_filled > 1
+
+    @property
+    def are_few(self) -> bool:
+        return 2 <= len(self.values) <= min(MAX_CLASSES, self.n_filled / 2)
+
+    @property
+    def are_splits(self) -> bool:
+        splits = {SPLIT_WORDS.get(value.casefold()) for value in self.values}
+        return len(splits) > 1 and None not in splits and "train" in splits
+
+    def is_called(self, names: Iterable[str]) -> bool:
+        return self.name.casefold() in names
+
+    def describe(self) -> str:
+        """The column in a few words."""
+        if self.are_few:
+            shown = ", ".join(sorted(self.values)[:6])
+            return f"{self.name} ({shown}{', …' if len(self.values) > 6 else ''})"
+        return f"{self.name} ({len(self.values)} different, {self.words_a_cell:.0f} words a cell)"
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """What a table seems to hold; None: no such column.
+
+    n_rows: as far as it was read (MAX_ROWS). ids: columns that tell rows apart.
+    """
+
+    path: Path
+    n_rows: int
+    text: ColumnFacts
+    label: ColumnFacts
+    split: ColumnFacts | None
+    compare: ColumnFacts | None
+    ids: tuple[str, ...]
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the label is a number to predict rather than a class."""
+        return not self.label.are_few and self.label.are_numbers
+
+
+def inspect_table(path: Path, *, text: str | None = None, label: str | None = None) -> TableFacts:
+    """text, label: the names of these columns, where the user has said them."""
+    columns = _read_columns(path)
+    texts = _find_text(path, columns, text)
+    others = [column for column in columns if column.name != texts.name]
+    split = next((column for column in others if column.are_splits), None)
+    labels = _find_label(path, [column for column in others if column is not split], label)
+    rest = [column for column in others if column not in (split, labels)]
+    ids = tuple(column.name for column in rest if column.are_different and column.n_filled > 2)
+    return TableFacts(path, texts.n_rows, texts, labels, split, _find_compare(rest), ids)
+
+
+def _read_columns(path: Path) -> list[ColumnFacts]:
+    names = _column_names(path)
+    columns = {name: ColumnFacts(name) for name in names}
+    for row in islice(read_rows(path, needs=names), MAX_ROWS):
+        for name, column in columns.items():
+            column.add(row.values[name])
+    return list(columns.values())
+
+
+def _column_names(path: Path) -> list[str]:
+    kind = kind_of(path)
+    first = next(read_rows(path, needs=()))  # also where there is none: a sentence
+    names: Iterable[str] = first.values
+    if kind == ".jsonl":
+        names = _first_record(path)
+    if kind == ".parquet":
+        with open_parquet(path) as file:
+            names = file.schema_arrow.names
+    return [name for name in names if name and _is_readable(path, name)]
+
+
+def _first_record(path: Path) -> Iterable[str]:
+    if is_array(path):
+        first = read_array(path)[0]
+    else:
+        first = json.loads(next(line for _, line in read_lines(path) if line.strip()))
+    return list(first)
+
+
+def _is_readable(path: Path, column: str) -> bool:
+    """Whether a column holds texts or numbers: not lists, tables or dates."""
+    try:
+        next(read_rows(path, needs=[column]))
+    except UserError:
+        return False
+    return True
+
+
+def _find_text(path: Path, columns: Sequence[ColumnFacts], name: str | None) -> ColumnFacts:
+    if name is not None:
+        return _named(path, columns, name)
+    likely = [column for column in columns if column.words_a_cell >= _MIN_WORDS]
+    likely = [column for column in likely if not column.are_few and not column.are_numbers]
+    if not likely:
+        raise UserError(
+            f"{path}: no column looks like texts. It has {_all(columns)}. Say which holds them:"
+            " --text COLUMN."
+        )
+    return max(likely, key=lambda column: column.words_a_cell)
+
+
+def _find_label(path: Path, columns: Sequence[ColumnFacts], name: str | None) -> ColumnFacts:
+    if name is not None:
+        return _named(path, columns, name)
+    named = [column for column in columns if column.is_called(_LABEL_NAMES)]
+    likely = [column for column in named if column.are_few or column.are_numbers]
+    if not likely:
+        few = [column for column in columns if column.are_few]
+        likely = [column for column in few if not column.is_called(_PART_NAMES)]
+    if len(likely) == 1:
+        return likely[0]
+    if likely:
+        seen = f"{len(likely)} columns may be the labels: {_all(likely)}"
+    else:
+        seen = f"no column looks like labels. It has {_all(columns) or 'no other column'}"
+    raise UserError(f"{path}: {seen}. Say which holds them: --label COLUMN.")
+
+
+def _find_compare(columns: Sequence[ColumnFacts]) -> ColumnFacts | None:
+    """A column to compare by: with a usual name, else the first that will do."""
+    likely = []
+    for column in columns:
+        is_whole = column.n_filled == column.n_rows
+        if column.are_few and is_whole and min(column.values.values()) >= _MIN_PER_PART:
+            likely.append(column)
+    called = [column for column in likely if column.is_called(_PART_NAMES)]
+    words = [column for column in likely if not column.are_numbers]
+    return next(iter([*called, *words]), None)
+
+
+def _named(path: Path, columns: Sequence[ColumnFacts], name: str) -> ColumnFacts:
+    for column in columns:
+        if column.name == name:
+            return column
+    known = [column.name for column in columns]
+    raise UserError(f"{path}: {unknown_name(name, known, 'other column')}")
+
+
+def _all(columns: Iterable[ColumnFacts]) -> str:
+    return "; ".join(column.describe() for column in columns)

@@ -1,0 +1,52 @@
+"""Rows of a table that cannot be used: counted, and named in one note."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from litotes.core.errors import UserError
+from litotes.data.tables.row import Row
+
+_N_NAMED = 5
+
+
+@dataclass
+class LeftOut:
+    """The rows that were left out, by the column that is empty; "" where a row has another fault.
+
+    first: what is wrong with the first row, with its place.
+    """
+
+    places: dict[str, list[Row]] = field(default_factory=dict)
+    first: str = ""
+    first_fault: str = ""
+
+    def add(self, row: Row, empty: str | None, error: UserError) -> None:
+        """empty: the empty column that is to blame, if one is."""
+        self.first = self.first or str(error)
+        if empty is None:
+            self.first_fault = self.first_fault or str(error)
+        self.places.setdefault(empty or "", []).append(row)
+
+    def notes(self, name: str, n_rows: int) -> tuple[str, ...]:
+        """The note about them; none where every row was used."""
+        n_bad = sum(map(len, self.places.values()))
+        if not n_bad:
+            return ()
+        reasons = []
+        for column, rows in self.places.items():
+            what = f"{column!r} is empty" if column else "a cell cannot be read"
+            reasons.append(f"{what} in {len(rows)} ({_lines(rows)})")
+        were = "was" if n_bad == 1 else "were"
+        fault = f" The first that cannot be read: {self.first_fault}" if self.first_fault else ""
+        return (
+            f"{name}: {n_bad} of {n_rows} rows {were} left out: {', '.join(reasons)}.{fault} To"
+            " stop at such a row instead, add bad=stop to the source.",
+        )
+
+
+def _lines(rows: list[Row]) -> str:
+    numbers = [str(row.number) for row in rows[:_N_NAMED]]
+    plural = "s" if len(rows) > 1 else ""
+    more = f" and {len(rows) - _N_NAMED} more" if len(rows) > _N_NAMED else ""
+    return f"{rows[0].unit}{plural} {', '.join(numbers)}{more}"
