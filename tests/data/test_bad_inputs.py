@@ -39,9 +39,17 @@ BAD = {
     "empty gzip": Bad("a.csv.gz", b"", ("is empty",)),
     "header only": Bad("a.csv", HEAD, ("has no rows", "at least one text")),
     "empty JSON lines": Bad("a.jsonl", b"\n", ("has no rows",)),
-    "Latin-1": Bad("a.csv", HEAD + b"caf\xe9,pos\n", ("line 2", "byte 13 ", "Save it as UTF-8")),
+    "Latin-1": Bad(
+        "a.csv",
+        HEAD + b"caf\xe9,pos\n",
+        ("line 2", "byte 13 ", "Save it as UTF-8"),
+        f"{TABLE}&bad=stop",
+    ),
     "Latin-1 after a BOM": Bad(
-        "a.csv", b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n", ("line 2", "byte 13 ")
+        "a.csv",
+        b"\xef\xbb\xbf" + HEAD + b"\xe9,pos\n",
+        ("line 2", "byte 13 "),
+        f"{TABLE}&bad=stop",
     ),
     "UTF-16 without its mark": Bad(
         "a.csv", "text,mood\nhi,pos\n".encode("utf-16-le"), ("line 1", "NUL", "Save it as UTF-8")

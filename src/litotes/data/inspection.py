@@ -9,7 +9,6 @@ ids      columns in which no cell is there twice
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -20,10 +19,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.data.splitting import SPLIT_WORDS
-from litotes.data.tables.files import read_lines
-from litotes.data.tables.json_rows import is_array, read_array
-from litotes.data.tables.parquet import open_parquet
-from litotes.data.tables.rows import kind_of, read_rows
+from litotes.data.tables.rows import column_names, read_rows
 
 MAX_ROWS = 20_000
 """So many rows tell what a column holds."""
@@ -173,38 +169,19 @@ def inspect_table(path: Path, *, text: str | None = None, label: str | None = No
 
 
 def _read_columns(path: Path) -> list[ColumnFacts]:
-    names = _column_names(path)
+    names = [name for name in column_names(path) if name and _is_readable(path, name)]
     columns = {name: ColumnFacts(name) for name in names}
-    for row in islice(read_rows(path, needs=names), MAX_ROWS):
-        for name, column in columns.items():
-            column.add(row.values[name])
+    for row in islice(read_rows(path, needs=names, lenient=True), MAX_ROWS):
+        if row.problem is None:
+            for name, column in columns.items():
+                column.add(row.values[name])
     return list(columns.values())
-
-
-def _column_names(path: Path) -> list[str]:
-    kind = kind_of(path)
-    first = next(read_rows(path, needs=()))  # also where there is none: a sentence
-    names: Iterable[str] = first.values
-    if kind == ".jsonl":
-        names = _first_record(path)
-    if kind == ".parquet":
-        with open_parquet(path) as file:
-            names = file.schema_arrow.names
-    return [name for name in names if name and _is_readable(path, name)]
-
-
-def _first_record(path: Path) -> Iterable[str]:
-    if is_array(path):
-        first = read_array(path)[0]
-    else:
-        first = json.loads(next(line for _, line in read_lines(path) if line.strip()))
-    return list(first)
 
 
 def _is_readable(path: Path, column: str) -> bool:
     """Whether a column holds texts or numbers: not lists, tables or dates."""
     try:
-        next(read_rows(path, needs=[column]))
+        next(read_rows(path, needs=[column], lenient=True))
     except UserError:
         return False
     return True

@@ -30,7 +30,7 @@ COLUMN_OPTIONS = {
     "test": "share of the texts to set aside as the test split: test=0.2",
     "seed": "which texts those are (0)",
     "group": "column that names what must not be divided between splits",
-    "bad": "stop at a row without text or label (skip: leave it out and count it)",
+    "bad": "stop at a row that cannot be used (skip: leave it out and count it)",
 }
 
 _OTHER_COLUMNS = ("pair", "variety", "source", "split", "group")
@@ -142,6 +142,9 @@ def _read_examples(
     examples, left_out, n_rows = [], LeftOut(), 0
     for row, own_split in rows:
         n_rows += 1
+        if row.problem is not None:
+            left_out.add(row, None, UserError(row.problem))
+            continue
         split = _split(row, own_split, columns)
         try:
             examples.append(_example(row, split, columns))

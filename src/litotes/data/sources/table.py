@@ -18,5 +18,6 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     file = require_path(path)
     columns = column_map(options)
     quotes = choice(options, "quotes", ("yes", "no")) == "yes"
-    rows = read_rows(file, needs=columns.names, quotes=quotes)
+    lenient = not columns.stops_at_bad_rows
+    rows = read_rows(file, needs=columns.names, quotes=quotes, lenient=lenient)
     return corpus_of(file.name, ((row, "train") for row in rows), columns)
