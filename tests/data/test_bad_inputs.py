@@ -91,6 +91,7 @@ BAD = {
         "a.csv",
         HEAD + b'"good\nold",pos\nbad,"neg\n',
         ("line 4", "column 2", "never closed", "Close it"),
+        f"{TABLE}&bad=stop",
     ),
     "stray quote": Bad("a.csv", HEAD + b'"so "good" it is",pos\n', ("line 2", "double the quotes")),
     "bare carriage returns": Bad(
@@ -152,6 +153,7 @@ BAD = {
         "a.jsonl",
         b'{"text": "a", "mood": "pos"}\n{"text": \n',
         ("line 2", "is not JSON (Expecting value, character 9)", "one JSON object"),
+        f"{TABLE}&bad=stop",
     ),
     "deep JSON": Bad("a.jsonl", b"[" * 100_000, ("line 1", "is not JSON")),
     "JSON list": Bad("a.jsonl", b'["a", "pos"]\n', ("line 1", "not a JSON object")),

@@ -39,8 +39,9 @@ def read_column_names(path: Path, delimiter: str) -> list[str]:
 
 def _read_header(path: Path, record: Record, needs: Collection[str]) -> list[str]:
     place = f"{path}, line {record.line}"
-    if record.problem is not None:
-        raise UserError(record.problem)
+    problem = record.problem or character_problem(record.fields, place)
+    if problem is not None:
+        raise UserError(problem)
     header = [field.strip() for field in record.fields]
     require_columns(place, header, needs)
     for column in needs:
