@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from litotes.core.harmless import markup
 
@@ -72,6 +73,13 @@ class Answer:
     label: Label
     probability: float | None
     probabilities: Mapping[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": dict(self.probabilities),
+        }
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ class Explanation:
             "truncated": self.read.pieces.truncated,
             "model": self.model,
             "task": self.task,
-            "answers": {name: _answer_json(answer) for name, answer in self.answers.items()},
+            "answers": {name: answer.as_json() for name, answer in self.answers.items()},
             "probabilities": dict(self.probabilities),
             "method": self.method,
             "words": self._words_json(),
@@ -171,10 +171,6 @@ class Explanation:
     def n_weights(self) -> int:
         """Of all maps, standard and effective."""
         return sum(2 * layer.standard.numel() for layer in self.layers)
-
-
-def _answer_json(answer: Answer) -> dict[str, Any]:
-    return {"label": answer.label, "probability": answer.probability}
 
 
 def _shading_json(shading: Shading) -> dict[str, Any]:
