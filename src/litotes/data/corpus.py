@@ -9,6 +9,7 @@ from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import harmless
+from litotes.core.one_line import one_line
 from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
@@ -40,6 +41,9 @@ class Corpus:
     name: str
     examples: tuple[Example, ...]
     tasks: Mapping[str, Task]
+
+    def __repr__(self) -> str:
+        return one_line(self, name=self.name, n_examples=len(self), tasks=list(self.tasks))
 
     def __len__(self) -> int:
         return len(self.examples)
