@@ -190,7 +190,7 @@ function shareOf({ label, probability, probabilities }) {
   bar.firstChild.style.inlineSize = `${probability * 100}%`;
   const cell = element("span", { className: "share-cell" }, shareText(probability), bar);
   const others = Object.entries(probabilities).filter(([other]) => other !== label).sort(([, one], [, other]) => other - one);
-  if (others.length > 1) cell.append(element("small", { className: "note" }, "then ", element("bdi", { textContent: harmless(others[0][0]) }), ` ${shareText(others[0][1])}`));
+  if (others.length > 1) cell.append(element("small", { className: "note" }, "then ", element("bdi", { textContent: harmless(others[0][0]) }), ` ${shareText(others[0][1]).replaceAll(" ", "\u00a0")}`));
   return cell;
 }
 
