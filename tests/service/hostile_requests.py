@@ -107,6 +107,7 @@ _JSON_BODIES: list[tuple[str, bytes, tuple[int, ...]]] = [
     ("no texts", b'{"texts": []}', (422,)),
     ("blank text", _text(" \t\u2003\n"), (422,)),
     ("texts in texts", b'{"texts": [["a"]]}', (422,)),
+    ("texts that are none", b'{"texts": [null, true, 1e999, -0, "", "\\ud83d"]}', (200,)),
     ("both", b'{"text": "a", "texts": ["b"]}', (422,)),
     ("a text that is true", b'{"text": true}', (422,)),
     ("a model by its path", _text("ok", model="../../../../etc/passwd"), (404,)),

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from litotes.cli.main import main
 from litotes.explanation.attribution import METHODS
-from litotes.prediction.columns import as_json, columns_of
+from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
@@ -29,7 +29,7 @@ def test_one_text(app: FastAPI, predictor: Predictor, ask: Any) -> None:
     answer = ask(app, "/v1/predict", {"text": TEXTS[0]})
     assert answer.status_code == 200
     (expected,) = predictor.predict(TEXTS[:1])
-    document = as_json(expected, columns_of(predictor.tasks))
+    document = as_json(expected, predictor.tasks)
     assert answer.json() == {"model": "tiny", "predictions": [document]}
     assert answer.headers["content-type"] == "application/json"
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from litotes.core.harmless import markup
+from litotes.core.one_line import one_line
 
 Label = str | float
 
@@ -73,6 +75,23 @@ class Answer:
     probability: float | None
     probabilities: Mapping[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        if self.probability is None:
+            return one_line(self, label=self.label)
+        return one_line(
+            self,
+            label=self.label,
+            probability=self.probability,
+            probabilities=self.probabilities,
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "label": self.label,
+            "probability": self.probability,
+            "probabilities": dict(self.probabilities),
+        }
+
 
 @dataclass(frozen=True)
 class Prediction:
@@ -90,16 +109,47 @@ class Prediction:
     unreadable: bool = False
     problem: str | None = None
 
+    def __repr__(self) -> str:
+        answers = {task: _answer_text(answer) for task, answer in self.answers.items()}
+        notes = {"truncated": self.truncated, "unreadable": self.unreadable}
+        shown = {name: holds for name, holds in notes.items() if holds}
+        problem = {} if self.problem is None else {"problem": self.problem}
+        return one_line(self, text=self.text, answers=answers, **shown, **problem)
+
     def _repr_html_(self) -> str:
-        """The text and a row for each task, as notebooks show it."""
-        rows = []
-        for task, answer in self.answers.items():
-            label = answer.label if isinstance(answer.label, str) else f"{answer.label:z.3f}"
-            share = "" if answer.probability is None else f"{answer.probability:.1%}"
-            rows.append(f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>")
+        """The text and a row for each task, as notebooks show it; of three labels or more, a row
+        for each of them.
+        """
+        rows = "".join(_answer_row(task, answer) for task, answer in self.answers.items())
         if self.truncated:
-            rows.append('<tr><td colspan="3">(the end of the text was not read)</td></tr>')
+            rows += _note_row("the end of the text was not read")
         if self.unreadable:
-            rows.append(f'<tr><td colspan="3">({UNREADABLE_NOTE})</td></tr>')
+            rows += _note_row(UNREADABLE_NOTE)
+        if self.problem is not None:
+            rows += _note_row(self.problem)
         caption = f'<caption dir="auto">{markup(self.text)}</caption>'
-        return f"<table>{caption}{''.join(rows)}</table>"
+        return f"<table>{caption}{rows}</table>"
+
+
+def _label_text(answer: Answer) -> str:
+    return answer.label if isinstance(answer.label, str) else f"{answer.label:z.3f}"
+
+
+def _answer_text(answer: Answer) -> str:
+    share = "" if answer.probability is None else f" {answer.probability:.3f}"
+    return _label_text(answer) + share
+
+
+def _answer_row(task: str, answer: Answer) -> str:
+    label = _label_text(answer)
+    share = "" if answer.probability is None else f"{answer.probability:.1%}"
+    rows = f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>"
+    if len(answer.probabilities) > 2:
+        for name, own in answer.probabilities.items():
+            bar = f'<progress max="1" value="{own:.3f}"></progress>'
+            rows += f"<tr><td></td><td>{markup(name)}</td><td>{own:.1%}</td><td>{bar}</td></tr>"
+    return rows
+
+
+def _note_row(note: str) -> str:
+    return f'<tr><td colspan="3">({markup(note)})</td></tr>'

@@ -10,6 +10,7 @@ from hashlib import sha256
 from litotes.core.errors import UserError
 from litotes.core.harmless import harmless
 from litotes.core.numbers import counted
+from litotes.core.one_line import one_line
 from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
@@ -45,6 +46,9 @@ class Corpus:
     examples: tuple[Example, ...]
     tasks: Mapping[str, Task]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, name=self.name, n_examples=len(self), tasks=list(self.tasks))
 
     def __len__(self) -> int:
         return len(self.examples)

@@ -14,6 +14,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
+from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
 from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
@@ -51,6 +52,10 @@ class Pretrained:
     tokenizer: PieceTokenizer
     name: str
     sha256: str | None
+
+    def __repr__(self) -> str:
+        spec = self.encoder.spec
+        return one_line(self, name=self.name, n_layers=spec.n_layers, width=spec.width)
 
 
 def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrained:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.counts import Counts, confusion, macro_f1
+from litotes.core.one_line import one_line
 from litotes.evaluation.intervals import mean_interval
 from litotes.evaluation.scores import constant
 from litotes.report.html import row, table
@@ -35,6 +36,9 @@ class MatrixCell:
     majority: float
     by_seed: tuple[float, ...]
     n_collapsed: int
+
+    def __repr__(self) -> str:
+        return one_line(self, place=self.place, n=self.n, macro_f1=self.macro_f1)
 
     @property
     def place(self) -> tuple[str, str]:
@@ -58,6 +62,17 @@ class CrossMatrix:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: tuple[MatrixCell, ...]
+
+    def __repr__(self) -> str:
+        n_rows, n_columns = len(self.rows), len(self.columns)
+        return one_line(
+            self,
+            task=self.task,
+            axis=self.axis,
+            n_rows=n_rows,
+            n_columns=n_columns,
+            n_cells=len(self.cells),
+        )
 
     def find(self, row: str, column: str) -> MatrixCell | None:
         """The cell; None when its run failed."""

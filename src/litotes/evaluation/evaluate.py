@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
 from litotes.core.parsing import parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
@@ -31,6 +32,9 @@ class CellScores:
     scores: AnyScores
     n_truncated: int = 0
     n_unreadable: int = 0
+
+    def __repr__(self) -> str:
+        return one_line(self, cell=self.cell, **self.scores.headline())
 
     def as_json(self) -> dict[str, Any]:
         counts = {"n_truncated": self.n_truncated, "n_unreadable": self.n_unreadable}
@@ -60,6 +64,9 @@ class TaskPredictions:
     answers: tuple[Answer, ...]
     truncated: tuple[bool, ...]
     unreadable: tuple[bool, ...]
+
+    def __repr__(self) -> str:
+        return one_line(self, task=self.task.name, n=len(self.examples))
 
     def gold(self) -> np.ndarray[Any, Any]:
         return self._numbers([example.labels[self.task.name] for example in self.examples])

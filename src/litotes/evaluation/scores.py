@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.counts import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
+from litotes.core.one_line import one_line
 from litotes.core.values import Task
 
 N_RESAMPLES = 2000
@@ -50,6 +51,14 @@ class Scores:
     collapsed_to: str | None
     calibration_error: float | None = None
 
+    def __repr__(self) -> str:
+        return one_line(self, **self.headline())
+
+    def headline(self) -> dict[str, Any]:
+        """The score to look at first, with its interval."""
+        numbers = {"macro_f1": self.macro_f1, "interval": self.interval, "majority": self.majority}
+        return {"task": self.task, "n": self.n, **numbers}
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -64,6 +73,14 @@ class RegressionScores:
     interval: tuple[float, float]
     spearman: float
     root_mean_squared_error: float
+
+    def __repr__(self) -> str:
+        return one_line(self, **self.headline())
+
+    def headline(self) -> dict[str, Any]:
+        """The score to look at first, with its interval."""
+        numbers = {"pearson": self.pearson, "interval": self.interval}
+        return {"task": self.task, "n": self.n, **numbers}
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
+from litotes.core.one_line import one_line
 from litotes.core.values import Answer
 from litotes.explanation.shaded_text import answer_in_words, notebook_html
 from litotes.explanation.trace import Trace
@@ -82,6 +83,9 @@ class LayerMaps:
     effective: Tensor
     n_null: tuple[int, ...]
 
+    def __repr__(self) -> str:
+        return one_line(self, n_heads=len(self.heads), n_pieces=len(self.origin))
+
 
 @dataclass(frozen=True)
 class Explanation:
@@ -101,6 +105,12 @@ class Explanation:
     trace: Trace
     layers: tuple[LayerMaps, ...]
     model: str
+
+    def __repr__(self) -> str:
+        answer = answer_in_words(self.answer)
+        return one_line(
+            self, text=self.read.text, task=self.task, answer=answer, method=self.method
+        )
 
     @property
     def answer(self) -> Answer:
@@ -126,7 +136,7 @@ class Explanation:
             "truncated": self.read.pieces.truncated,
             "model": self.model,
             "task": self.task,
-            "answers": {name: _answer_json(answer) for name, answer in self.answers.items()},
+            "answers": {name: answer.as_json() for name, answer in self.answers.items()},
             "probabilities": dict(self.probabilities),
             "method": self.method,
             "words": self._words_json(),
@@ -171,10 +181,6 @@ class Explanation:
     def n_weights(self) -> int:
         """Of all maps, standard and effective."""
         return sum(2 * layer.standard.numel() for layer in self.layers)
-
-
-def _answer_json(answer: Answer) -> dict[str, Any]:
-    return {"label": answer.label, "probability": answer.probability}
 
 
 def _shading_json(shading: Shading) -> dict[str, Any]:

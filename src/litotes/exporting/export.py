@@ -15,6 +15,7 @@ from shutil import rmtree
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.storage import write_bytes
 from litotes.exporting.loss import ExportLoss, measure_losses
@@ -43,6 +44,12 @@ class ExportResult:
     n_bytes: int
     measured_on: str
     losses: tuple[ExportLoss, ...]
+
+    def __repr__(self) -> str:
+        file, tasks = str(self.file), [loss.task for loss in self.losses]
+        return one_line(
+            self, file=file, precision=self.precision, n_bytes=self.n_bytes, tasks=tasks
+        )
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self) | {"file": str(self.file)}

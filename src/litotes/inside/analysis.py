@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
+from litotes.core.one_line import one_line
 from litotes.explanation.observation import Observation
 from litotes.inside.heads_table import by_head
 from litotes.inside.section import Section
@@ -91,3 +92,6 @@ class Analysis:
     measure: type[Measure]
     draw_figure: Callable[[Any], Figure]
     write_section: Callable[[Any], Section]
+
+    def __repr__(self) -> str:
+        return one_line(self, measure=self.measure.__module__)

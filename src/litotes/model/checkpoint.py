@@ -24,6 +24,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
+from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, json_bytes, write_bytes, write_json, write_text
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
@@ -72,6 +73,9 @@ class Model:
     base_sha256: str | None
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return one_line(self, base=self.base, tasks=list(self.classifier.tasks))
 
     def calibration_of(self, task: str) -> Calibration:
         """What is done to the logits of a task: nothing, where none was learned."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.names import is_plain_name
+from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_of
 from litotes.core.values import Task
 from litotes.core.version import __version__
@@ -52,6 +53,9 @@ class ModelFolder:
     description: Mapping[str, Any]
     parts: tuple[ModelFolder, ...] = ()
     manifest: Manifest | None = None
+
+    def __repr__(self) -> str:
+        return one_line(self, path=str(self.path), tasks=list(self.tasks))
 
     def __str__(self) -> str:
         return str(self.path)

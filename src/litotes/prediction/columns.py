@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
-from litotes.core.values import Answer, Prediction, Task
+from litotes.core.values import Prediction, Task
 
 STRING, FLOAT, BOOL = "string", "float", "bool"
 
@@ -93,18 +93,10 @@ def answers_as_json(
     document: dict[str, Any] = {}
     for name in tasks:
         answer = prediction.answers.get(name)
-        document[name] = None if answer is None else _answer_as_json(answer)
+        document[name] = None if answer is None else answer.as_json()
     for column in (TRUNCATED, UNREADABLE, PROBLEM):
         document[column.name] = column.value(prediction)
     return {prefix + name: value for name, value in document.items()}
-
-
-def _answer_as_json(answer: Answer) -> dict[str, Any]:
-    return {
-        "label": answer.label,
-        "probability": answer.probability,
-        "probabilities": dict(answer.probabilities),
-    }
 
 
 @dataclass(frozen=True)

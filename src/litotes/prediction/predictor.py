@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.values import Answer, BadText, Prediction, Task
@@ -80,6 +81,10 @@ class Predictor:
                     " answer."
                 )
             self.tasks |= runtime.tasks
+
+    def __repr__(self) -> str:
+        runtimes = [type(runtime).__name__ for runtime in self.runtimes]
+        return one_line(self, tasks=list(self.tasks), runtimes=runtimes)
 
     @classmethod
     def load(

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.core.machine import machine
+from litotes.core.one_line import one_line
 from litotes.evaluation.evaluate import CellScores
 from litotes.model.checkpoint import Model
 from litotes.pruning.frontier import Point
@@ -50,6 +51,10 @@ class PruneResult:
     model: Model | None
     scores: tuple[CellScores, ...]
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        chosen = None if self.chosen is None else self.chosen.flops_ratio
+        return one_line(self, n_points=len(self.points), flops_ratio=chosen, model=self.model)
 
     @property
     def chosen(self) -> Point | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +14,7 @@ from starlette.responses import Response
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.progress import Watch
+from litotes.core.values import Prediction
 from litotes.core.version import __version__
 from litotes.explanation.attribution import METHODS
 from litotes.explanation.explain import METHOD
@@ -21,11 +22,17 @@ from litotes.explanation.word_maps import word_maps
 from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor, TokenizedText
 from litotes.service.batcher import QueueFull
+from litotes.service.flat_json import FlatItem
 from litotes.service.models import check_task
 from litotes.service.openapi import request_docs, response_docs
 from litotes.service.problems import ProblemError, queue_full_error
 from litotes.service.request_context import RequestContext
-from litotes.service.request_models import ExplainBody, read_explain_body, read_predict_body
+from litotes.service.request_models import (
+    ExplainBody,
+    find_text_problem,
+    read_explain_body,
+    read_predict_body,
+)
 from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
 
@@ -45,32 +52,70 @@ router = APIRouter(prefix="/v1")
     **response_docs(Predictions, *_POST_PROBLEMS),
 )
 async def predict(request: Request) -> Response:
-    """Labels and probabilities for one text or several, in their order."""
+    """Labels and probabilities for one text or several, in their order.
+
+    Of several, each may fail alone, with a problem of its own in place of its answers.
+    """
     context: RequestContext = request.state.context
     service = context.service
     with model_problems():
         asked = await context.read(partial(read_texts, context))
-        job = service.batcher.submit(context.client, asked.predictor, asked.texts, context.deadline)
-        predictions = await context.wait_for(job.future)
-    tasks = asked.predictor.tasks
-    answers = [as_json(prediction, tasks) for prediction in predictions]
-    return json_response({"model": asked.model, "predictions": answers})
+        predictions = await compute(context, asked) if asked.tokenized else []
+    service.metrics.bad_texts.inc(len(asked.problems))
+    return json_response({"model": asked.model, "predictions": documents(asked, predictions)})
 
 
 @dataclass(frozen=True)
 class AskedTexts:
-    """What a request for labels asks for."""
+    """What a request for labels asks for.
+
+    problems: by the place of the text. tokenized: the texts without one.
+    """
 
     model: str
     predictor: Predictor
-    texts: Sequence[TokenizedText]
+    texts: Sequence[FlatItem]
+    problems: Mapping[int, ProblemError]
+    tokenized: Sequence[TokenizedText]
 
 
 def read_texts(context: RequestContext) -> AskedTexts:
-    body = read_predict_body(context.body, context.service.settings)
+    settings = context.service.settings
+    body = read_predict_body(context.body, settings)
     model, predictor = context.service.models.pick(body.model)
     context.count_texts(body.all_texts)
-    return AskedTexts(model, predictor, predictor.tokenize(body.all_texts))
+    good, problems = [], {}
+    for place, text in enumerate(body.all_texts):
+        problem = find_text_problem(text, max_characters=settings.max_characters)
+        if problem is not None:
+            problems[place] = problem
+        else:
+            good.append(str(text))
+    return AskedTexts(model, predictor, body.all_texts, problems, predictor.tokenize(good))
+
+
+async def compute(context: RequestContext, asked: AskedTexts) -> list[Prediction]:
+    """Of the texts without a problem; the others never wait in the queue."""
+    job = context.service.batcher.submit(
+        context.client, asked.predictor, asked.tokenized, context.deadline
+    )
+    return await context.wait_for(job.future)
+
+
+def documents(asked: AskedTexts, predictions: Sequence[Prediction]) -> list[dict[str, Any]]:
+    """The JSON of every text, in the order in which they were sent."""
+    tasks, computed = asked.predictor.tasks, iter(predictions)
+    made = []
+    for place, text in enumerate(asked.texts):
+        problem = asked.problems.get(place)
+        if problem is None:
+            made.append(as_json(next(computed), tasks))
+            continue
+        failed = as_json(Prediction("", {}, truncated=False), tasks)
+        # neither what is not a text nor a text of any length is repeated
+        is_repeated = isinstance(text, str) and problem.name != "too-large"
+        made.append(failed | {"text": text if is_repeated else None, "problem": problem.as_json()})
+    return made
 
 
 @router.post(

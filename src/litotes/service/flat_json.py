@@ -1,5 +1,5 @@
 """Reads the JSON of a request: one object whose values are strings, true, false, null, or lists of
-strings.
+these and of numbers.
 
 The library reads a whole document before anyone can look at it: a megabyte of `[[],[],…]` takes it
 a tenth of a second, in which nothing else is answered. This reader goes from left to right and
@@ -10,18 +10,27 @@ from __future__ import annotations
 
 import json
 import re
+from typing import NoReturn
 
-FlatValue = str | bool | list[str] | None
+FlatItem = str | bool | int | float | None
+FlatValue = str | bool | list[FlatItem] | None
 
 _MAX_KEYS = 16
 _MAX_CLASSIFIED = 4096
-_DECODER = json.JSONDecoder()
 _BLANKS = re.compile(r"[ \t\n\r]*")
 _CONSTANTS: tuple[tuple[str, bool | None], ...] = (("true", True), ("false", False), ("null", None))
 
 
 class NotJson(Exception):
     """The body is not one JSON object in UTF-8."""
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise NotJson(name)
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+"""JSON has no NaN and no Infinity, although Python reads them."""
 
 
 class WrongShape(Exception):
@@ -44,7 +53,7 @@ class TooManyItems(Exception):
 
 
 def read_flat_object(body: bytes, *, max_items: int) -> dict[str, FlatValue]:
-    """max_items: the most strings that a list may have."""
+    """max_items: the most items that a list may have."""
     try:
         return _Reader(body.decode("utf-8-sig"), max_items).read()
     except UnicodeDecodeError as error:
@@ -95,7 +104,7 @@ class _Reader:
         if self._next() == '"':
             return self._string()
         if self._take("["):
-            return self._strings(key)
+            return self._items(key)
         for written, value in _CONSTANTS:
             if self._take(written):
                 return value
@@ -103,16 +112,16 @@ class _Reader:
             raise NotJson
         raise WrongShape("flat_type", key)
 
-    def _strings(self, key: str) -> list[str]:
-        found: list[str] = []
+    def _items(self, key: str) -> list[FlatItem]:
+        found: list[FlatItem] = []
         if self._take("]"):
             return found
         while True:
             if len(found) == self._max_items:
                 raise TooManyItems(key)
-            if self._next() != '"':
+            if self._next() in ("[", "{"):
                 raise WrongShape("string_type", key, len(found))
-            found.append(self._string())
+            found.append(self._scalar())
             if self._take("]"):
                 return found
             self._expect(",")
@@ -120,12 +129,18 @@ class _Reader:
     def _string(self) -> str:
         if self._next() != '"':
             raise NotJson
+        content = self._scalar()
+        assert isinstance(content, str)
+        return content
+
+    def _scalar(self) -> FlatItem:
+        """What does not begin a list or an object."""
+        content: FlatItem
         try:
             content, self._at = _DECODER.raw_decode(self._text, self._at)
         except ValueError as error:
             raise NotJson from error
         self._skip_blanks()
-        assert isinstance(content, str)
         return content
 
     def _expect(self, sign: str) -> None:

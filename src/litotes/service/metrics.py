@@ -60,6 +60,9 @@ class Metrics:
     def _add_texts(self) -> None:
         registry = self.registry
         self.texts = Counter("litotes_texts", "Texts answered.", registry=registry)
+        self.bad_texts = Counter(
+            "litotes_bad_texts", "Texts with a problem of their own.", registry=registry
+        )
         self.truncated = Counter(
             "litotes_truncated_texts", "Texts longer than the model reads.", registry=registry
         )

@@ -85,7 +85,6 @@ def _set_limits(schemas: dict[str, Any], settings: ServiceSettings) -> None:
     schemas["OneText"]["properties"]["text"]["maxLength"] = settings.max_characters
     many = schemas["ManyTexts"]["properties"]["texts"]
     many["maxItems"] = settings.max_texts_per_request
-    many["items"]["maxLength"] = settings.max_characters
     schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.max_explained_characters
 
 

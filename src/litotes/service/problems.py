@@ -69,20 +69,22 @@ class ProblemError(Exception):
         """Its headers in the form of ASGI."""
         return [(name.lower().encode(), value.encode()) for name, value in self.headers.items()]
 
+    def as_json(self) -> dict[str, str | int]:
+        kind = PROBLEM_KINDS[self.name]
+        return {
+            "type": f"urn:litotes:problem:{self.name}",
+            "title": kind.title,
+            "status": kind.status,
+            "detail": self.detail,
+        }
+
     def body(self) -> bytes:
-        return _problem_json(self.name, self.detail)
+        return _problem_body(self.name, self.detail)
 
 
 @lru_cache(maxsize=64)  # an overloaded service sends the same few over and over
-def _problem_json(name: str, detail: str) -> bytes:
-    kind = PROBLEM_KINDS[name]
-    content = {
-        "type": f"urn:litotes:problem:{name}",
-        "title": kind.title,
-        "status": kind.status,
-        "detail": detail,
-    }
-    return to_json(content).encode()
+def _problem_body(name: str, detail: str) -> bytes:
+    return to_json(ProblemError(name, detail).as_json()).encode()
 
 
 def bug_error(request_id: str) -> ProblemError:

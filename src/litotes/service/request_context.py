@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from starlette.types import Message, Receive, Send
 
+from litotes.service.flat_json import FlatItem
 from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.state import Service
 
@@ -100,9 +101,10 @@ class RequestContext:
         self._disconnect: asyncio.Task[Message] | None = None
         service.metrics.in_flight.inc()
 
-    def count_texts(self, texts: Sequence[str]) -> None:
+    def count_texts(self, texts: Sequence[FlatItem]) -> None:
         """What the log says about the size of the request."""
-        self.n_texts, self.n_characters = len(texts), sum(map(len, texts))
+        self.n_texts = len(texts)
+        self.n_characters = sum(len(text) for text in texts if isinstance(text, str))
 
     async def send(self, message: Message) -> None:
         """ASGI's `send`, which adds the headers that every answer has."""

@@ -7,28 +7,36 @@ Limits of length are not part of the models: too much is answered with 413, a wr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
+from litotes.core.harmless import is_utf8
 from litotes.explanation.attribution import METHODS
-from litotes.service.flat_json import FlatValue, NotJson, TooManyItems, WrongShape, read_flat_object
+from litotes.service.flat_json import (
+    FlatItem,
+    FlatValue,
+    NotJson,
+    TooManyItems,
+    WrongShape,
+    read_flat_object,
+)
 from litotes.service.problems import ProblemError, wrong_shape_error
 from litotes.service.settings import ServiceSettings
 
 Body = TypeVar("Body", bound=BaseModel)
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXTS = (
+    "One that is blank, too long or not a string has a problem of its own; the others are answered."
+)
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
 
 
 def _check_text(text: str) -> str:
     if not text.strip():
         raise PydanticCustomError("blank", "blank")
-    if not text.isascii() and _SURROGATE.search(text):
+    if not is_utf8(text):
         raise PydanticCustomError("surrogate", "surrogate")
     return text
 
@@ -63,18 +71,18 @@ class OneText(_StrictModel):
     model: str | None = _MODEL
 
     @property
-    def all_texts(self) -> list[str]:
+    def all_texts(self) -> list[FlatItem]:
         return [self.text]
 
 
 class ManyTexts(_StrictModel):
     """Several texts to label together."""
 
-    texts: list[Text] = Field(min_length=1, description="None of them blank.")
+    texts: list[FlatItem] = Field(min_length=1, description=_TEXTS)
     model: str | None = _MODEL
 
     @property
-    def all_texts(self) -> list[str]:
+    def all_texts(self) -> list[FlatItem]:
         return self.texts
 
 
@@ -109,13 +117,34 @@ def read_predict_body(body: bytes, settings: ServiceSettings) -> PredictBody:
     values = _read_values(body, settings.max_texts_per_request)
     model: type[PredictBody] = ManyTexts if "texts" in values else OneText
     made = _validate(model, values)
-    _check_lengths(made.all_texts, settings.max_characters)
+    if isinstance(made, OneText):
+        _check_length(made.text, settings.max_characters)
     return made
+
+
+def find_text_problem(text: FlatItem, *, max_characters: int) -> ProblemError | None:
+    """What is wrong with one text of several."""
+    if not isinstance(text, str):
+        return ProblemError(
+            "unreadable-text", "It is not a string. Send it as one, or leave it out."
+        )
+    if len(text) > max_characters:
+        return _too_long_error("It", max_characters)
+    if not text.strip():
+        return ProblemError(
+            "unreadable-text", "It is blank: there is nothing to label. Leave it out."
+        )
+    if not is_utf8(text):
+        return ProblemError(
+            "unreadable-text",
+            "It holds half of a surrogate pair, which is no character. Send it as UTF-8.",
+        )
+    return None
 
 
 def read_explain_body(body: bytes, settings: ServiceSettings) -> ExplainBody:
     made = _validate(ExplainBody, _read_values(body, len(METHODS)))
-    _check_lengths([made.text], settings.max_explained_characters)
+    _check_length(made.text, settings.max_explained_characters)
     return made
 
 
@@ -143,8 +172,11 @@ def _validate(model: type[Body], values: dict[str, FlatValue]) -> Body:
         raise wrong_shape_error([(one["type"], one["loc"]) for one in faults]) from error
 
 
-def _check_lengths(texts: Sequence[str], max_characters: int) -> None:
-    for number, text in enumerate(texts, start=1):
-        if len(text) > max_characters:
-            sentence = f"Text {number} has more than {max_characters:,} characters."
-            raise ProblemError("too-large", f"{sentence} Cut it into parts.")
+def _check_length(text: str, max_characters: int) -> None:
+    if len(text) > max_characters:
+        raise _too_long_error("The text", max_characters)
+
+
+def _too_long_error(name: str, max_characters: int) -> ProblemError:
+    sentence = f"{name} has more than {max_characters:,} characters. Cut it into parts."
+    return ProblemError("too-large", sentence)

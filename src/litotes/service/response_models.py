@@ -22,21 +22,28 @@ class Answer(BaseModel):
 
     label: str | float
     probability: float | None
+    probabilities: dict[str, float] = Field(
+        description="Of every label, in the order of GET /v1/models; none for a number."
+    )
 
 
 class Prediction(BaseModel):
-    """A text with an answer for each of the model's tasks, under the task's name."""
+    """A text with an answer for each of the model's tasks, under the task's name.
+
+    One of several texts that has a problem has null in place of the answers.
+    """
 
     model_config = ConfigDict(extra="allow")
-    __pydantic_extra__: dict[str, Answer] = Field(init=False)
+    __pydantic_extra__: dict[str, Answer | None] = Field(init=False)
 
-    text: str
+    text: str | None = Field(description="null: it was not a string, or is too long to repeat.")
     truncated: bool = Field(
         description="The text is longer than the model reads; its end was not seen."
     )
     unreadable: bool = Field(
         description="The model knows no part of the text; its answers say nothing."
     )
+    problem: Problem | None = Field(description="Of this text alone.")
 
 
 class Predictions(BaseModel):

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
+from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
 
@@ -101,6 +102,9 @@ class Recipe(BaseModel):
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
     training: TrainingSettings = TrainingSettings()
+
+    def __repr__(self) -> str:
+        return one_line(self, **self.model_dump(exclude_defaults=True))
 
     def key(self) -> str:
         """A hash of everything that can change the result."""

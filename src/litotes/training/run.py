@@ -19,6 +19,7 @@ import torch
 from litotes.attention import PRUNINGS, WEIGHTINGS
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
 from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.registry import check_options, pick
@@ -56,6 +57,10 @@ class Run:
     models: tuple[Model, ...]
     scores: tuple[CellScores, ...]
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        tasks = [task for model in self.models for task in model.classifier.tasks]
+        return one_line(self, folder=str(self.folder), tasks=tasks, n_scores=len(self.scores))
 
     @property
     def model(self) -> Model:

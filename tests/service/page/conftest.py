@@ -31,7 +31,8 @@ QUIET = [
 ]
 SHORT = "#text=tea"
 TASKS = (Task("sentiment", ("negative", "positive")), Task("sarcasm", ("literal", "sarcastic")))
-PRUNED = {
+MOODS = (Task("mood", ("angry", "content", "calm")), Task("warmth", ()))
+PRUNED: dict[str, object] = {
     "n_layers": 4,
     "pruning": "cascade",
     "pruning_options": {"schedule": [0.8, 0.6, 0.4, 0.3], "final_heads": 0.5},
@@ -40,22 +41,24 @@ PRUNED = {
 
 @pytest.fixture(scope="session")
 def predictors(tiny_folder: Path) -> dict[str, Predictor]:
-    """Two models whose words leave and stay; both answer both tasks."""
+    """Two models whose words leave and stay and that answer both tasks; one with more labels."""
     tiny = pretrained.load(str(tiny_folder))
-    return {
-        name: Predictor(_model(tiny, **choices), device="cpu")
-        for name, choices in (("pruned", PRUNED), ("dense", {}))
+    models = {
+        "pruned": _model(tiny, TASKS, **PRUNED),
+        "dense": _model(tiny, TASKS),
+        "moods": _model(tiny, MOODS),
     }
+    return {name: Predictor(model, device="cpu") for name, model in models.items()}
 
 
-def _model(tiny: pretrained.Pretrained, **choices: object) -> Model:
+def _model(tiny: pretrained.Pretrained, tasks: tuple[Task, ...], **choices: object) -> Model:
     torch.manual_seed(0)
     encoder = Encoder(replace(tiny.encoder.spec, **choices))  # type: ignore[arg-type]
     for parameter in encoder.parameters():
         if parameter.ndim > 1:
             torch.nn.init.normal_(parameter, std=0.3)
     return Model(
-        Classifier(encoder, TASKS, head="mean", dropout=0.0).eval(), tiny.tokenizer, "tiny", None
+        Classifier(encoder, tasks, head="mean", dropout=0.0).eval(), tiny.tokenizer, "tiny", None
     )
 
 

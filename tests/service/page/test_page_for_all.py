@@ -73,6 +73,34 @@ def test_nothing_scrolls_sideways_at_360_pixels(open_page: Opens, text: str) -> 
     assert page.evaluate("document.documentElement.scrollWidth") == 360
 
 
+def test_a_wide_screen_has_words_and_layers_side_by_side(open_page: Opens) -> None:
+    page = open_page(viewport={"width": 1400, "height": 900})
+    expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
+
+    def edges() -> tuple[dict[str, float], dict[str, float]]:
+        words, layers = (page.locator(name).bounding_box() for name in ("#why", "#layers"))
+        assert words is not None
+        assert layers is not None
+        return dict(words), dict(layers)
+
+    words, layers = edges()
+    assert layers["y"] == pytest.approx(words["y"], abs=2)
+    assert layers["x"] >= words["x"] + words["width"]
+    page.set_viewport_size({"width": 1000, "height": 900})
+    words, layers = edges()
+    assert layers["y"] >= words["y"] + words["height"]
+
+
+def test_the_tagline_stands_under_the_name(open_page: Opens) -> None:
+    page = open_page()
+    expect(page.locator(".tagline")).to_have_text("Saying less to mean more")
+    name, tagline = (page.locator(one).bounding_box() for one in ("h1", ".tagline"))
+    assert name is not None
+    assert tagline is not None
+    assert tagline["y"] >= name["y"] + name["height"] / 2
+    assert tagline["x"] == pytest.approx(name["x"], abs=2)
+
+
 def brightness(page: Page) -> float:
     return (
         sum(

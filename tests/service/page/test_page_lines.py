@@ -58,8 +58,9 @@ def test_two_hundred_lines_become_a_table_and_a_file(
 
     content = downloaded(page, tmp_path)
     assert content.startswith(
-        "\ufefftext,sentiment,sentiment_probability,sarcasm,sarcasm_probability,truncated,"
-        "unreadable\r\n"
+        "\ufefftext,sentiment,sentiment_probability,sentiment_probability_negative,"
+        "sentiment_probability_positive,sarcasm,sarcasm_probability,sarcasm_probability_literal,"
+        "sarcasm_probability_sarcastic,truncated,unreadable,problem\r\n"
     )
     rows = list(csv.DictReader(StringIO(content.removeprefix("\ufeff"), newline="")))
     assert [row["text"] for row in rows] == [f"'{line}" for line in RISKY] + LINES[len(RISKY) :]
@@ -92,30 +93,64 @@ def test_lines_may_be_one_text_all_the_same(open_page: Opens) -> None:
     expect(page.locator("#shaded")).to_contain_text("queue")
 
 
-def test_a_line_that_cannot_be_answered_does_not_stop_the_others(open_page: Opens) -> None:
-    # the browser writes down what the service refuses
-    page = open_page(may_complain=True, permissions=CLIPBOARD)
-    problem = '{"title": "A text that cannot be read", "detail": "Type it as UTF-8."}'
-
-    def refuse(route: Route) -> None:
-        is_bad = "queue" in (route.request.post_data or "")
-        (
-            route.fulfill(status=422, content_type="application/problem+json", body=problem)
-            if is_bad
-            else route.continue_()
-        )
-
-    page.route("**/v1/predict", refuse)
-    # the third is blank to Python
-    paste(page, "\n".join(["tea", "x" * 10_017, "\x1f", "queue", "bad"]))
+def test_a_line_that_cannot_be_answered_does_not_stop_the_others(
+    open_page: Opens, tmp_path: Path
+) -> None:
+    page = open_page(permissions=CLIPBOARD)
+    # the third is blank to Python; the fourth gets a lone surrogate, which no clipboard keeps
+    paste(page, "\n".join(["tea", "x" * 10_017, "\x1f", "half \ufffd pair", "bad"]))
+    page.locator("#text").evaluate(
+        """box => {
+          box.value = box.value.replace("\\ufffd", "\\ud83d");
+          box.dispatchEvent(new Event("input"));
+        }"""
+    )
     expect(page.locator("#lines-note")).to_contain_text("2 lines could not be answered")
     rows = page.locator("#table tbody tr")
     expect(rows.nth(1)).to_contain_text("Too long by 17 characters; the limit is 10,000.")
-    expect(rows.nth(2)).to_contain_text("A text that cannot be read. Type it as UTF-8.")
+    assert (rows.nth(1).bounding_box() or {})["height"] < 300  # its text is cut short
+    expect(rows.nth(2)).to_contain_text("half ‹U+D83D› pair")
+    expect(rows.nth(2)).to_contain_text("A text that cannot be read. It holds half of a surrogate")
     for place in (0, 3):
         expect(rows.nth(place).locator("td.label").first).to_have_text(
             re.compile("negative|positive")
         )
+    content = downloaded(page, tmp_path).removeprefix("\ufeff")
+    found = list(csv.DictReader(StringIO(content, newline="")))
+    assert [bool(row["problem"]) for row in found] == [False, True, True, False]
+    assert found[1]["sarcasm"] == found[1]["sarcasm_probability_literal"] == ""
+    assert found[2]["truncated"] == found[2]["unreadable"] == "False"
+
+
+def test_lines_with_three_labels_show_the_next_one_and_keep_all_in_the_file(
+    open_page: Opens, predictors: dict[str, Predictor], tmp_path: Path
+) -> None:
+    page = open_page("#text=tea&model=moods", permissions=CLIPBOARD)
+    lines = ["the tea is great", "bad queue", "love it"]
+    paste(page, "\n".join(lines))
+    expect(page.locator("#lines-note")).to_have_text("All 3 lines answered.")
+    expected = [prediction.answers for prediction in predictors["moods"].predict(lines)]
+    for row, answers in zip(page.locator("#table tbody tr").all(), expected, strict=True):
+        shares = sorted(answers["mood"].probabilities.items(), key=lambda item: -item[1])
+        label, share = shares[1]
+        expect(row.locator("td.share small")).to_have_text(f"then {label} {share * 100:.0f} %")
+    content = downloaded(page, tmp_path).removeprefix("\ufeff")
+    found = list(csv.DictReader(StringIO(content, newline="")))
+    assert list(found[0]) == [
+        "text",
+        "mood",
+        "mood_probability",
+        "mood_probability_angry",
+        "mood_probability_content",
+        "mood_probability_calm",
+        "warmth",
+        "truncated",
+        "unreadable",
+        "problem",
+    ]
+    for line, answers in zip(found, expected, strict=True):
+        for label, share in answers["mood"].probabilities.items():
+            assert float(line[f"mood_probability_{label}"]) == pytest.approx(share, abs=1e-5)
 
 
 def test_an_unreadable_line_has_a_note_and_no_label(

@@ -73,6 +73,34 @@ def test_an_unreadable_text_gets_a_note_in_place_of_a_label(open_page: Opens, te
     expect(page.locator('[data-task="sarcasm"] .said')).to_contain_text("%")
 
 
+def test_three_labels_have_a_bar_each_and_the_answer_is_marked(
+    open_page: Opens, predictors: dict[str, Predictor]
+) -> None:
+    page = open_page("#text=the tea is bad&model=moods", may_complain=True)  # as above
+    answers = predictors["moods"].predict(["the tea is bad"])[0].answers
+    card = page.locator('[data-task="mood"]')
+    expect(card.locator(".said")).to_contain_text(str(answers["mood"].label))
+    bars = card.locator(".labels li")
+    expect(bars).to_have_count(3)
+    for bar, (label, share) in zip(bars.all(), answers["mood"].probabilities.items(), strict=True):
+        expect(bar).to_have_text(f"{label}{share * 100:.0f} %")
+        drawn = bar.locator(".fill").evaluate(
+            "fill => fill.clientWidth / fill.parentElement.clientWidth"
+        )
+        assert drawn == pytest.approx(share, abs=0.02)
+    expect(card.locator("[aria-current]")).to_contain_text(str(answers["mood"].label))
+    # a number has no bars, and two labels have one between them
+    expect(page.locator('[data-task="warmth"] .track')).to_be_hidden()
+    expect(page.locator('[data-task="warmth"] .said')).to_contain_text(re.compile(r"\d"))
+    page.locator("#text").fill("\u200b")
+    expect(card.locator(".said")).to_have_text("–")
+    expect(card.locator("[aria-current]")).to_have_count(0)
+    for bar in bars.all():
+        expect(bar.locator(".share")).to_have_text("")
+    page.locator("#model").select_option("pruned")
+    expect(page.locator('[data-task="sarcasm"] .labels')).to_have_count(0)
+
+
 LATE = """
 const originalFetch = window.fetch;
 window.fetch = async (path, options = {}) => {

@@ -1,4 +1,4 @@
-// The label of every task and how sure the model is of it, in words, as a number and as a place between the labels.
+// The label of every task and how sure the model is of it, in words, as a number, and as a place between two labels or a bar for each of several.
 
 import { byId, element, harmless } from "./harmless.js";
 import { inWords, shareText } from "./numbers.js";
@@ -14,20 +14,43 @@ export function showTasks(tasks) {
 }
 
 function cardOf(task, labels) {
-  const said = element("bdi"), share = element("span", { className: "share" }), fill = element("span", { className: "fill" });
-  const ends = labels.length === 2 ? labels : ["", ""];
-  const track = element("div", { className: "track", ariaHidden: "true" }, fill);
-  track.classList.toggle("two-sided", labels.length === 2);
-  const root = element(
-    "article", { className: "card" },
-    element("h3", { textContent: harmless(task), dir: "auto" }),
-    element("p", { className: "said" }, said, " ", share),
-    track,
-    element("p", { className: "ends", ariaHidden: "true" }, ...ends.map((label) => element("bdi", { textContent: harmless(label) }))),
-  );
+  const said = element("bdi"), share = element("span", { className: "share" });
+  share.hidden = labels.length > 2; // it stands beside its bar
+  const chart = labels.length === 0 ? NO_CHART : labels.length === 2 ? twoSided(labels) : barForEach(labels); // a number has no share of anything
+  const root = element("article", { className: "card" }, element("h3", { textContent: harmless(task), dir: "auto" }), element("p", { className: "said" }, said, " ", share), ...chart.nodes);
   root.dataset.task = task;
-  track.hidden = labels.length === 0; // a number has no share of anything
-  return { root, said, share, fill, labels };
+  return { root, said, share, chart };
+}
+
+// Each draws an answer, or none: null.
+const NO_CHART = { nodes: [], draw: () => {} };
+
+function twoSided(labels) {
+  const fill = element("span", { className: "fill" }), track = element("div", { className: "track two-sided", ariaHidden: "true" }, fill);
+  const ends = element("p", { className: "ends", ariaHidden: "true" }, ...labels.map((label) => element("bdi", { textContent: harmless(label) })));
+  const draw = (answer) => {
+    const to = answer ? answer.probabilities[labels[1]] : 0.5;
+    fill.style.insetInlineStart = `${Math.min(0.5, to) * 100}%`;
+    fill.style.inlineSize = `${Math.abs(to - 0.5) * 100}%`;
+  };
+  return { nodes: [track, ends], draw };
+}
+
+function barForEach(labels) {
+  const bars = labels.map((label) => {
+    const share = element("span", { className: "share" }), fill = element("span", { className: "fill" });
+    const row = element("li", {}, element("bdi", { textContent: harmless(label) }), element("span", { className: "track", ariaHidden: "true" }, fill), share);
+    return { label, row, share, fill };
+  });
+  const draw = (answer) => {
+    for (const { label, row, share, fill } of bars) {
+      const own = answer?.probabilities[label] ?? 0;
+      share.textContent = answer ? shareText(own) : "";
+      fill.style.inlineSize = `${own * 100}%`;
+      row.ariaCurrent = answer?.label === label ? "true" : null;
+    }
+  };
+  return { nodes: [element("ul", { className: "labels" }, ...bars.map(({ row }) => row))], draw };
 }
 
 export function showAnswer(prediction) {
@@ -37,21 +60,12 @@ export function showAnswer(prediction) {
   announcing = setTimeout(() => { byId("announced").textContent = harmless(`${sentences.join("; ")}.`); }, QUIET_MS);
 }
 
-function showCard({ said, share, fill, labels }, answer) {
+function showCard({ said, share, chart }, answer) {
   const words = inWords(answer), number = answer.probability === null ? "" : shareText(answer.probability);
   said.textContent = harmless(words);
   share.textContent = number;
-  if (answer.probability !== null) {
-    const [from, to] = labels.length === 2 ? [0.5, secondShare(answer, labels)] : [0, answer.probability];
-    fill.style.insetInlineStart = `${Math.min(from, to) * 100}%`;
-    fill.style.inlineSize = `${Math.abs(to - from) * 100}%`;
-    fill.classList.toggle("towards-first", to < from);
-  }
+  chart.draw(answer);
   return number ? `${words}, ${number}` : words;
-}
-
-function secondShare({ label, probability }, labels) {
-  return label === labels[1] ? probability : 1 - probability;
 }
 
 // The last answer stays visible, paler, until the next one arrives.
@@ -65,10 +79,10 @@ export function showNoAnswer(sentence) {
   byId("announced").textContent = "";
   byId("answers").classList.remove("waiting");
   byId("answers").classList.add("empty");
-  for (const { said, share, fill } of Object.values(cards)) {
+  for (const { said, share, chart } of Object.values(cards)) {
     said.textContent = "–";
     share.textContent = "";
-    fill.style.inlineSize = "0";
+    chart.draw(null);
   }
   noteAnswer(sentence);
 }

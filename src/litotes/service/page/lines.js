@@ -4,7 +4,7 @@ import { linkTo } from "./address.js";
 import { csvOf, download } from "./csv.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { counted, inWords, plural, shareText } from "./numbers.js";
-import { LatestRequest, Problem, ask } from "./service.js";
+import { LatestRequest, ask, sentenceOf } from "./service.js";
 import { askWithRetries, showProblem } from "./retry.js";
 
 const MAX_ROWS = 1000; // drawn; the CSV has all
@@ -74,19 +74,14 @@ function* portionsOf(waiting, limits) {
   if (portion.length) yield portion;
 }
 
-// If the service refuses a portion because of one text, halving it finds out which.
+// A text that cannot be answered has a problem of its own.
 async function askPortion(portion, signal) {
   const body = { texts: portion.map((row) => row.text), ...(about.model && { model: about.model }) };
-  try {
-    const { predictions } = await askWithRetries(() => ask("v1/predict", { body, signal }), signal);
-    portion.forEach((row, at) => settle(row, { prediction: predictions[at] }));
-  } catch (problem) {
-    if (signal.aborted || !(problem instanceof Problem) || ![413, 422].includes(problem.status)) throw problem;
-    if (portion.length === 1) return settle(portion[0], { problem: problem.message });
-    const half = Math.ceil(portion.length / 2);
-    await askPortion(portion.slice(0, half), signal);
-    await askPortion(portion.slice(half), signal);
-  }
+  const { predictions } = await askWithRetries(() => ask("v1/predict", { body, signal }), signal);
+  portion.forEach((row, at) => {
+    const prediction = predictions[at], { problem } = prediction;
+    settle(row, problem ? { problem: sentenceOf(problem) } : { prediction });
+  });
 }
 
 function settle(row, outcome) {
@@ -174,7 +169,7 @@ function rowOf(row) {
     else if (column.name === "number") cell.textContent = row.number;
     else if (value === undefined) cell.textContent = row.problem || row.prediction ? "" : "…";
     else if (column.name === "truncated") cell.textContent = value ? "cut" : "";
-    else if (column.ofTask) cell.append(shareOf(value));
+    else if (column.ofTask) cell.append(shareOf(row.prediction[column.ofTask]));
     else cell.append(element("bdi", { textContent: typeof value === "number" ? inWords({ label: value, probability: null }) : harmless(value) }));
     return cell;
   });
@@ -189,24 +184,34 @@ function textOf({ text, prediction, problem }) {
   return note ? element("div", {}, shown, element("small", { className: "problem", textContent: note })) : shown;
 }
 
-function shareOf(share) {
+// Of three labels or more, the next one too; the CSV has all.
+function shareOf({ label, probability, probabilities }) {
   const bar = element("span", { className: "small-bar" }, element("i"));
-  bar.firstChild.style.inlineSize = `${share * 100}%`;
-  return element("span", { className: "share-cell" }, shareText(share), bar);
+  bar.firstChild.style.inlineSize = `${probability * 100}%`;
+  const cell = element("span", { className: "share-cell" }, shareText(probability), bar);
+  const others = Object.entries(probabilities).filter(([other]) => other !== label).sort(([, one], [, other]) => other - one);
+  if (others.length > 1) cell.append(element("small", { className: "note" }, "then ", element("bdi", { textContent: harmless(others[0][0]) }), ` ${shareText(others[0][1]).replaceAll(" ", "\u00a0")}`));
+  return cell;
 }
 
 // --- buttons
 
+// The columns of `litotes predict --format csv --probabilities`.
+function csvColumns() {
+  const flag = (name) => ({ name, value: ({ prediction, problem }) => (prediction?.[name] ? "True" : prediction || problem ? "False" : "") });
+  const answers = Object.entries(about.tasks).flatMap(([task, labels]) => {
+    const column = (name, value) => ({ name, value: ({ prediction }) => prediction && value(prediction[task]) });
+    const label = column(task, (answer) => answer.label);
+    if (labels.length === 0) return [label];
+    const shares = labels.map((own) => column(`${task}_probability_${own}`, (answer) => answer.probabilities[own]));
+    return [label, column(`${task}_probability`, (answer) => answer.probability), ...shares];
+  });
+  return [{ name: "text", value: (row) => row.text }, ...answers, flag("truncated"), flag("unreadable"), { name: "problem", value: (row) => row.problem }];
+}
+
 function saveCsv() {
-  const tasks = Object.keys(about.tasks), hasProblems = rows.some((row) => row.problem);
-  const head = ["text", ...tasks.flatMap((task) => [task, `${task}_probability`]), "truncated", "unreadable", ...(hasProblems ? ["problem"] : [])];
-  const lines = sorted().map(({ text, prediction, problem }) => [
-    text,
-    ...tasks.flatMap((task) => [prediction?.[task].label, prediction?.[task].probability]),
-    ...["truncated", "unreadable"].map((name) => (prediction ? (prediction[name] ? "True" : "False") : "")),
-    ...(hasProblems ? [problem] : []),
-  ]);
-  download("litotes.csv", csvOf([head, ...lines]));
+  const all = csvColumns(), lines = sorted().map((row) => all.map(({ value }) => value(row)));
+  download("litotes.csv", csvOf([all.map(({ name }) => name), ...lines]));
 }
 
 export function listenToLines() {

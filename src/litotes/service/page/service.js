@@ -43,9 +43,12 @@ export async function ask(path, { body, signal } = {}) {
 
 async function problemOf(response) {
   const content = await response.json().catch(() => ({})); // a proxy in between may answer with a page of its own
-  const sentence = [content.title, content.detail].filter(Boolean).join(". ") || `The service answered with the status ${response.status}, and not why.`;
+  const sentence = sentenceOf(content) || `The service answered with the status ${response.status}, and not why.`;
   return new Problem(response.status, SENTENCES[response.status] ?? sentence, Math.min(60, Number(response.headers.get("Retry-After")) || 1));
 }
+
+// A problem (RFC 9457) in words.
+export const sentenceOf = ({ title, detail }) => [title, detail].filter(Boolean).join(". ");
 
 // One request at a time: starting the next one aborts the last, so an older answer never arrives after a newer one.
 export class LatestRequest {
