@@ -121,11 +121,9 @@ class Explanation:
     @property
     def n_words_seen(self) -> tuple[int, ...]:
         """Of how many words each layer still sees a piece. (layer,)"""
-        lefts = self.left_at_layer
-        counts = []
-        for layer in range(len(self.layers)):
-            counts.append(sum(left is None or left >= layer for left in lefts))
-        return tuple(counts)
+        n_layers, lefts = len(self.layers), self.left_at_layer
+        last_seen = [n_layers if left is None else left for left in lefts]
+        return tuple(sum(last >= layer for last in last_seen) for layer in range(n_layers))
 
     @property
     def n_layers_with_words(self) -> int:

@@ -77,7 +77,9 @@ def _maps_of(explanation: Explanation, layer: int, head: int | None) -> dict[str
     """
     n_layers = explanation.n_layers_with_words
     if not 0 <= layer < n_layers:
-        gone = "" if n_layers == len(explanation.layers) else ", the others see no word of this text"
+        gone = (
+            "" if n_layers == len(explanation.layers) else ", the others see no word of this text"
+        )
         raise UserError(
             f"There is no map of layer {layer}: choose one from 0 to {n_layers - 1}{gone}."
         )

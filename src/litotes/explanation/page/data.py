@@ -133,7 +133,9 @@ def mapless_note(explanation: Explanation) -> str:
         return ""
     said = f"Layer {n_layers} sees no word any more, so it has no map here."
     if n_layers - n_mapped > 1:
-        said = f"Layers {n_mapped + 1} to {n_layers} see no word any more, so they have no map here."
+        said = (
+            f"Layers {n_mapped + 1} to {n_layers} see no word any more, so they have no map here."
+        )
     return f'<p class="note">{said}</p>'
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.inside.drawing.canvas import LETTER_WIDTH, MAX_WIDTH, Box, Canvas, new_canvas
 from litotes.inside.means import Table
-from litotes.report.figure import INK
+from litotes.report.figure import INK, ON_LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -126,7 +126,7 @@ def _mark_negative(values: Sequence[Sequence[float]], ax: Axes) -> None:
     for layer, row in enumerate(values):
         for head, value in enumerate(row):
             if value < 0:
-                ax.text(head, layer, "–", ha="center", va="center", fontsize=7)
+                ax.text(head, layer, "–", ha="center", va="center", fontsize=7, color=ON_LIGHT)
 
 
 def _label_axes(head_map: HeadMap, ax: Axes, *, width: float) -> None:
