@@ -15,6 +15,11 @@ def format_signed(value: float, digits: int, *, minus: str = "-", plus: str = "+
     return written.replace("-", minus).replace("+", plus)
 
 
+def counted(n: int, thing: str) -> str:
+    """1 row, 2,000 rows."""
+    return f"{n:,} {thing}" if n == 1 else f"{n:,} {thing}s"
+
+
 def require_count(value: object) -> int:
     """A number of things that was read from a file; what is none is a ValueError."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= sys.maxsize:
