@@ -73,6 +73,18 @@ def test_the_terminal_view_survives_a_pipe(
     assert "[**" in unsigned
 
 
+def test_words_without_a_weight_are_not_first(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("great", "--model", str(run_folder), "--method", "standard")
+    weights = json.loads(shown(capsys, *arguments, "--json")[0])["shadings"]["standard"]["weights"]
+    assert weights == [0.0]  # it left before the last layer
+    out, _ = shown(capsys, *arguments)
+    assert "most: no word" in out
+    (row,) = [line for line in out.splitlines() if line.split()[:1] == ["standard"]]
+    assert row.rstrip().endswith("no word")
+
+
 def test_for_and_against_are_the_largest_weights(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

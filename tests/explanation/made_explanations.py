@@ -91,6 +91,24 @@ def explanation_of(
     )
 
 
+def left_after(explanation: Explanation, *layers: int | None) -> Explanation:
+    """The same, but its words leave after these layers, and what belongs to no word stays."""
+    left: list[int | None] = [None] * len(explanation.read.written)
+    for word, layer in zip(explanation.read.words, layers, strict=True):
+        for piece in word.pieces:
+            left[piece] = layer
+    return replace(explanation, trace=replace(explanation.trace, left_after=tuple(left)))
+
+
+def without_null_space(explanation: Explanation) -> Explanation:
+    """The same, but of a text so short that all of its attention is effective."""
+    layers = []
+    for layer in explanation.layers:
+        n_null = (0,) * len(layer.heads)
+        layers.append(replace(layer, effective=layer.standard, n_null=n_null))
+    return replace(explanation, layers=tuple(layers))
+
+
 def shadings_of(n_words: int) -> dict[str, Shading]:
     chance = random.Random(0)
     found = {}

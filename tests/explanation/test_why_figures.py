@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from made_explanations import PRUNED, TEXT, explained, explanation_of, shadings_of
+from made_explanations import (
+    PRUNED,
+    TEXT,
+    explained,
+    explanation_of,
+    left_after,
+    shadings_of,
+    without_null_space,
+)
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.text import Text
 
 from litotes.core.errors import UserError
@@ -25,6 +35,12 @@ from litotes.report.figure import render_figure
 @pytest.fixture
 def pruned(tiny: Pretrained) -> Explanation:
     return explained(tiny, "great tea, the queue is not bad", **PRUNED)
+
+
+@pytest.fixture
+def whole(tiny: Pretrained) -> Explanation:
+    """Of a text with more pieces than an attention head is wide."""
+    return explained(tiny)
 
 
 def texts_of(svg: bytes) -> str:
@@ -71,6 +87,51 @@ def test_a_layer_and_a_head_can_be_chosen(pruned: Explanation) -> None:
     gone = (set(range(4)) - set(pruned.layers[3].heads)).pop()
     with pytest.raises(UserError, match="Choose one of"):
         plot.figure(pruned, head=gone)
+
+
+def images_of(picture: Figure) -> list[AxesImage]:
+    return picture.findobj(AxesImage)
+
+
+@pytest.mark.parametrize(
+    ("layers", "shown"),
+    [
+        ((None, None, None, None), 4),
+        ((0, 0, 1, 1), 2),
+        ((0, 1, 2, None), 3),
+        ((0, 0, 2, 2), 3),
+        ((0, 0, 0, 0), 1),
+    ],
+)
+def test_the_last_layer_with_half_of_the_words_is_shown(
+    layers: tuple[int | None, ...], shown: int, tiny: Pretrained
+) -> None:
+    explanation = left_after(explained(tiny, "great tea, bad", **PRUNED), *layers)
+    assert explanation.layer_to_show == shown - 1
+    titles = [text.get_text() for text in plot.figure(explanation).findobj(Text)]
+    assert any(title.startswith(f"layer {shown}, ") for title in titles)
+
+
+def test_a_layer_without_words_has_no_map(tiny: Pretrained) -> None:
+    explanation = left_after(explained(tiny, "great tea", **PRUNED), 0, 1)
+    with pytest.raises(UserError, match="from 0 to 1, the others see no word"):
+        plot.figure(explanation, layer=2)
+
+
+def test_two_maps_that_are_the_same_are_drawn_once(whole: Explanation) -> None:
+    assert len(images_of(plot.figure(whole))) == 2
+    picture = plot.figure(without_null_space(whole))
+    assert len(images_of(picture)) == 1
+    assert any("are the same" in text.get_text() for text in picture.findobj(Text))
+
+
+def test_colours_end_where_weights_may(whole: Explanation) -> None:
+    assert [image.get_clim() for image in images_of(plot.figure(whole))] == [(-1, 1)] * 2
+    one = without_null_space(whole)
+    assert [image.get_clim() for image in images_of(plot.figure(one))] == [(0, 1)]
+    beyond = [replace(layer, effective=-300 * layer.standard) for layer in whole.layers]
+    low, high = images_of(plot.figure(replace(whole, layers=tuple(beyond))))[1].get_clim()
+    assert -low == high > 1
 
 
 @pytest.mark.slow

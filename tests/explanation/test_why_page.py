@@ -10,7 +10,7 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import pytest
-from made_explanations import PRUNED, TEXT, explained, explanation_of
+from made_explanations import PRUNED, TEXT, explained, explanation_of, left_after
 
 from litotes.core.harmless import harmless
 from litotes.core.values import Answer
@@ -149,6 +149,25 @@ def test_the_grid_says_where_each_word_left(tiny: Pretrained) -> None:
         lefts = [explanation.trace.left_after[piece] for piece in word.pieces]
         n_seen = [sum(left is None or left >= layer for left in lefts) for layer in range(4)]
         assert signs == ["■" if n == len(lefts) else "◧" if n else "·" for n in n_seen]
+
+
+def test_layers_that_see_no_word_are_not_offered(tiny: Pretrained) -> None:
+    explanation = left_after(explained(tiny, "great tea, bad", **PRUNED), 0, 0, 1, 1)
+    page = why_html(explanation)
+    reader = read_page(page)
+    assert "<option>1</option><option selected>2</option></select>" in page
+    assert "Layers 3 to 4 see no word any more" in reader.said
+    assert len(json.loads(reader.contents["facts"])["layers"]) == 2
+    assert 'max="4" value="2"' in page  # the words that left: of all layers, from the one shown
+    assert "no word any more" not in why_html(explained(tiny))
+
+
+def test_a_method_that_weighs_no_word_says_so(explanation: Explanation) -> None:
+    assert "no word has any weight" not in why_html(explanation)
+    rollout = explanation.shadings["rollout"]
+    nothing = replace(rollout, weights=(0.0,) * len(rollout.weights))
+    shadings = {**explanation.shadings, "rollout": nothing}
+    assert why_html(replace(explanation, shadings=shadings)).count("no word has any weight") == 1
 
 
 def test_a_regression_shows_its_number(explanation: Explanation) -> None:

@@ -120,6 +120,7 @@ class Maker:
     def patterns(self) -> PatternShares:
         return PatternShares(
             n_texts=400,
+            n_large=380,
             classes=tuple(CLASSES),
             shares={
                 kind: {name: self.random.uniform(0, 0.5) for name in CLASSES} for kind in KINDS

@@ -18,6 +18,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.explanation import observation as observing
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import Subject, analyze
+from litotes.inside.report import report_html
 from litotes.inside.token_types.measure import TokenTypesMeasure
 from litotes.model.checkpoint import Model
 
@@ -68,12 +69,42 @@ def test_texts_are_drawn_by_the_seed(dense: Model) -> None:
 def test_what_needs_the_base_is_left_out_with_a_word(
     dense: Model, tiny: pretrained.Pretrained
 ) -> None:
-    without = analyze(Subject("m", dense), corpus_of(3), {"change": ANALYSES["change"], **CHEAP})
+    without = analyze(Subject("m", dense), corpus_of(9), {"change": ANALYSES["change"], **CHEAP})
     assert without.left_out == {"change": "needs --tuned-from"}
     with_base = analyze(
         Subject("m", dense, tiny.encoder), corpus_of(3), {"change": ANALYSES["change"]}
     )
     assert set(with_base.results) == {"change"}
+
+
+def test_what_short_texts_cannot_say_is_left_out_with_a_word(dense: Model) -> None:
+    texts = ("great tea", "bad tea", "a queue", "i love it", "not bad", "the tea")
+    examples = tuple(Example(text, {}, split="test") for text in texts)
+    found = analyze(
+        Subject("m", dense),
+        Corpus("short", examples, {}),
+        {name: ANALYSES[name] for name in ("effective", "patterns", "diversity", "token_types")},
+    )
+    assert found.left_out["effective"].startswith("says nothing of texts so short: with at most 8")
+    assert found.left_out["patterns"] == "says nothing of texts so short: a pattern needs 8 pieces"
+    assert set(found.results) == {"diversity", "token_types"}
+    said = " ".join(found.results["token_types"].findings())
+    assert "effective" not in said  # both maps are one
+    assert "most to [" not in said
+    page = report_html(found, {})
+    assert "effective was left out: it says nothing of texts so short" in page
+    assert "0e+00" not in page
+
+
+def test_a_page_of_nothing_says_why(dense: Model) -> None:
+    examples = (Example("great tea", {}, split="test"),)
+    corpus = Corpus("short", examples, {})
+    found = analyze(Subject("m", dense), corpus, {"effective": ANALYSES["effective"]})
+    page = report_html(found, {})
+    abstract = page[page.index('id="found"') : page.index("</section>")]
+    assert "effective was left out" in abstract
+    assert "1 text of short" in page
+    assert "1 texts" not in page
 
 
 def test_a_base_of_another_size_is_refused(dense: Model) -> None:

@@ -21,6 +21,7 @@ from litotes.inside.effective.measure import EffectiveMeasure
 from litotes.inside.heads_table import by_head
 from litotes.inside.means import RunningMean
 from litotes.inside.patterns.measure import PatternsMeasure, segments_of
+from litotes.inside.punctuation import is_plain_mark
 from litotes.inside.trace.measure import TraceMeasure
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
@@ -196,6 +197,43 @@ def test_the_traces_of_a_corpus_count_what_each_layer_sees(tiny: pretrained.Pret
     assert stays["tea"].share == pytest.approx(
         sum(0.5 if layer == 0 else 1.0 for layer in left) / 14
     )
+
+
+def test_no_word_leaves_first_and_last_and_marks_are_no_words(
+    tiny: pretrained.Pretrained,
+) -> None:
+    model = model_of(tiny, **KINDS["cascade"])
+    analysis = TraceMeasure(model)
+    for observation in observations_of(model, ("tea, great. bad, queue. love it.",) * 5):
+        analysis.add(observation)
+    result = analysis.result()
+    first = {word.word for word in result.first_to_leave}
+    last = {word.word for word in result.last_to_leave}
+    assert first | last == {"tea", "great", "bad", "queue", "love", "it"}
+    assert not first & last
+    assert result.ranks_words
+
+
+def test_a_layer_of_two_pieces_gives_no_head_a_role(dense: Model) -> None:
+    analysis = DiversityMeasure(dense)
+    for observation in observations_of(dense, LONG):
+        two = tuple(
+            replace(view, origin=view.origin[:2], weights=view.weights[:, :2, :2])
+            for view in observation.layers[1:]
+        )
+        analysis.add(replace(observation, layers=(observation.layers[0], *two)))
+    result = analysis.result()
+    assert result.divergence[0] is not None
+    assert result.divergence[1] is None
+    assert {head.layer for head in result.named} <= {0}
+    assert "layer 2" not in " ".join(result.findings())
+
+
+def test_a_plain_mark_is_no_word() -> None:
+    marks = [
+        word for word in (".", ",", "(", "!", "?", "…", "...", "a", "😂") if is_plain_mark(word)
+    ]
+    assert marks == [".", ",", "("]
 
 
 def test_what_is_left_is_compared_with_its_own_past(tiny: pretrained.Pretrained) -> None:

@@ -132,5 +132,38 @@ def test_a_scale_holds_its_numbers_and_is_never_empty(
     assert scale([HeadMap("", (values,))]) == pytest.approx(limits)
 
 
+@pytest.mark.parametrize("values", [(0.3, 1.0), (1.0, 1.0), (0.99, 1 + 5e-10)])
+def test_a_cosine_ends_at_one(values: tuple[float, float]) -> None:
+    low, high = scale([HeadMap("", (values,))], high=1)
+    assert high == pytest.approx(1, abs=1e-12)
+    assert low < high
+
+
+def test_shares_are_drawn_from_0_to_1_and_correlations_around_0() -> None:
+    *maps, _ = figure_of("effective", made("effective", 3, 4)).axes[::2]  # colour bars between
+    assert [ax.get_images()[0].get_clim() for ax in maps] == [(0, 1)] * 3
+    agreement = figure_of("attribution", made("attribution", 3, 4)).axes[-1]
+    assert agreement.get_images()[0].get_clim() == (-1, 1)
+
+
+@pytest.mark.parametrize("name", ["patterns", "change", "token_types"])
+def test_two_kinds_that_are_the_same_are_drawn_once(name: str) -> None:
+    both = made(name, 2, 4)
+    tables = {
+        key: {kind: getattr(both, key)["standard"] for kind in ("standard", "effective")}
+        for key in ("shares", "by_layer", "similarity", "by_type", "from_first")
+        if hasattr(both, key)
+    }
+    if name == "token_types":
+        for key in ("over_layers", "from_others"):
+            tables[key] = {
+                special: dict.fromkeys(kinds, kinds["standard"])
+                for special, kinds in getattr(both, key).items()
+            }
+    one = replace(both, **tables)
+    assert "effective" in render_figure(figure_of(name, both), "svg").decode().casefold()
+    assert "effective" not in render_figure(figure_of(name, one), "svg").decode().casefold()
+
+
 def test_a_given_end_of_a_scale_gives_way_to_numbers_beyond() -> None:
     assert scale([HeadMap("", ((-0.25, 0.4),))], low=0, high=1) == pytest.approx((-0.3, 1))

@@ -15,7 +15,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from litotes.report.figure import render_figure
 from litotes.report.html import inline
-from litotes.study.figure import figure
+from litotes.study.figure import figure, narrow_figure
 from litotes.study.page import Pictures, html
 from litotes.study.report import Report, make_report
 from litotes.study.tables import ScoreTable
@@ -61,10 +61,13 @@ def report(tables: list[ScoreTable], tmp_path: Path) -> Report:
 
 
 def page_of(report: Report) -> str:
-    svg = render_figure(figure(report.sections[0].results.tables, row_label="trained on"), "svg")
+    tables = report.sections[0].results.tables
+    svg = render_figure(figure(tables, row_label="trained on"), "svg")
+    narrow = render_figure(narrow_figure(tables, row_label="trained on"), "svg")
     pictures = Pictures(
         {report.sections[0].name: inline(svg, "one")},
         confidences={("Heads & <tails>", "sentiment"): inline(svg, "two")},
+        narrow_tables={report.sections[0].name: inline(narrow, "three")},
     )
     results = [section.results for section in report.sections]
     return html(report, time_steps(report.study, results), pictures)
@@ -201,6 +204,16 @@ def test_a_figure_shows_both_sides_and_holes(tables: list[ScoreTable]) -> None:
     ):
         assert shown in svg
     assert svg == render_figure(figure(tables, row_label="trained on"), "svg").decode()
+
+
+def test_a_phone_gets_every_table_one_below_another(
+    report: Report, tables: list[ScoreTable]
+) -> None:
+    picture = narrow_figure(tables, row_label="trained on")
+    *heatmaps, _ = picture.axes  # the colour bar is the last
+    assert len(heatmaps) == 3  # ours, ours, the paper's
+    assert len({round(ax.get_position().x0, 2) for ax in heatmaps}) == 1
+    assert page_of(report).count('<div class="wide narrow">') == 1
 
 
 def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:

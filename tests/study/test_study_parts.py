@@ -15,6 +15,7 @@ from made_study import PUBLISHED, answers, results_of, score_table, square, stud
 from litotes.core.errors import UserError
 from litotes.data.coverage import Coverage
 from litotes.model.calibration import Calibration
+from litotes.study.abstract import confidence_summary
 from litotes.study.confidence import check_confidence, confidence_sentences, uncalibrate
 from litotes.study.plan import CoverageSettings, read_study
 from litotes.study.run_files import CellAnswers
@@ -134,6 +135,8 @@ def test_confidence_is_pooled_by_task(tmp_path: Path) -> None:
         confidence_sentences(sentiment)
     )
     assert "No temperature was fitted." in list(confidence_sentences(sentiment))
+    (said,) = confidence_summary([sentiment])
+    assert said == "The calibration error, mean over experiments, is 0.250 in sentiment."
 
 
 def test_a_temperature_that_makes_it_worse_is_said(tmp_path: Path) -> None:
@@ -147,6 +150,10 @@ def test_a_temperature_that_makes_it_worse_is_said(tmp_path: Path) -> None:
         pytest.approx(0),
     )
     assert len(list(confidence_sentences(one))) == 1
+    (said,) = confidence_summary([one])
+    assert said.endswith(
+        "changes the calibration error, mean over experiments, from 0.080 to 0.000 in sentiment."
+    )
     bad = replace(answers(0.6, "x", probability=0.99), temperature=np.full(3, 0.2))
     (found,) = results_of(study, {"Made": [score_table({("a", "x"): bad})]})
     (one,) = check_confidence(found)

@@ -158,7 +158,9 @@ def _notes(analysis: CorpusAnalysis) -> Iterator[str]:
 
 def _print(analysis: CorpusAnalysis) -> None:
     from litotes.cli.display import print_lines
+    from litotes.core.numbers import counted
 
-    print_lines(f"{analysis.model} on {analysis.n_texts} texts of {analysis.data}")
+    n_texts = counted(analysis.n_texts, "text")
+    print_lines(f"{analysis.model} on {n_texts} of {analysis.data}")
     for name, result in analysis.results.items():
         print_lines("", name, *(f"  {finding}" for finding in result.findings()))

@@ -37,9 +37,9 @@ def _print_methods(explanation: Explanation) -> None:
     """A row for each method: how faithful it is, and the words it puts first."""
     rows = []
     for name, shading in explanation.shadings.items():
-        top_words = by_weight(shading.weights)[:N_TOP_WORDS]
+        top_words = _weighed_words(shading)[:N_TOP_WORDS]
         words = ", ".join(_word(explanation, place) for place in top_words)
-        rows.append((name, *_faithfulness(shading), words))
+        rows.append((name, *_faithfulness(shading), words or "no word"))
     print_table(("method", "comprehensiveness", "sufficiency loss", "first words"), rows)
 
 
@@ -95,10 +95,10 @@ def _mark_word(word: str, strength: float, shading: Shading) -> tuple[str, str]:
 def _word_lines(explanation: Explanation) -> Iterator[str]:
     """What the marks mean, and the words with the most weight."""
     shading = explanation.shadings[explanation.method]
-    order = by_weight(shading.weights)
+    order = _weighed_words(shading)
     if not shading.is_signed:
         yield f"{shading.method}: [*word] counts, [**word] counts most"
-        yield f"most: {_list_words(explanation, order[:N_TOP_WORDS])}"
+        yield f"most: {_list_words(explanation, order[:N_TOP_WORDS]) or 'no word'}"
         return
     yield (
         f"{shading.method}: [+word] speaks for the answer, [-word] against it, [++word] and"
@@ -108,6 +108,11 @@ def _word_lines(explanation: Explanation) -> Iterator[str]:
     words_against = [word for word in reversed(order) if shading.weights[word] < 0]
     yield f"for: {_list_words(explanation, words_for[:N_TOP_WORDS]) or 'no word'}"
     yield f"against: {_list_words(explanation, words_against[:N_TOP_WORDS]) or 'no word'}"
+
+
+def _weighed_words(shading: Shading) -> list[int]:
+    """The words that have a weight, the greatest first: one that left has none by attention."""
+    return [word for word in by_weight(shading.weights) if shading.weights[word]]
 
 
 def _list_words(explanation: Explanation, words: Sequence[int]) -> str:

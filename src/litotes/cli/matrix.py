@@ -72,8 +72,9 @@ def run(options: argparse.Namespace) -> None:
 def _write(result: MatrixResult, out: Path) -> None:
     """The matrices and their heatmap, and the report of the study behind them."""
     from litotes.core.storage import write_bytes, write_json
-    from litotes.evaluation.matrix_figure import figure
+    from litotes.evaluation.matrix_figure import figure, of_matrix
     from litotes.report.figure import render_figure
+    from litotes.report.heatmap import stacked_figure
     from litotes.report.html import inline
     from litotes.study.output import write_report
     from litotes.study.page import Pictures
@@ -84,7 +85,11 @@ def _write(result: MatrixResult, out: Path) -> None:
     write_bytes(out / "matrix.svg", svg)
     write_bytes(out / "matrix.png", render_figure(picture, "png"))
     (section,) = result.report.sections
-    pictures = Pictures({section.name: inline(svg, "matrix")})
+    narrow = render_figure(stacked_figure([of_matrix(one) for one in result.matrices]), "svg")
+    pictures = Pictures(
+        tables={section.name: inline(svg, "matrix")},
+        narrow_tables={section.name: inline(narrow, "narrow-matrix")},
+    )
     write_report(result.report, result.timing, pictures, out)
 
 

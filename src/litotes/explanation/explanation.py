@@ -128,6 +128,24 @@ class Explanation:
             by_word.append(max(left) if len(left) == len(by_piece) else None)
         return tuple(by_word)
 
+    @property
+    def n_words_seen(self) -> tuple[int, ...]:
+        """Of how many words each layer still sees a piece. (layer,)"""
+        n_layers, lefts = len(self.layers), self.left_at_layer
+        last_seen = [n_layers if left is None else left for left in lefts]
+        return tuple(sum(last >= layer for last in last_seen) for layer in range(n_layers))
+
+    @property
+    def n_layers_with_words(self) -> int:
+        """The first so many layers see a word; behind them there is no map worth a look."""
+        return sum(n > 0 for n in self.n_words_seen)
+
+    @property
+    def layer_to_show(self) -> int:
+        """The layer, from 0, to show first: the last that still sees half of the words."""
+        n_words = len(self.read.words)
+        return sum(2 * n >= n_words for n in self.n_words_seen) - 1
+
     def as_json(self, *, maps: bool = True) -> dict[str, Any]:
         """Numbers and words; maps: with every layer's attention, which is most of it."""
         content: dict[str, Any] = {

@@ -35,6 +35,12 @@ class Result(ABC):
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
+    def nothing_to_say(self) -> str | None:
+        """Why these texts leave nothing to report, as the end of a sentence ("it says …"); the
+        analysis is then left out. None: there is something.
+        """
+        return None
+
     @abstractmethod
     def findings(self) -> tuple[str, ...]:
         """The numbers in sentences, each with its evidence; nothing the numbers do not say."""

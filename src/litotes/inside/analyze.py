@@ -105,13 +105,20 @@ def analyze(
             measures[name] = analyses[name].measure(subject.model, **chosen)
     examples = _draw(corpus, n_texts, seed)
     n_truncated, n_unreadable = _measure(subject, examples, list(measures.values()), watch)
+    results = {}
+    for name, measure in measures.items():
+        result = measure.result()
+        if nothing := result.nothing_to_say():
+            left_out[name] = nothing
+        else:
+            results[name] = result
     return CorpusAnalysis(
         model=subject.name,
         data=corpus.name,
         n_texts=len(examples),
         n_truncated=n_truncated,
         n_unreadable=n_unreadable,
-        results={name: measure.result() for name, measure in measures.items()},
+        results=results,
         left_out=left_out,
         facts=_facts(subject.model),
         seed=seed,

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from litotes.core.harmless import markup
+from litotes.core.numbers import counted
 from litotes.core.version import __version__
 from litotes.inside import ANALYSES
 from litotes.inside.analyze import CorpusAnalysis
@@ -64,10 +65,11 @@ def report_html(analysed: CorpusAnalysis, pictures: Mapping[str, str]) -> str:
             parts.append(Part(section.title, _body(name, section, analysed, pictures.get(name))))
     parts.append(Part("How it was measured", _measured(analysed)))
     parts.append(Part("What this cannot say", words(CANNOT)))
+    n_texts = counted(analysed.n_texts, "text")
     article = Article(
         title=f"What {analysed.model} looks at",
-        lead=f"Its attention over {analysed.n_texts:,} texts of {analysed.data}, measured.",
-        abstract=tuple(abstract),
+        lead=f"Its attention over {n_texts} of {analysed.data}, measured.",
+        abstract=tuple(abstract) or _left_out(analysed),
         parts=tuple(parts),
         sources="All numbers are in analysis.json, those of a figure in the file beside it.",
     )
@@ -94,7 +96,7 @@ def _body(name: str, section: Section, analysed: CorpusAnalysis, picture: str | 
 def _measured(analysed: CorpusAnalysis) -> str:
     said = [
         (
-            f"{analysed.n_texts:,} texts of {analysed.data}, in an order drawn with seed"
+            f"{counted(analysed.n_texts, 'text')} of {analysed.data}, in an order drawn with seed"
             f" {analysed.seed}. An analysis of fewer says so."
         ),
         "Intervals cover 95 % and are over texts. Layers and attention heads are counted from 1.",
@@ -102,20 +104,28 @@ def _measured(analysed: CorpusAnalysis) -> str:
     ]
     if analysed.n_truncated:
         said.append(
-            f"{analysed.n_truncated:,} texts are longer than the model reads; their ends were not"
-            " looked at."
+            f"{_are(analysed.n_truncated)} longer than the model reads; what it did not read was"
+            " not looked at."
         )
     if analysed.n_unreadable:
         said.append(
-            f"{analysed.n_unreadable:,} texts are unreadable: the model knows no part of them."
+            f"{_are(analysed.n_unreadable)} unreadable: the model knows none of the pieces."
         )
-    said += [f"{name} was left out: it {why}." for name, why in analysed.left_out.items()]
+    said += _left_out(analysed)
     rows = [row(["model"], [analysed.model])]
     for key, name in FACTS.items():
         value = analysed.facts.get(key)
         if value not in (None, "", {}):
             rows.append(row([name], [_fact(value)]))
     return words(said) + table(["of the model", ""], rows)
+
+
+def _left_out(analysed: CorpusAnalysis) -> tuple[str, ...]:
+    return tuple(f"{name} was left out: it {why}." for name, why in analysed.left_out.items())
+
+
+def _are(n_texts: int) -> str:
+    return f"{counted(n_texts, 'text')} {'is' if n_texts == 1 else 'are'}"
 
 
 def _fact(value: Any) -> str:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 BAR, GAP, INK = "#56B4E9", "#D55E00", "#222222"
 """From the palette of Okabe and Ito, which colour-blind readers can tell apart."""
 
+ON_LIGHT = "#111111"
+"""Of letters on a light cell. Not quite black: what is black turns light on a dark page, cells and
+their letters stay as they are.
+"""
+
 _NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 """Control characters, which a label may hold and XML may not, and those that turn the direction."""
 
@@ -45,12 +50,12 @@ def render_figure(picture: Figure, kind: str) -> bytes:
 
 
 def text_colour(image: Any, value: float) -> str:
-    """Black or white, whichever has the greater contrast with the cell (WCAG 2.2: they are equal at
-    a luminance of 0.179).
+    """Almost black, or white, whichever has the greater contrast with the cell (WCAG 2.2: they are
+    equal at a luminance of 0.179).
     """
     red, green, blue = (_linear(channel) for channel in image.cmap(image.norm(value))[:3])
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
-    return "white" if luminance < 0.179 else "black"
+    return "white" if luminance < 0.179 else ON_LIGHT
 
 
 def _linear(channel: float) -> float:

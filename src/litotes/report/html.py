@@ -47,18 +47,30 @@ def folded(summary: str, body: str) -> str:
     return f"<details><summary>{markup(summary)}</summary>{body}</details>"
 
 
-def figure(svg: str | None, caption: str, *, says: str = "", kind: str = "stretched") -> str:
+def figure(
+    svg: str | None,
+    caption: str,
+    *,
+    says: str = "",
+    kind: str = "stretched",
+    narrow: str | None = None,
+) -> str:
     """A picture with what stands below it; nothing where there is no picture.
 
     says: what the picture shows, for readers who cannot see it; the caption where it is left out.
     kind: `stretched` to the width of the page, or `natural`: as large as it was drawn, so that
     letters have one size in all pictures.
+    narrow: the same picture for a phone, shown there instead.
     """
     if svg is None:
         return ""
-    named = svg.replace("<svg", f'<svg role="img" aria-label="{markup(says or caption)}"', 1)
+    named = f'<svg role="img" aria-label="{markup(says or caption)}"'
     below = f"<figcaption>{markup(caption)}</figcaption>"
-    return f'<figure class="{kind}"><div class="wide">{named}</div>{below}</figure>'
+    shown = f'<div class="wide broad">{svg.replace("<svg", named, 1)}</div>'
+    if narrow is not None:
+        kind += " paired"
+        shown += f'<div class="wide narrow">{narrow.replace("<svg", named, 1)}</div>'
+    return f'<figure class="{kind}">{shown}{below}</figure>'
 
 
 def inline(svg: bytes | str, name: str) -> str:

@@ -67,16 +67,20 @@ def confidence_summary(confidences: Sequence[Confidence]) -> Iterator[str]:
     by_task: dict[str, list[Confidence]] = {}
     for one in confidences:
         by_task.setdefault(one.task, []).append(one)
-    parts = []
+    changes, errors = [], []
     for task, own in by_task.items():
-        before = np.mean([one.before.reliability.ece for one in own])
-        after = np.mean([one.after.reliability.ece for one in own])
-        parts.append(f"{before:.3f} to {after:.3f} in {task}")
-    if parts:
+        before = f"{np.mean([one.before.reliability.ece for one in own]):.3f}"
+        after = f"{np.mean([one.after.reliability.ece for one in own]):.3f}"
+        errors.append(f"{after} in {task}")
+        if before != after:
+            changes.append(f"{before} to {after} in {task}")
+    if changes:
         yield (
             "Calibration changes the calibration error, mean over experiments, from"
-            f" {' and from '.join(parts)}."
+            f" {' and from '.join(changes)}."
         )
+    elif errors:
+        yield f"The calibration error, mean over experiments, is {' and '.join(errors)}."
 
 
 def _published_summary(results: Sequence[ExperimentResults]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from litotes.report.heatmap import INCHES, Heatmap, draw
+from litotes.report.heatmap import INCHES, Heatmap, draw, stacked_figure
 from litotes.study.tables import ScoreTable
 
 if TYPE_CHECKING:
@@ -46,6 +46,16 @@ def figure(tables: Sequence[ScoreTable], *, row_label: str) -> Figure:
     bar.set_label("macro-F1")
     bar.outline.set_visible(False)
     return picture
+
+
+def narrow_figure(tables: Sequence[ScoreTable], *, row_label: str) -> Figure:
+    """The same one below another, for a phone."""
+    names = {table.title: table.title_among(tables) for table in tables}
+    heatmaps: list[Heatmap] = []
+    for together in _by_test(tables):
+        for band in _bands(together, names, row_label):
+            heatmaps += band
+    return stacked_figure(heatmaps)
 
 
 def _draw_band(band: Sequence[Heatmap], row: Sequence[Axes]) -> Any:

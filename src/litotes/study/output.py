@@ -9,6 +9,7 @@ from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
 from litotes.data import coverage_figure
 from litotes.evaluation import reliability_figure
+from litotes.report.figure import render_figure
 from litotes.report.html import inline, slugs
 from litotes.report.writing import write_figure
 from litotes.study import figure as study_figure
@@ -32,7 +33,11 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     drawn = [section for section in report.sections if section.results.tables]
     n_diagrams = sum(len(section.confidences) for section in drawn)
     save = _FigureWriter(folder, len(drawn) + len(report.vocabularies) + n_diagrams, watch)
-    tables = {section.name: _draw_tables(section, save) for section in drawn}
+    tables, narrow_tables = {}, {}
+    places = slugs([section.name for section in drawn])
+    for section in drawn:
+        tables[section.name] = _draw_tables(section, save)
+        narrow_tables[section.name] = _draw_narrow_tables(section, places[section.name])
     vocabularies = {}
     for one in report.vocabularies:
         name, picture = one.settings.name, coverage_figure.figure(one.coverage)
@@ -42,7 +47,7 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
         for confidence in section.confidences:
             key = confidence.experiment, confidence.task
             diagrams[key] = _draw_diagram(confidence, save)
-    return Pictures(tables, vocabularies, diagrams)
+    return Pictures(tables, vocabularies, diagrams, narrow_tables)
 
 
 def _draw_tables(section: Section, save: _FigureWriter) -> str:
@@ -50,6 +55,13 @@ def _draw_tables(section: Section, save: _FigureWriter) -> str:
     row_label = _row_label(section.results.experiment.settings.rows)
     picture = study_figure.figure(tables, row_label=row_label)
     return save(section.name, picture, [table_json(table) for table in tables])
+
+
+def _draw_narrow_tables(section: Section, name: str) -> str:
+    """For the page alone: their numbers are those of the tables."""
+    row_label = _row_label(section.results.experiment.settings.rows)
+    picture = study_figure.narrow_figure(section.results.tables, row_label=row_label)
+    return inline(render_figure(picture, "svg"), f"narrow-{name}")
 
 
 def _draw_diagram(confidence: Confidence, save: _FigureWriter) -> str:

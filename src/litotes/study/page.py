@@ -31,11 +31,13 @@ class Pictures:
     """SVGs for the page.
 
     By the name of the experiment, by that of the coverage entry, and by (experiment, task).
+    narrow_tables: the tables once more, for a phone.
     """
 
     tables: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     confidences: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    narrow_tables: Mapping[str, str] = field(default_factory=dict)
 
 
 READING = (
@@ -62,7 +64,7 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
     if report.failures:
         yield Part("What failed", _failures(report))
     for section in report.sections:
-        yield Part(section.name, _experiment(section, pictures.tables.get(section.name)))
+        yield Part(section.name, _experiment(section, pictures))
     for vocabulary in report.vocabularies:
         name = vocabulary.settings.name
         yield Part(name, _vocabulary(vocabulary, pictures.vocabularies.get(name)))
@@ -73,13 +75,14 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
     yield Part("How it was done", _setup(report))
 
 
-def _experiment(section: Section, picture: str | None) -> str:
+def _experiment(section: Section, pictures: Pictures) -> str:
     results, settings = section.results, section.results.experiment.settings
     about = settings.about
     if settings.figure:
         about += f" Compared with figure {settings.figure} of the paper."
     caption = f"{settings.name}: macro-F1 with 95 % intervals, one colour scale"
-    parts = [f'<p class="about">{markup(about)}</p>', figure(picture, caption)]
+    picture, narrow = pictures.tables.get(section.name), pictures.narrow_tables.get(section.name)
+    parts = [f'<p class="about">{markup(about)}</p>', figure(picture, caption, narrow=narrow)]
     parts += ["<h3>What the tables say</h3>", words(section.sentences.tables)]
     if section.sentences.paper:
         parts += ["<h3>Compared with the paper</h3>", words(section.sentences.paper)]

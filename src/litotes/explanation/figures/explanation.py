@@ -35,13 +35,14 @@ MOST_WRITTEN = 48
 def figure(
     explanation: Explanation, *, layer: int | None = None, head: int | None = None
 ) -> Figure:
-    """layer, head: counted from 0; without them the last layer and the mean of its attention heads.
+    """layer, head: counted from 0; without them the last layer that still sees half of the words,
+    and the mean of its attention heads.
 
     The figure counts from 1.
     """
     from matplotlib.figure import Figure  # takes half a second; only figures need it
 
-    number = len(explanation.layers) - 1 if layer is None else layer
+    number = explanation.layer_to_show if layer is None else layer
     maps = _maps_of(explanation, number, head)
     placed = shaded_words.lay_out(explanation.read, width=_WIDTH - 2 * _EDGE)
     any_left = any(left is not None for left in explanation.trace.left_after)
@@ -70,13 +71,17 @@ def _heights(
     return heights
 
 
-def _maps_of(
-    explanation: Explanation, layer: int, head: int | None
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both maps, (query, key), of one attention head or the mean over all."""
-    if not 0 <= layer < len(explanation.layers):
+def _maps_of(explanation: Explanation, layer: int, head: int | None) -> dict[str, NDArray[Any]]:
+    """The maps to draw, (query, key), of one attention head or the mean over all; one where both
+    are the same.
+    """
+    n_layers = explanation.n_layers_with_words
+    if not 0 <= layer < n_layers:
+        gone = (
+            "" if n_layers == len(explanation.layers) else ", the others see no word of this text"
+        )
         raise UserError(
-            f"There is no layer {layer}: choose one from 0 to {len(explanation.layers) - 1}."
+            f"There is no map of layer {layer}: choose one from 0 to {n_layers - 1}{gone}."
         )
     found = explanation.layers[layer]
     if head is None:
@@ -89,18 +94,28 @@ def _maps_of(
             f"Layer {layer} did not use attention head {head} for this text. Choose one of"
             f" {', '.join(map(str, found.heads))}."
         )
-    return standard.float().cpu().numpy(), effective.float().cpu().numpy()
+    maps = {"standard": standard, "effective": effective}
+    if not any(_null_dimensions(found, head)):
+        del maps["effective"]
+    return {name: one.float().cpu().numpy() for name, one in maps.items()}
+
+
+def _null_dimensions(layer: LayerMaps, head: int | None) -> tuple[int, ...]:
+    """Of the attention heads that are shown."""
+    return layer.n_null if head is None else (layer.n_null[layer.heads.index(head)],)
 
 
 def _map_title(explanation: Explanation, layer: int, head: int | None) -> str:
     maps = explanation.layers[layer]
+    which = f"attention head {(head or 0) + 1}"
     if head is None:
-        which, nulls = f"mean of {len(maps.heads)} attention heads", maps.n_null
-    else:
-        which, nulls = f"attention head {head + 1}", (maps.n_null[maps.heads.index(head)],)
+        which = f"mean of {len(maps.heads)} attention heads"
+    nulls = _null_dimensions(maps, head)
     low, high = min(nulls), max(nulls)
     n_null = f"{low}" if low == high else f"{low} to {high}"
-    lost = f"null space: {n_null} of {len(maps.origin)}" if high else "both maps are the same"
+    lost = "standard and effective attention are the same"
+    if high:
+        lost = f"null space: {n_null} of {len(maps.origin)}"
     return f"layer {layer + 1}, {which}; {lost}"
 
 
@@ -147,31 +162,35 @@ def _draw_bars(probabilities: Mapping[str, float], ax: Axes) -> None:
 def _draw_maps(
     explanation: Explanation,
     layer: int,
-    maps: tuple[NDArray[Any], NDArray[Any]],
+    maps: Mapping[str, NDArray[Any]],
     into: Any,
     title: str,
 ) -> None:
-    """Both on one scale with 0 in the middle."""
+    """On one scale that ends where weights may: standard ones are shares, from 0 to 1; effective
+    ones have a sign, so that 0 is in the middle, and may lie beyond 1.
+    """
     from matplotlib.colors import LinearSegmentedColormap
 
-    most = float(max(np.abs(one).max() for one in maps)) or 1.0
-    norm = _root_norm(most)
-    colours = LinearSegmentedColormap.from_list(
-        "for and against", ["#a33f00", "#ffffff", "#08407c"]
-    )
+    is_signed = "effective" in maps
+    most = max(1.0, *(float(np.abs(one).max()) for one in maps.values()))
+    norm = _root_norm(-most if is_signed else 0.0, most)
+    ends = ["#a33f00", "#ffffff", "#08407c"] if is_signed else ["#ffffff", "#08407c"]
+    colours = LinearSegmentedColormap.from_list("weights", ends)
     axes = into.subplots(1, 2)
-    for ax, values, name in zip(axes, maps, ("standard", "effective"), strict=True):
+    axes[1].set_axis_off()
+    for ax, (name, values) in zip(axes, maps.items(), strict=False):
         image = ax.imshow(values, cmap=colours, norm=norm, interpolation="nearest")
-        ax.set_title(name, fontsize=10)
+        ax.set_axis_on()
+        ax.set_title(name if is_signed else "", fontsize=10)
         _write_pieces(explanation, explanation.layers[layer], ax)
     into.suptitle(f"{title}\n", fontsize=10, x=_EDGE / _WIDTH, ha="left")
-    ticks = [share * most for share in (-1, -0.25, 0, 0.25, 1)]
-    bar = into.colorbar(image, ax=list(axes), shrink=0.7, pad=0.02, ticks=ticks)
+    ticks = [share * most for share in ((-1, -0.25, 0, 0.25, 1) if is_signed else (0, 0.25, 1))]
+    bar = into.colorbar(image, ax=list(axes[: len(maps)]), shrink=0.7, pad=0.02, ticks=ticks)
     bar.ax.set_yticklabels([f"{tick:.2g}" for tick in ticks], fontsize=8)
     bar.outline.set_visible(False)
 
 
-def _root_norm(most: float) -> Any:
+def _root_norm(least: float, most: float) -> Any:
     """Weak weights are lifted: the colour goes with the square root of the weight."""
     from matplotlib.colors import FuncNorm
 
@@ -181,7 +200,7 @@ def _root_norm(most: float) -> Any:
     def square(roots: NDArray[Any]) -> NDArray[Any]:
         return np.sign(roots) * roots**2
 
-    return FuncNorm((root, square), vmin=-most, vmax=most)
+    return FuncNorm((root, square), vmin=least, vmax=most)
 
 
 def _write_pieces(explanation: Explanation, layer: LayerMaps, ax: Axes) -> None:

@@ -34,8 +34,9 @@ def data_html(explanation: Explanation) -> str:
     """The data as elements that are never run: a `<` inside would be the only danger, and there is
     none.
     """
-    n_levels = levels_within([layer.standard for layer in explanation.layers], BUDGET)
-    packed = [list(packed_heads(layer, n_levels)) for layer in explanation.layers]
+    mapped = explanation.layers[: explanation.n_layers_with_words]
+    n_levels = levels_within([layer.standard for layer in mapped], BUDGET)
+    packed = [list(packed_heads(layer, n_levels)) for layer in mapped]
     content = json.dumps(
         _data(explanation, packed), ensure_ascii=True, separators=(",", ":"), allow_nan=False
     )
@@ -69,7 +70,7 @@ def _data(explanation: Explanation, packed: list[list[dict[str, PackedMap]]]) ->
     for word, left in zip(explanation.read.words, explanation.left_at_layer, strict=True):
         words.append({"written": harmless(word.written), "pieces": word.pieces, "left": left})
     layers = []
-    for layer, heads in zip(explanation.layers, packed, strict=True):
+    for layer, heads in zip(explanation.layers, packed, strict=False):  # as far as they have maps
         layers.append(_layer_data(layer, heads))
     shadings = explanation.shadings.values()
     return {
@@ -80,6 +81,7 @@ def _data(explanation: Explanation, packed: list[list[dict[str, PackedMap]]]) ->
         "left": explanation.trace.left_after,
         "heads": explanation.trace.heads,
         "layers": layers,
+        "shown": explanation.layer_to_show,
     }
 
 
@@ -116,10 +118,25 @@ def thumbs_of(maps: Tensor) -> str:
 
 
 def layer_options(explanation: Explanation) -> str:
-    """The choices of a layer, the last one first chosen."""
-    n_layers = len(explanation.layers)
-    others = "".join(f"<option>{layer}</option>" for layer in range(1, n_layers))
-    return f"{others}<option selected>{n_layers}</option>"
+    """The choices of a layer: those that see a word."""
+    options = ""
+    for layer in range(explanation.n_layers_with_words):
+        selected = " selected" if layer == explanation.layer_to_show else ""
+        options += f"<option{selected}>{layer + 1}</option>"
+    return options
+
+
+def mapless_note(explanation: Explanation) -> str:
+    """Why some layers cannot be chosen; nothing where all can."""
+    n_layers, n_mapped = len(explanation.layers), explanation.n_layers_with_words
+    if n_mapped == n_layers:
+        return ""
+    said = f"Layer {n_layers} sees no word any more, so it has no map here."
+    if n_layers - n_mapped > 1:
+        said = (
+            f"Layers {n_mapped + 1} to {n_layers} see no word any more, so they have no map here."
+        )
+    return f'<p class="note">{said}</p>'
 
 
 def _short(value: float) -> float:

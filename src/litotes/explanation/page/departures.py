@@ -31,7 +31,8 @@ def departures_html(explanation: Explanation) -> str:
     text = text_html(explanation.read, [""] * len(explanation.read.words), name="fading-text")
     stepper = (
         f'<div class="live"><label>Layer <input type="range" id="step" min="1" max="{n_layers}"'
-        f' value="{n_layers}"></label> <output id="step-said" for="step"></output>{text}</div>'
+        f' value="{explanation.layer_to_show + 1}"></label>'
+        f' <output id="step-said" for="step"></output>{text}</div>'
     )
     return (
         f"<p>Of {len(trace.written)} pieces the last layer sees {n_seen}.{_specials(explanation)}"

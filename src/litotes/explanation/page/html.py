@@ -16,7 +16,7 @@ from litotes.core.harmless import markup
 from litotes.core.version import __version__
 from litotes.explanation.explanation import Explanation
 from litotes.explanation.page.answer import answer_html
-from litotes.explanation.page.data import data_html, layer_options
+from litotes.explanation.page.data import data_html, layer_options, mapless_note
 from litotes.explanation.page.departures import departures_html
 from litotes.explanation.page.methods import methods_html
 from litotes.explanation.page.words import shade_classes, text_html, words_table
@@ -46,6 +46,7 @@ def why_html(explanation: Explanation) -> str:
         table=words_table(explanation),
         fading=departures_html(explanation),
         layers=layer_options(explanation),
+        mapless=mapless_note(explanation),
         facts=data_html(explanation),
         model=markup(explanation.model),
         version=markup(__version__),

@@ -63,7 +63,8 @@ def _verdict(tested: Mapping[str, Faithfulness]) -> str:
 def _row(name: str, shading: Shading, is_chosen: bool, limits: tuple[float, float]) -> str:
     error = "; ".join(f"{method_name(what)} {value:.3g}" for what, value in shading.error.items())
     signed = "for and against" if shading.is_signed else ""
-    notes = "".join(f"<small>{markup(note)}</small>" for note in (signed, error) if note)
+    nothing = "" if any(shading.weights) else "no word has any weight"
+    notes = "".join(f"<small>{markup(note)}</small>" for note in (signed, error, nothing) if note)
     checked = " checked" if is_chosen else ""
     choice = (
         f'<label><input type="radio" name="method" value="{markup(name)}"{checked}>'

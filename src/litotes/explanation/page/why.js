@@ -1,9 +1,9 @@
 // What the reader looks at: one state, kept in the address, and what is drawn from it.
 
 const byId = (id) => document.getElementById(id);
-const nLayers = facts.layers.length;
-const state = { method: facts.method, step: nLayers, layer: nLayers, head: "mean", row: 0, column: 0, isPointing: false, n: 0, power: facts.pieces.length > 64 ? 0.25 : 0.5, thumbs: "standard" };
-let shown = null; // the two maps on display: {layer, place, nPieces, greatest, standard, effective, bitmaps}
+const nLayers = facts.heads.length, nMapped = facts.layers.length; // the last ones may see no word and have no map
+const state = { method: facts.method, step: facts.shown + 1, layer: facts.shown + 1, head: "mean", row: 0, column: 0, isPointing: false, n: 0, power: facts.pieces.length > 64 ? 0.25 : 0.5, thumbs: "standard" };
+let shown = null; // the maps on display: {layer, place, nPieces, isOne, greatest, standard, effective, bitmaps}
 let asked = 0;
 
 // --- the address: #layer=3&head=5&method=rollout; layers and heads from 1
@@ -11,7 +11,7 @@ let asked = 0;
 function readAddress() {
   const asked = new URLSearchParams(location.hash.slice(1));
   if (Object.hasOwn(facts.methods, asked.get("method") ?? "")) state.method = asked.get("method");
-  if (asked.has("layer")) state.layer = within(asked.get("layer"), 1, nLayers);
+  if (asked.has("layer")) state.layer = within(asked.get("layer"), 1, nMapped);
   if (asked.has("step")) state.step = within(asked.get("step"), 1, nLayers);
   if (asked.has("head")) state.head = asked.get("head") === "mean" ? "mean" : within(asked.get("head"), 1, 10000);
   state.isPointing ||= asked.has("query") || asked.has("key");
@@ -111,17 +111,23 @@ function showStep() {
 
 // --- maps
 
-const panels = ["standard", "effective"];
+const kinds = ["standard", "effective"];
+const panels = () => (shown.isOne ? ["standard"] : kinds); // both are one where nothing hides in a null space
 
 async function showMaps() {
   const turn = ++asked, layer = state.layer - 1, heads = facts.layers[layer].heads;
   const place = state.head === "mean" ? -1 : heads.findIndex((head) => head.number + 1 === Number(state.head));
   if (place < 0) state.head = "mean"; // this layer does not have the head
   fillHeads(heads);
-  const [standard, effective] = await Promise.all(panels.map((kind) => (place < 0 ? meanWeights(layer, kind) : weightsOf(layer, place, kind))));
+  const [standard, effective] = await Promise.all(kinds.map((kind) => (place < 0 ? meanWeights(layer, kind) : weightsOf(layer, place, kind))));
   if (turn !== asked) return; // the reader has gone on
   const nPieces = facts.layers[layer].origin.length;
-  shown = { layer, place, nPieces, standard, effective, greatest: Math.max(greatestOf(standard), greatestOf(effective)) };
+  // standard weights end at 1, effective ones may lie beyond
+  const isOne = nullsOf(heads, place).every((n) => n === 0), greatest = Math.max(1, greatestOf(effective));
+  shown = { layer, place, nPieces, isOne, standard, effective, greatest };
+  byId("maps").classList.toggle("one", isOne);
+  byId("effective").closest("figure").hidden = isOne;
+  byId("standard-name").textContent = isOne ? "standard and effective, which are the same" : "standard";
   state.n = Math.min(state.n || nPieces, nPieces);
   byId("null-said").textContent = aboutNullSpace(heads, place, nPieces);
   moveTo(state.row, state.column, { isPointed: state.isPointing });
@@ -129,10 +135,14 @@ async function showMaps() {
   document.documentElement.dataset.shown = `${state.layer}/${state.head}`;
 }
 
+function nullsOf(heads, place) {
+  return place < 0 ? heads.map((head) => head.nNull) : [heads[place].nNull];
+}
+
 function aboutNullSpace(heads, place, nPieces) {
-  const nulls = place < 0 ? heads.map((head) => head.nNull) : [heads[place].nNull], low = Math.min(...nulls), high = Math.max(...nulls);
+  const nulls = nullsOf(heads, place), low = Math.min(...nulls), high = Math.max(...nulls);
   const which = place < 0 ? `Layer ${state.layer}, the mean of its ${heads.length} attention heads` : `Layer ${state.layer}, attention head ${heads[place].number + 1}`;
-  if (high === 0) return `${which}: both maps are the same. ${nPieces} pieces are no more than an attention head is wide, so nothing of the weights is lost.`;
+  if (high === 0) return `${which}: standard and effective attention are the same, so one map is shown. ${nPieces} pieces are no more than an attention head is wide, and nothing of the weights is lost.`;
   return `${which}: of ${nPieces} dimensions ${low === high ? low : `${low} to ${high}`} lie in the null space and have no effect.`;
 }
 
@@ -159,23 +169,24 @@ function moveTo(row, column, { isPointed = true } = {}) {
 function drawMaps(isNew) {
   if (isNew) {
     const palette = paletteOf();
-    shown.bitmaps = panels.map((kind) => bitmapOf(shown[kind], shown.nPieces, shown.seen, shown.greatest, state.power, palette));
-    drawScale(byId("scale"), shown.greatest, state.power, palette, shown.effective.some((weight) => weight < 0));
+    shown.bitmaps = panels().map((kind) => bitmapOf(shown[kind], shown.nPieces, shown.seen, shown.greatest, state.power, palette));
+    drawScale(byId("scale"), shown.greatest, state.power, palette, !shown.isOne);
   }
-  panels.forEach((kind, at) => drawMap(byId(kind), shown.bitmaps[at], shown.layer, shown.seen, state));
+  panels().forEach((kind, at) => drawMap(byId(kind), shown.bitmaps[at], shown.layer, shown.seen, state));
 }
 
 function sayCell() {
   const at = state.row * shown.nPieces + state.column;
-  const [standard, effective] = panels.map((kind) => {
+  const weights = panels().map((kind) => {
     const weight = shown[kind][at];
     return `${kind} ${numberText(weight)} ± ${numberText(errorOf(shown.layer, shown.place, kind, weight))}`;
   });
   const query = quoted(pieceAt(shown.layer, state.row)), key = quoted(pieceAt(shown.layer, state.column));
-  said("cell-said", [query, ` (${state.row + 1}) looks at `, key, ` (${state.column + 1}): ${standard}, ${effective}.`]);
+  said("cell-said", [query, ` (${state.row + 1}) looks at `, key, ` (${state.column + 1}): ${weights.join(", ")}.`]);
 }
 
 function zoom(factor) {
+  if (!shown) return; // the maps are still being unpacked
   const n = Math.max(Math.min(8, shown.nPieces), Math.min(shown.nPieces, Math.round(state.n * factor)));
   state.n = n;
   shown.seen = { n, row: centred(state.row, n), column: centred(state.column, n) };
@@ -187,7 +198,7 @@ function centred(at, n) {
 }
 
 function choose(layer, head) {
-  state.layer = within(layer, 1, nLayers);
+  state.layer = within(layer, 1, nMapped);
   state.head = head;
   writeAddress();
   return showMaps();
@@ -195,7 +206,7 @@ function choose(layer, head) {
 
 // Neighbours of the head on display, among those its layer has; the mean comes first.
 function chooseBeside(layers, places) {
-  const layer = within(state.layer + layers, 1, nLayers), heads = ["mean", ...facts.layers[layer - 1].heads.map((head) => head.number + 1)];
+  const layer = within(state.layer + layers, 1, nMapped), heads = ["mean", ...facts.layers[layer - 1].heads.map((head) => head.number + 1)];
   const at = Math.max(0, heads.findIndex((head) => String(head) === String(state.head)));
   return choose(layer, heads[within(at + places, 0, heads.length - 1)]);
 }
@@ -296,6 +307,7 @@ function recolour() {
 
 function listen() {
   byId("power").value = String(state.power);
+  byId("thumb-kinds").hidden = facts.layers.every((layer) => layer.heads.every((head) => head.nNull === 0));
   for (const input of document.querySelectorAll('input[name="method"]')) {
     input.addEventListener("change", () => { state.method = input.value; showMethod(); writeAddress(); });
   }
@@ -308,7 +320,7 @@ function listen() {
   byId("power").addEventListener("change", (event) => { state.power = Number(event.target.value); recolour(); });
   byId("closer").addEventListener("click", () => zoom(0.5));
   byId("further").addEventListener("click", () => zoom(2));
-  for (const kind of panels) listenToMap(byId(kind));
+  for (const kind of kinds) listenToMap(byId(kind));
   listenToThumbs();
   roam(wordsIn("text"));
   addEventListener("hashchange", () => { readAddress(); showAll(); });

@@ -6,13 +6,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from litotes.inside.attribution.measure import Push, Pushes
 from litotes.inside.drawing.canvas import LETTER_WIDTH, Box, Canvas, new_canvas
 from litotes.inside.drawing.marks import NamedMean, draw_ranking, label_width, ranking_height
-from litotes.report.figure import text_colour
+from litotes.report.figure import INK, text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +71,7 @@ def _draw_agreement(result: Pushes, canvas: Canvas, *, top: float) -> None:
     n, longest = len(result.compared), max(map(len, result.compared))
     ax = canvas.axes(Box(LETTER_WIDTH * longest + 0.4, top, _CELL * n, _CELL * n))
     values = [[math.nan if value is None else value for value in row] for row in result.agreement]
-    known = [value for value in chain.from_iterable(result.agreement) if value is not None]
-    image = ax.imshow(values, cmap="YlGnBu", vmin=min([0.0, *known]), vmax=1)
+    image = ax.imshow(values, cmap="PuOr", vmin=-1, vmax=1)
     _label_methods(result.compared, ax)
     _write_cells(values, image, ax)
     ax.set_title("Spearman’s correlation between methods", fontsize=9)
@@ -95,5 +93,5 @@ def _write_cells(values: Sequence[Sequence[float]], image: Any, ax: Axes) -> Non
         for column, value in enumerate(line):
             is_known = not math.isnan(value)
             text = f"{value:.2f}" if is_known else "–"
-            colour = text_colour(image, value) if is_known else "black"
+            colour = text_colour(image, value) if is_known else INK
             ax.text(column, row, text, ha="center", va="center", fontsize=8, color=colour)

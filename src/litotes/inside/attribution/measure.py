@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from litotes.core.counts import Floats, pearson, ranks
 from litotes.core.errors import UserError
@@ -21,6 +22,7 @@ from litotes.explanation.attribution import CONTROL, METHODS, Question, weigh_wo
 from litotes.explanation.observation import Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import RunningMean, Table, table
+from litotes.inside.punctuation import is_plain_mark
 from litotes.model.checkpoint import Model
 
 FEWEST = 5
@@ -28,6 +30,9 @@ FEWEST = 5
 
 N_WORDS = 15
 """How many words are listed for each label."""
+
+_ALIKE = 0.9995
+"""A correlation above this is shown as 1.00."""
 
 _FEWEST_WORDS = 3
 """Of a text, before a rank correlation over them says anything."""
@@ -55,10 +60,11 @@ class Pushes(Result):
     method: by which words are weighed; weights are in log odds of the label, for a regression in
     the answer's own unit.
     towards: {task: {label: words}}, the surest first: by the end of the interval that is nearer to
-    0, and only where that is on the label's side. A regression has `higher` and `lower`.
+    0, and only where that is on the label's side; without full stops and the like. A regression has
+    `higher` and `lower`.
     agreement: (method, method), the mean over `n_compared` texts of Spearman's correlation between
     the words' weights, in `compared`'s order, answers of the first task; where a method has no
-    sign, of their sizes.
+    sign, of their sizes. None where too few texts tell their words apart by both methods.
     """
 
     n_seen: int
@@ -68,6 +74,12 @@ class Pushes(Result):
     agreement: Table
     agreement_half_width: Table
     n_compared: int
+
+    def nothing_to_say(self) -> str | None:
+        pushes = [words for labels in self.towards.values() for words in labels.values()]
+        if any(pushes) or self._agreement_finding():
+            return None
+        return f"finds no word that occurs in {FEWEST} texts and pushes them all one way"
 
     def findings(self) -> tuple[str, ...]:
         said = []
@@ -85,7 +97,8 @@ class Pushes(Result):
         pairs = []
         for row, values in enumerate(self.agreement):
             for column, value in enumerate(values[:row]):
-                if value is not None:
+                # standard and effective attention are one method where texts are short
+                if value is not None and value < _ALIKE:
                     pairs.append((value, self.compared[row], self.compared[column]))
         if not pairs:
             return []
@@ -93,8 +106,8 @@ class Pushes(Result):
         least, other_second, other_first = min(pairs)
         return [
             f"Over the words of a text the methods {first} and {second} agree most"
-            f" (Spearman's correlation {most:.2f}, mean of {self.n_compared} texts), {other_first}"
-            f" and {other_second} least ({least:.2f})."
+            f" (Spearman's correlation {most:.2f}, mean of up to {self.n_compared} texts),"
+            f" {other_first} and {other_second} least ({least:.2f})."
         ]
 
 
@@ -180,10 +193,14 @@ class AttributionMeasure(Measure):
             method=self.method,
             towards={task.name: self._towards(task) for task in tasks},
             compared=self.compared,
-            agreement=table(self.agreement.mean),
-            agreement_half_width=table(self.agreement.half_width),
+            agreement=table(self._of_enough_texts(self.agreement.mean)),
+            agreement_half_width=table(self._of_enough_texts(self.agreement.half_width)),
             n_compared=self.n_compared,
         )
+
+    def _of_enough_texts(self, values: Tensor) -> Tensor:
+        is_enough = self.agreement.n >= min(FEWEST, self.n_compared)
+        return torch.where(is_enough, values, math.nan)
 
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
         """Of two labels, or of a number, one is asked about; what pushes towards the other is what
@@ -226,7 +243,7 @@ def _by_spelling(observation: Observation, weights: Sequence[float]) -> Iterator
 def _surest(weights: Mapping[str, RunningMean], *, sign: int = 1) -> tuple[Push, ...]:
     sure = []
     for word, running in weights.items():
-        if running.n >= FEWEST:
+        if running.n >= FEWEST and not is_plain_mark(word):
             mean, half_width = sign * float(running.mean), float(running.half_width)
             if mean > half_width:
                 sure.append(Push(word, mean, half_width, int(running.n)))

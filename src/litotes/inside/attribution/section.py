@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litotes.core.numbers import counted
 from litotes.inside.attribution.measure import FEWEST, N_WORDS, Push, Pushes
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section
@@ -31,8 +32,8 @@ def write_section(result: Pushes) -> Section:
         paper="What each method does, and whose it is: docs/how-to/explaining.md",
         caption=(
             "Above: the surest words for each label, with the number of texts they occur in."
-            f" Below: Spearman’s correlation between the methods, mean over {result.n_compared:,}"
-            " texts."
+            f" Below: Spearman’s correlation between the methods, mean over up to"
+            f" {counted(result.n_compared, 'text')}."
         ),
         shows=(
             "Lists of words with their mean weights and intervals for each label, and a table of"
@@ -40,10 +41,11 @@ def write_section(result: Pushes) -> Section:
         ),
         believed=(
             (
-                f"Weights are means over {result.n_texts:,} texts, or those of them a word occurs"
-                f" in. A word is told if it occurs in at least {FEWEST} and its 95 % interval lies"
-                f" on one side of 0; at most {N_WORDS} for a label. Among thousands of words some"
-                " pass that line by chance."
+                f"Weights are means over {counted(result.n_texts, 'text')}, or those of them a word"
+                f" occurs in. A word is told if it occurs in at least {FEWEST} and its 95 %"
+                f" interval lies on one side of 0; at most {N_WORDS} for a label, full stops,"
+                " commas and the like aside. Among thousands of words some pass that line by"
+                " chance."
             ),
             (
                 "A word may push because of the company it keeps: weights belong to words in their"

@@ -27,7 +27,7 @@ _TOP = 2.6  # inches
 
 def draw_figure(result: Change) -> Figure:
     maps = tuple(
-        HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in KIND_STYLES
+        HeadMap(f"{kind.capitalize()} attention", result.similarity[kind]) for kind in result.kinds
     )
     groups = [MapGroup(maps, "cosine, before and after", scale(maps, high=1))]
     canvas = new_canvas(groups_width(groups), _TOP + groups_height(groups))
@@ -38,8 +38,9 @@ def draw_figure(result: Change) -> Figure:
 
 def _draw_layers(result: Change, ax: Axes) -> None:
     series = {}
-    for kind, style in KIND_STYLES.items():
-        series[kind] = Series(result.by_layer[kind], result.by_layer_half_width[kind], style)
+    for kind in result.kinds:
+        widths = result.by_layer_half_width[kind]
+        series[kind] = Series(result.by_layer[kind], widths, KIND_STYLES[kind])
     draw_series(series, ax)
     ax.set_xlabel("layer", fontsize=8)
     ax.set_ylabel("cosine (1: nothing changed)", fontsize=8)

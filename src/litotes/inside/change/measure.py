@@ -16,6 +16,7 @@ from litotes.core.errors import UserError
 from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.effective.measure import cosine
+from litotes.inside.kinds import kinds_shown
 from litotes.inside.means import Number, RunningMean, Table, half_widths, means, numbers, tables
 from litotes.model.checkpoint import Model
 
@@ -36,8 +37,13 @@ class Change(Result):
     by_layer: dict[str, tuple[Number, ...]]
     by_layer_half_width: dict[str, tuple[Number, ...]]
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """One where standard and effective attention are the same."""
+        return kinds_shown(self.by_layer)
+
     def findings(self) -> tuple[str, ...]:
-        return tuple(self._finding(kind) for kind in KINDS)
+        return tuple(self._finding(kind) for kind in self.kinds)
 
     def _finding(self, kind: str) -> str:
         known = [
@@ -45,7 +51,7 @@ class Change(Result):
         ]
         least, *others = sorted(known)
         cosine, layer = least
-        name = f"{kind.capitalize()} attention"
+        name = f"{kind.capitalize()} attention" if len(self.kinds) > 1 else "Attention"
         if cosine > _SAME:
             return f"{name} did not change (cosine {cosine:.3f} and more in every layer)."
         width = self.by_layer_half_width[kind][layer] or 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explanation.observation import KINDS
+from litotes.core.numbers import counted
 from litotes.inside.change.measure import Change
 from litotes.inside.section import Section, heads_table, layers_table, size_of
 
@@ -32,15 +32,15 @@ def write_section(result: Change) -> Section:
             " head. Dark: as before."
         ),
         shows=(
-            "A line for standard and one for effective attention over the layers, and two heatmaps"
-            f" of {size_of(result.similarity['standard'])} with the cosine before and after"
-            " fine-tuning."
+            f"A line for {' and one for '.join(result.kinds)} attention over the layers, and below"
+            f" it heatmaps of {size_of(result.similarity['standard'])} with the cosine before and"
+            " after fine-tuning."
         ),
         believed=(
             (
-                f"Intervals are over {result.n_texts:,} texts. They say nothing about another"
-                " fine-tuning of the same encoder: that is one sample here, and another seed may"
-                " change other layers."
+                f"Intervals are over {counted(result.n_texts, 'text')}. They say nothing about"
+                " another fine-tuning of the same encoder: that is one sample here, and another"
+                " seed may change other layers."
             ),
             (
                 "Weights are never negative, so two standard maps are always somewhat alike."
@@ -49,12 +49,15 @@ def write_section(result: Change) -> Section:
             "Where a model is pruned, only the pieces and heads that are still there are compared.",
         ),
         tables=layers_table(
-            {kind: (result.by_layer[kind], result.by_layer_half_width[kind]) for kind in KINDS},
+            {
+                kind: (result.by_layer[kind], result.by_layer_half_width[kind])
+                for kind in result.kinds
+            },
             "Cosine before and after, mean over the heads of a layer",
         )
         + "".join(
             heads_table(result.similarity[kind], f"Cosine before and after, {kind} attention")
-            for kind in KINDS
+            for kind in result.kinds
         ),
         first=result.findings(),
     )

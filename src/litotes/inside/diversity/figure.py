@@ -45,7 +45,7 @@ def _head_properties(result: Diversity) -> list[MapGroup]:
     sureness, unit = "Sureness: the largest weight", "mean of the largest weight"
     groups = [
         single_map("Spread", result.entropy, "entropy, bits a query", low=0, step=0.5),
-        single_map(sureness, result.confidence, unit, low=0),
+        single_map(sureness, result.confidence, unit, low=0, high=1),
     ]
     density = HeadMap("Density", result.density)
     if any(share < 1 for share in density.known_values):

@@ -9,7 +9,6 @@ of a word; confidence after Voita et al. 2019, arXiv 1905.09418.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -31,6 +30,15 @@ NAMED = 0.7
 weight falls there (Voita et al. say 90 %, of a translation model; sentence encoders are softer), or
 the weight it keeps within words of several pieces.
 """
+
+
+FEWEST_PIECES = 4
+"""That a layer must see of a text: between two or three there is little to choose from, and every
+head seems to look at the previous one.
+"""
+
+FEWEST_TEXTS = 5
+"""That must show a role, or all where there are fewer."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,11 @@ class Diversity(Result):
     merging: Table
     named: tuple[NamedHead, ...]
 
+    def nothing_to_say(self) -> str | None:
+        if any(value is not None for value in self.divergence):
+            return None
+        return f"says nothing of texts so short: no layer sees {FEWEST_PIECES} pieces of one"
+
     def findings(self) -> tuple[str, ...]:
         said = []
         known = [value for value in self.divergence if value is not None]
@@ -108,7 +121,8 @@ class DiversityMeasure(Measure):
         self.n_texts += 1
         views = observation.layers
         weights = [view.weights for view in views]  # per layer (attention_head, query, key)
-        self.divergence.add(torch.stack([divergence_between(layer) for layer in weights]))
+        divergences = [_of_large(view, divergence_between(view.weights)) for view in views]
+        self.divergence.add(torch.stack(divergences))
         for running, value in (
             (self.density, _density),
             (self.entropy, _entropy),
@@ -118,11 +132,10 @@ class DiversityMeasure(Measure):
         merging = [_merging(view, observation.read) for view in views]
         self.merging.add(self._by_head(observation, merging))
         for job, running in self.positional.items():
-            shares = [_at_offset(view, OFFSETS[job]) for view in views]
+            shares = [_of_large(view, _at_offset(view, OFFSETS[job])) for view in views]
             running.add(self._by_head(observation, shares))
 
     def result(self) -> Diversity:
-        merging, positional = self.merging.mean, means(self.positional)
         return Diversity(
             n_texts=self.n_texts,
             divergence=numbers(self.divergence.mean),
@@ -131,10 +144,20 @@ class DiversityMeasure(Measure):
             entropy=table(self.entropy.mean),
             confidence=table(self.confidence.mean),
             alpha=self._alpha(),
-            positional=tables(positional),
-            merging=table(merging),
-            named=_named_heads(positional | {"pieces of a word": merging}),
+            positional=tables(means(self.positional)),
+            merging=table(self.merging.mean),
+            named=self._named_heads(),
         )
+
+    def _named_heads(self) -> tuple[NamedHead, ...]:
+        fewest = min(FEWEST_TEXTS, self.n_texts)
+        found = []
+        for job, running in (*self.positional.items(), ("pieces of a word", self.merging)):
+            strengths = running.mean
+            is_sure = (strengths >= NAMED) & (running.n >= fewest)
+            for layer, head in is_sure.nonzero().tolist():
+                found.append(NamedHead(layer, head, job, float(strengths[layer, head])))
+        return tuple(sorted(found, key=lambda head: (head.layer, head.attention_head)))
 
     def _alpha(self) -> Table:
         blocks = self.model.classifier.encoder.attentions
@@ -143,6 +166,11 @@ class DiversityMeasure(Measure):
             if isinstance(weighting := blocks[block].weighting, Entmax):
                 whole[layer, blocks[block].heads] = weighting.alpha.detach().float().cpu()
         return () if whole.isnan().all() else table(whole)
+
+
+def _of_large(view: TextAttention, values: Tensor) -> Tensor:
+    """The values of a layer; NaN where it sees too few pieces."""
+    return values if len(view.origin) >= FEWEST_PIECES else torch.full_like(values, math.nan)
 
 
 def divergence_between(weights: Tensor) -> Tensor:
@@ -204,11 +232,3 @@ def _words_at(view: TextAttention, read: ReadText) -> Tensor:
         word = None if place < 0 else word_of[place]
         words.append(-1 if word is None else word)
     return torch.tensor(words).to(view.weights.device)
-
-
-def _named_heads(jobs: Mapping[str, Tensor]) -> tuple[NamedHead, ...]:
-    found = []
-    for job, strengths in jobs.items():
-        for layer, head in (strengths >= NAMED).nonzero().tolist():
-            found.append(NamedHead(layer, head, job, float(strengths[layer, head])))
-    return tuple(sorted(found, key=lambda head: (head.layer, head.attention_head)))

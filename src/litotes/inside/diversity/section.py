@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from litotes.inside.diversity.measure import NAMED, Diversity
+from litotes.core.numbers import counted
+from litotes.inside.diversity.measure import FEWEST_PIECES, NAMED, Diversity
 from litotes.inside.section import Section, heads_table, layers_table, size_of
 from litotes.report.html import row, table
 
@@ -37,7 +38,11 @@ def write_section(result: Diversity) -> Section:
             " the previous, the same and the next piece or within its word."
         ),
         believed=(
-            f"Means over {result.n_texts:,} texts; the intervals of the divergence are over texts.",
+            (
+                f"Means over {counted(result.n_texts, 'text')}; the intervals of the divergence are"
+                f" over texts. A layer that sees fewer than {FEWEST_PIECES} pieces of a text does"
+                " not count for the divergence, nor for where a head looks."
+            ),
             (
                 "Entropy and largest weight depend on length: a long text has more places to spread"
                 " weights over."

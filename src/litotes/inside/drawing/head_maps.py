@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.inside.drawing.canvas import LETTER_WIDTH, MAX_WIDTH, Box, Canvas, new_canvas
 from litotes.inside.means import Table
-from litotes.report.figure import INK
+from litotes.report.figure import INK, ON_LIGHT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,8 @@ _NARROWEST, _LOWEST = 2.0, 1.3  # inches of a map: title and unit fit next to it
 _LEFT, _ABOVE, _BELOW = 0.5, 0.4, 0.5
 # inches: between map and colour bar; of the bar; for its numbers and its unit
 _GAP, _BAR, _BAR_LABELS = 0.12, 0.13, 0.75
+
+_ROUNDING = 1e-4  # of a step, that a number may lie beyond a limit
 
 
 @dataclass(frozen=True)
@@ -93,15 +95,19 @@ def scale(
 ) -> tuple[float, float]:
     """Limits that hold every number of the maps, at multiples of a step where they are not given,
     and never the same twice.
+
+    low, high: where the numbers may end; rounding that lies beyond does not move them.
     """
-    known = list(chain.from_iterable(one.known_values for one in maps)) or [0.0]
-    bottom = math.floor(min(known) / step + 1e-9) * step
-    top = math.ceil(max(known) / step - 1e-9) * step
+    known = list(chain.from_iterable(one.known_values for one in maps)) or [low or 0.0]
+    bottom = math.floor(min(known) / step + _ROUNDING) * step
+    top = math.ceil(max(known) / step - _ROUNDING) * step
     if low is not None:
         bottom = min(low, bottom)
     if high is not None:
         top = max(high, top)
-    return bottom, max(top, bottom + step)
+    if top - bottom > step / 2:
+        return bottom, top
+    return (bottom - step, top) if top == high else (bottom, bottom + step)
 
 
 def draw_map(head_map: HeadMap, ax: Axes, *, limits: tuple[float, float], width: float) -> Any:
@@ -126,7 +132,7 @@ def _mark_negative(values: Sequence[Sequence[float]], ax: Axes) -> None:
     for layer, row in enumerate(values):
         for head, value in enumerate(row):
             if value < 0:
-                ax.text(head, layer, "–", ha="center", va="center", fontsize=7)
+                ax.text(head, layer, "–", ha="center", va="center", fontsize=7, color=ON_LIGHT)
 
 
 def _label_axes(head_map: HeadMap, ax: Axes, *, width: float) -> None:

@@ -18,9 +18,13 @@ _DISTINCT = 0.5  # dimensions: where null spaces differ less, their map would sh
 
 def draw_figure(result: Effective) -> Figure:
     groups = [
-        single_map("Length of what does nothing", result.null_share, "‖A − A⊥‖ / ‖A‖", low=0),
-        single_map("Likeness of both maps", result.cosine, "cosine of A and A⊥", high=1),
-        single_map("Share of the effective map below 0", result.negative, "share of Σ |A⊥|", low=0),
+        single_map(
+            "Length of what does nothing", result.null_share, "‖A − A⊥‖ / ‖A‖", low=0, high=1
+        ),
+        single_map("Likeness of both maps", result.cosine, "cosine of A and A⊥", low=0, high=1),
+        single_map(
+            "Share of the effective map below 0", result.negative, "share of Σ |A⊥|", low=0, high=1
+        ),
     ]
     title, unit = "Dimension of what can hide", "dimension, mean over texts"
     known = HeadMap(title, result.n_null).known_values

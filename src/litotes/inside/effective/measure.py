@@ -43,13 +43,19 @@ class Effective(Result):
     mean_null_share_half_width: Number
     error: float
 
+    def nothing_to_say(self) -> str | None:
+        if self.same != 1.0:
+            return None
+        return (
+            "says nothing of texts so short: with at most"
+            f" {self.head_width} pieces all of their attention is effective"
+        )
+
     def findings(self) -> tuple[str, ...]:
         if self.same == 1.0:
             return (
-                (
-                    f"Every text is so short (at most {self.head_width} pieces) that all of its"
-                    " attention is effective."
-                ),
+                f"Every text is so short (at most {self.head_width} pieces) that all of its"
+                " attention is effective.",
             )
         length = format_interval(self.mean_null_share, self.mean_null_share_half_width)
         said = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from litotes.core.numbers import counted
 from litotes.inside.effective.measure import Effective
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
@@ -58,7 +59,7 @@ def _believed(result: Effective) -> tuple[str, ...]:
     return (
         (
             f"The part that does nothing is {mean} times as long as the map, mean over heads (95 %"
-            f" interval over {result.n_texts:,} texts)."
+            f" interval over {counted(result.n_texts, 'text')})."
         ),
         (
             "What is called effective gives the heads’ outputs back with a relative error of at"

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from litotes.core.counts import Floats
+from litotes.core.numbers import counted
 from litotes.core.registry import pick
 from litotes.explanation.attribution import CONTROL, METHODS, Question, weigh_words
 from litotes.explanation.explanation import Faithfulness
@@ -89,15 +90,20 @@ class Ranking(Result):
     shares: tuple[float, ...]
     methods: tuple[MethodScore, ...]
 
+    def nothing_to_say(self) -> str | None:
+        return None if self.methods else "finds no word to take away in any text"
+
     def findings(self) -> tuple[str, ...]:
         if not self.methods:
             return ("No text had a word: there was nothing to take away.",)
-        sample = f"{self.n_texts} texts"
+        sample = counted(self.n_texts, "text")
         if self.n_seen > self.n_texts:
             sample = f"the first {self.n_texts} of {self.n_seen} texts"
         if self.n_texts < FEWEST:
-            said = f"{sample} are too few to tell one method from another ({FEWEST} at least)."
-            return (said.capitalize(),)
+            return (
+                f"With {sample} there are too few to tell one method from another ({FEWEST} at"
+                " least).",
+            )
         best = self.methods[0]
         if best.method == CONTROL or not best.over_random.is_above_0:
             return (

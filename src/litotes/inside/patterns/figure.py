@@ -36,7 +36,8 @@ def draw_figure(result: PatternShares) -> Figure:
     n_rows = -(-len(result.classes) // _ABREAST)
     canvas = new_canvas(_WIDTH, _TOP + n_rows * _LAYERS)
     _draw_shares(result, canvas.chart(Box(0, 0, 0.6 * _WIDTH, _TOP)))
-    _draw_differences(result, canvas)
+    if len(result.kinds) > 1:
+        _draw_differences(result, canvas)
     width = _WIDTH / _ABREAST
     for number, name in enumerate(result.classes):
         row, column = divmod(number, _ABREAST)
@@ -46,8 +47,9 @@ def draw_figure(result: PatternShares) -> Figure:
 
 
 def _draw_shares(result: PatternShares, ax: Axes) -> None:
-    for number, (kind, style) in enumerate(KIND_STYLES.items()):
-        _draw_bars(result, kind, style, ax, shift=(number - 0.5) * _BAR)
+    for number, kind in enumerate(result.kinds):
+        shift = (number - (len(result.kinds) - 1) / 2) * _BAR
+        _draw_bars(result, kind, KIND_STYLES[kind], ax, shift=shift)
     names = [name.replace("+", "\n+ ") for name in result.classes]
     ax.set_xticks(range(len(names)), names)
     ax.set_ylim(bottom=0)
@@ -89,9 +91,9 @@ def _draw_layers(result: PatternShares, name: str, ax: Axes) -> None:
     """A line for each kind over the layers; one scale for all patterns."""
     place = result.classes.index(name)
     series = {}
-    for kind, style in KIND_STYLES.items():
+    for kind in result.kinds:
         shares = [_percent(layer[place]) for layer in result.by_layer[kind]]
-        series[kind] = Series(shares, [None] * len(shares), style)
+        series[kind] = Series(shares, [None] * len(shares), KIND_STYLES[kind])
     draw_series(series, ax, most_numbers=12)
     ax.set_ylim(-4, 104)
     ax.set_title(name, fontsize=9)

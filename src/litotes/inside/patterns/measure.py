@@ -16,6 +16,7 @@ from litotes.attention.observer import TextAttention
 from litotes.core.numbers import format_signed
 from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
+from litotes.inside.kinds import kinds_shown
 from litotes.inside.means import (
     Number,
     RunningMean,
@@ -31,6 +32,9 @@ from litotes.inside.patterns.network import classify
 from litotes.inside.patterns.rules import by_rules
 from litotes.model.checkpoint import Model
 
+FEWEST_PIECES = 8
+"""Of a map whose pattern can be told: the network has learned from no smaller ones."""
+
 Shares = dict[str, Number]
 
 
@@ -45,8 +49,10 @@ class PatternShares(Result):
     agreement: the share of maps on which written rules say the same as the network, {kind: share},
     on one map of every text.
     sure: the mean probability the network gives its answers, {kind: probability}.
+    n_large: how many texts have a map of FEWEST_PIECES; smaller ones are not looked at.
     """
 
+    n_large: int
     classes: tuple[str, ...]
     shares: dict[str, Shares]
     half_width: dict[str, Shares]
@@ -56,10 +62,23 @@ class PatternShares(Result):
     agreement: Shares
     sure: Shares
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """One where standard and effective maps are the same."""
+        return kinds_shown({kind: self.shares[kind].values() for kind in KINDS})
+
+    def nothing_to_say(self) -> str | None:
+        if self.n_large:
+            return None
+        return f"says nothing of texts so short: a pattern needs {FEWEST_PIECES} pieces"
+
     def findings(self) -> tuple[str, ...]:
-        said = [f"{kind.capitalize()} maps: {_list_shares(self.shares[kind])}." for kind in KINDS]
+        kinds = self.kinds
+        said = [f"{kind.capitalize()} maps: {_list_shares(self.shares[kind])}." for kind in kinds]
         moved = self._differences()
-        if moved:
+        if len(kinds) == 1:
+            said.append("Standard and effective maps are the same: the texts are short.")
+        elif moved:
             said.append(
                 f"Against standard attention, effective attention shows {', '.join(moved)}."
             )
@@ -91,29 +110,35 @@ class PatternsMeasure(Measure):
         self.difference = RunningMean(len(CLASSES))
         self.agreement = {kind: RunningMean() for kind in KINDS}
         self.sure = {kind: RunningMean() for kind in KINDS}
-        self.n_texts = 0
+        self.n_texts = self.n_large = 0
 
     def add(self, observation: Observation) -> None:
         """Every map counts alike; a text is the unit of the intervals, for its maps are not
         independent.
         """
+        self.n_texts += 1
+        if not _large_layers(observation):
+            return
+        self.n_large += 1
         shares = {}
         for kind, maps in observation.maps.items():
             shares[kind] = self._add(kind, observation, maps)
         self.difference.add(shares["effective"] - shares["standard"])
-        self.n_texts += 1
 
     def _add(self, kind: str, observation: Observation, maps: Sequence[Tensor]) -> Tensor:
         """The shares of the patterns among the maps of one kind. (class,)"""
-        # per layer (attention_head, class)
-        probabilities = [classify(layer).probabilities.double().cpu() for layer in maps]
-        answers = [layer.argmax(-1) for layer in probabilities]
-        counts = torch.stack([torch.bincount(layer, minlength=len(CLASSES)) for layer in answers])
-        counts = counts.double()  # (layer, class)
-        self.by_layer[kind].add(counts / counts.sum(-1, keepdim=True))
+        # {layer: (attention_head, class)}
+        probabilities = {}
+        for layer in _large_layers(observation):
+            probabilities[layer] = classify(maps[layer]).probabilities.double().cpu()
+        answers = {layer: found.argmax(-1) for layer, found in probabilities.items()}
+        counts = torch.zeros(self.n_layers, len(CLASSES), dtype=torch.float64)
+        for layer, found in answers.items():
+            counts[layer] = torch.bincount(found, minlength=len(CLASSES))
+        self.by_layer[kind].add(counts / counts.sum(-1, keepdim=True))  # NaN without a large map
         shares = counts.sum(0) / counts.sum()
         self.shares[kind].add(shares)
-        self.sure[kind].add(torch.cat(probabilities).amax(-1).mean())
+        self.sure[kind].add(torch.cat(list(probabilities.values())).amax(-1).mean())
         self._add_agreement(kind, observation, maps, answers)
         return shares
 
@@ -122,7 +147,7 @@ class PatternsMeasure(Measure):
         kind: str,
         observation: Observation,
         maps: Sequence[Tensor],
-        answers: Sequence[Tensor],
+        answers: Mapping[int, Tensor],
     ) -> None:
         """Whether written rules say the same as the network, on one map of the text."""
         layer, head = self._spot_check(observation)
@@ -134,12 +159,14 @@ class PatternsMeasure(Measure):
     def _spot_check(self, observation: Observation) -> tuple[int, int]:
         """One map of the text, chosen by its pieces: rules are slow, and one a text is enough."""
         place = sum(observation.read.pieces.ids)  # any number that depends on the text alone
-        layer = place % self.n_layers
-        return layer, (place // self.n_layers) % len(observation.layers[layer].heads)
+        layers = _large_layers(observation)
+        layer = layers[place % len(layers)]
+        return layer, (place // len(layers)) % len(observation.layers[layer].heads)
 
     def result(self) -> PatternShares:
         return PatternShares(
             n_texts=self.n_texts,
+            n_large=self.n_large,
             classes=tuple(CLASSES),
             shares=_by_kind_and_class(means(self.shares)),
             half_width=_by_kind_and_class(half_widths(self.shares)),
@@ -149,6 +176,15 @@ class PatternsMeasure(Measure):
             agreement={kind: number(running.mean) for kind, running in self.agreement.items()},
             sure={kind: number(running.mean) for kind, running in self.sure.items()},
         )
+
+
+def _large_layers(observation: Observation) -> list[int]:
+    """The layers that see enough pieces for a pattern."""
+    layers = []
+    for layer, view in enumerate(observation.layers):
+        if len(view.origin) >= FEWEST_PIECES:
+            layers.append(layer)
+    return layers
 
 
 def segments_of(view: TextAttention, observation: Observation) -> Tensor | None:

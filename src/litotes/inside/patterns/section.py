@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from litotes.core.numbers import counted
 from litotes.explanation.observation import KINDS
 from litotes.inside.patterns.classes import CLASSES
-from litotes.inside.patterns.measure import PatternShares
+from litotes.inside.patterns.measure import FEWEST_PIECES, PatternShares
 from litotes.inside.section import Section, percent, percent_with_interval
 from litotes.report.html import row, table
 
@@ -43,17 +44,20 @@ def write_section(result: PatternShares) -> Section:
         ),
         believed=_believed(result),
         tables=_tables(result),
-        first=(findings[len(KINDS)],),  # after the shares of each kind: whether they differ
+        # whether the kinds differ, which stands after their shares; where they are one, its shares
+        first=(findings[len(KINDS)] if len(result.kinds) > 1 else findings[0],),
     )
 
 
 def _believed(result: PatternShares) -> tuple[str, ...]:
-    agreed = " and ".join(f"{percent(result.agreement[kind])} of the {kind} maps" for kind in KINDS)
-    sure = " and ".join(f"{percent(result.sure[kind])} for {kind} maps" for kind in KINDS)
+    kinds = result.kinds
+    agreed = " and ".join(f"{percent(result.agreement[kind])} of the {kind} maps" for kind in kinds)
+    sure = " and ".join(f"{percent(result.sure[kind])} for {kind} maps" for kind in kinds)
     return (
         (
-            f"Intervals are over {result.n_texts:,} texts; the maps of one text are not independent"
-            " and count as one draw."
+            f"Intervals are over {result.n_large:,} of {counted(result.n_texts, 'text')}, those"
+            f" with a map of {FEWEST_PIECES} pieces; smaller maps are not looked at. The maps of"
+            " one text are not independent and count as one draw."
         ),
         (
             f"Written rules say the same as the network on {agreed}, looking at one map of every"
@@ -68,10 +72,12 @@ def _believed(result: PatternShares) -> tuple[str, ...]:
 
 
 def _tables(result: PatternShares) -> str:
-    head = ["pattern", *KINDS, "effective less standard"]
+    head = ["pattern", *result.kinds]
+    if len(result.kinds) > 1:
+        head.append("effective less standard")
     rows = [_class_row(result, name) for name in result.classes]
     html = table(head, rows, caption="Shares of all maps")
-    for kind in KINDS:
+    for kind in result.kinds:
         layers = []
         for number, shares in enumerate(result.by_layer[kind]):
             layers.append(row([str(number + 1)], [percent(share) for share in shares]))
@@ -82,9 +88,10 @@ def _tables(result: PatternShares) -> str:
 
 def _class_row(result: PatternShares, name: str) -> str:
     cells = []
-    for kind in KINDS:
+    for kind in result.kinds:
         share, width = result.shares[kind][name], result.half_width[kind][name]
         cells.append(percent_with_interval(share, width))
-    change, width = result.difference[name], result.difference_half_width[name]
-    cells.append(percent_with_interval(change, width, signed=True))
+    if len(result.kinds) > 1:
+        change, width = result.difference[name], result.difference_half_width[name]
+        cells.append(percent_with_interval(change, width, signed=True))
     return row([name], cells)

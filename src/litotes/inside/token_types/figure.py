@@ -58,10 +58,10 @@ def _draw_panels(result: TokenTypes, canvas: Canvas) -> list[Axes]:
 def _draw_type(result: TokenTypes, number: int, ax: Axes) -> None:
     """What [CLS] gives to one type, by attention head."""
     series = {}
-    for kind, style in KIND_STYLES.items():
+    for kind in result.kinds:
         values = result.from_first[kind][number]
         widths = result.from_first_half_width[kind][number]
-        series[kind] = Series(values, widths, style)
+        series[kind] = Series(values, widths, KIND_STYLES[kind])
     draw_series(series, ax, joined=False, most_numbers=12)
     ax.axhline(0, color="#BBBBBB", linewidth=0.8, zorder=0)
     name = result.types[number]
@@ -71,15 +71,15 @@ def _draw_type(result: TokenTypes, number: int, ax: Axes) -> None:
 
 def _map_group(result: TokenTypes, name: str) -> MapGroup:
     maps = tuple(
-        HeadMap(f"To {name}, {kind}", result.from_others[name][kind]) for kind in KIND_STYLES
+        HeadMap(f"To {name}, {kind}", result.from_others[name][kind]) for kind in result.kinds
     )
-    return MapGroup(maps, "weight, mean over other pieces", scale(maps, low=0, step=0.05))
+    return MapGroup(maps, "weight, mean over other pieces", scale(maps, low=0, high=1))
 
 
 def _limits(result: TokenTypes) -> tuple[float, float]:
     """One scale for all types, with every interval inside."""
     ends = [0.0, 0.1]
-    for kind in KIND_STYLES:
+    for kind in result.kinds:
         rows = zip(result.from_first[kind], result.from_first_half_width[kind], strict=True)
         for values, widths in rows:
             for value, width in zip(values, widths, strict=True):

@@ -23,11 +23,13 @@ from litotes.attention.observer import TextAttention
 from litotes.explanation.observation import KINDS, Observation
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.heads_table import by_head
+from litotes.inside.kinds import kinds_shown
 from litotes.inside.means import (
     Number,
     RunningMean,
     Table,
     format_interval,
+    format_number,
     half_widths,
     means,
     number,
@@ -56,6 +58,9 @@ _NOTHING = 0.001
 """A smaller difference is not mentioned: where both maps are the same, only rounding is left, and
 that has a narrow interval.
 """
+
+FEWEST = 5
+"""Texts that must have a type before it is compared with others, or all where there are fewer."""
 
 ByType = dict[str, Number]
 
@@ -89,7 +94,46 @@ class TokenTypes(Result):
     over_layers_difference: ByType
     over_layers_difference_half_width: ByType
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """One where standard and effective attention are the same."""
+        weights = {}
+        for kind in KINDS:
+            over_layers = [self.over_layers[name][kind] for name in SPECIAL]
+            weights[kind] = [*self.by_type[kind].values(), *over_layers]
+        return kinds_shown(weights)
+
+    @property
+    def common_types(self) -> list[str]:
+        """Those that the last layer sees in enough texts."""
+        fewest = min(FEWEST, self.n_texts)
+        return [name for name in self.types if self.n_with[name] >= fewest]
+
+    def nothing_to_say(self) -> str | None:
+        if any(name != FIRST for name in self.common_types):
+            return None
+        return f"says nothing of these texts: in the last layer {FIRST} is alone in nearly all"
+
     def findings(self) -> tuple[str, ...]:
+        return self._findings_of_one() if len(self.kinds) == 1 else self._findings_of_both()
+
+    def _findings_of_one(self) -> tuple[str, ...]:
+        """Where short texts leave nothing to compare, what words get; that [CLS] looks at itself or
+        at a full stop is no finding.
+        """
+        said = []
+        words = [name for name in self.common_types if name not in (*SPECIAL, "punctuation")]
+        if words:
+            said.append(f"In the last layer [CLS] gives {self._ranked('standard', words)}.")
+        separator, first = (
+            format_number(self.over_layers[name]["standard"]) for name in (SEPARATOR, FIRST)
+        )
+        said.append(
+            f"Over all layers the other pieces give {SEPARATOR} {separator} and {FIRST} {first}."
+        )
+        return tuple(said)
+
+    def _findings_of_both(self) -> tuple[str, ...]:
         last_layer = {
             name: _change(name, self.by_type, self.difference, self.difference_half_width)
             for name in self.types
@@ -99,19 +143,18 @@ class TokenTypes(Result):
         all_layers = {name: _change(name, weights, difference, width) for name in SPECIAL}
         words = [name for name in self.types if name not in SPECIAL]
         said = [
-            f"In the last layer [CLS] gives {self._ranked('standard')}; by effective attention"
-            f" {self._ranked('effective')}.",
+            f"In the last layer [CLS] gives {self._ranked('standard', self.common_types)}; by"
+            f" effective attention {self._ranked('effective', self.common_types)}.",
             _list_changes("By effective attention [CLS] gives", last_layer, (SEPARATOR, FIRST)),
             _list_changes("To words and marks it gives:", last_layer, words),
             _list_changes("Over all layers the other pieces give", all_layers, (SEPARATOR, FIRST)),
         ]
         return tuple(sentence for sentence in said if sentence)
 
-    def _ranked(self, kind: str) -> str:
-        """The two types that weigh most."""
-        known = [
-            (weight, name) for name, weight in self.by_type[kind].items() if weight is not None
-        ]
+    def _ranked(self, kind: str, names: Sequence[str]) -> str:
+        """The two of the types that weigh most."""
+        weights = self.by_type[kind]
+        known = [(weight, name) for name in names if (weight := weights[name]) is not None]
         listed = []
         for weight, name in sorted(known, reverse=True)[:2]:
             listed.append(f"{name} {format_interval(weight, self.by_type_half_width[kind][name])}")

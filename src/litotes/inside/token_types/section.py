@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from litotes.explanation.observation import KINDS
+from litotes.core.numbers import counted
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
 from litotes.inside.token_types.measure import FIRST, SEPARATOR, SPECIAL, TokenTypes
@@ -38,13 +38,13 @@ def write_section(result: TokenTypes) -> Section:
         ),
         shows=(
             f"A panel for each of {len(result.types)} types of pieces with the weights of every"
-            " attention head, standard and effective, and heatmaps of"
+            f" attention head, {' and '.join(result.kinds)}, and heatmaps of"
             f" {size_of(result.from_others[FIRST]['standard'])} with the weight given to {FIRST}"
             f" and to {SEPARATOR}."
         ),
         believed=_believed(result),
         tables=_tables(result),
-        first=result.findings()[:2],
+        first=result.findings()[: len(result.kinds)],
     )
 
 
@@ -52,8 +52,8 @@ def _believed(result: TokenTypes) -> tuple[str, ...]:
     rarest = min(result.types, key=lambda name: result.n_with[name])
     return (
         (
-            f"Means over {result.n_texts:,} texts; texts that lack a type do not count for it"
-            f" ({rarest}: {result.n_with[rarest]:,})."
+            f"Means over {counted(result.n_texts, 'text')}; texts that lack a type do not count for"
+            f" it ({rarest}: {result.n_with[rarest]:,})."
         ),
         (
             "Differences are taken text by text, so that their intervals are narrower than those of"
@@ -73,13 +73,14 @@ def _believed(result: TokenTypes) -> tuple[str, ...]:
 
 
 def _tables(result: TokenTypes) -> str:
-    head = ["type", *KINDS, "standard less effective", "texts"]
+    difference = ["standard less effective"] if len(result.kinds) > 1 else []
+    head = ["type", *result.kinds, *difference, "texts"]
     rows = [_type_row(result, name) for name in result.types]
     html = table(head, rows, caption=f"From {FIRST} in the last layer, mean over heads")
-    for kind in KINDS:
+    for kind in result.kinds:
         html += _by_head(result, kind)
     for name in SPECIAL:
-        for kind in KINDS:
+        for kind in result.kinds:
             caption = f"To {name} from other pieces, {kind} attention"
             html += heads_table(result.from_others[name][kind], caption, digits=3)
     return html
@@ -87,10 +88,11 @@ def _tables(result: TokenTypes) -> str:
 
 def _type_row(result: TokenTypes, name: str) -> str:
     cells = []
-    for kind in KINDS:
+    for kind in result.kinds:
         weight, width = result.by_type[kind][name], result.by_type_half_width[kind][name]
         cells.append(format_interval(weight, width))
-    cells.append(format_interval(result.difference[name], result.difference_half_width[name]))
+    if len(result.kinds) > 1:
+        cells.append(format_interval(result.difference[name], result.difference_half_width[name]))
     return row([name], [*cells, f"{result.n_with[name]:,}"])
 
 

@@ -27,12 +27,11 @@ _LEFT = 4.6  # inches
 
 def draw_figure(result: Traces) -> Figure:
     group = MapGroup((HeadMap("Attention heads in use", result.heads),), "share of texts", (0, 1))
-    any_leaves = any(word.share < 1 for word in result.first_to_leave)
-    bottom = ranking_height(len(result.first_to_leave)) if any_leaves else 0.0
+    bottom = ranking_height(len(result.first_to_leave)) if result.ranks_words else 0.0
     canvas = new_canvas(_LEFT + group.width, group.height + bottom)
     _draw_layers(result, canvas.chart(Box(0, 0, _LEFT, group.height)))
     draw_group(group, canvas, left=_LEFT, top=0)
-    if any_leaves:
+    if result.ranks_words:
         _draw_words(result, canvas, top=group.height)
     return canvas.figure
 

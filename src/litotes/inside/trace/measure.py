@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from math import ceil
 
 import torch
 
@@ -14,6 +15,7 @@ from litotes.explanation.observation import Observation
 from litotes.explanation.trace import Trace, trace_of
 from litotes.inside.analysis import Measure, Result
 from litotes.inside.means import Number, RunningMean, Table, numbers, table
+from litotes.inside.punctuation import is_plain_mark
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import ReadText
 
@@ -40,7 +42,7 @@ class Traces(Result):
 
     heads: the share of texts that use an attention head. (layer, attention_head)
     first_to_leave, last_to_leave: words (in lower case) by the share of the layers they are there
-    for.
+    for; no word is in both, and full stops and the like are in none.
     """
 
     kept: tuple[Number, ...]
@@ -49,12 +51,19 @@ class Traces(Result):
     first_to_leave: tuple[WordStay, ...]
     last_to_leave: tuple[WordStay, ...]
 
+    @property
+    def ranks_words(self) -> bool:
+        """Whether some words leave before others."""
+        if not self.last_to_leave:
+            return False
+        return self.first_to_leave[0].share < max(one.share for one in self.last_to_leave)
+
     def findings(self) -> tuple[str, ...]:
         last = self.kept[-1]
         if last == 1.0 and all(share == 1.0 for row in self.heads for share in row):
             return ("Nothing leaves: every layer sees all pieces, with all attention heads.",)
         said = [f"The last layer sees {last:.0%} of the pieces."] if last is not None else []
-        if self.first_to_leave and last != 1.0:
+        if self.ranks_words:
             early = ", ".join(word.word for word in self.first_to_leave[:6])
             late = ", ".join(word.word for word in self.last_to_leave[:6])
             said.append(f"First to leave: {early}. Last: {late}.")
@@ -100,7 +109,7 @@ class TraceMeasure(Measure):
     def result(self) -> Traces:
         words = []
         for word, stay in self.stays.items():
-            if stay.n >= FEWEST:
+            if stay.n >= FEWEST and not is_plain_mark(word):
                 words.append(WordStay(word, stay.total / stay.n, stay.n))
         words.sort(key=lambda one: (one.share, one.word))
         return Traces(
@@ -108,6 +117,6 @@ class TraceMeasure(Measure):
             kept=numbers(self.kept.mean),
             kept_half_width=numbers(self.kept.half_width),
             heads=table(self.heads.mean),
-            first_to_leave=tuple(words[:N_WORDS]),
-            last_to_leave=tuple(words[::-1][:N_WORDS]),
+            first_to_leave=tuple(words[: min(N_WORDS, ceil(len(words) / 2))]),
+            last_to_leave=tuple(words[::-1][: min(N_WORDS, len(words) // 2)]),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from litotes.core.numbers import counted
 from litotes.inside.section import Section, heads_table, layers_table, size_of
 from litotes.inside.trace.measure import FEWEST, Traces, WordStay
 from litotes.report.html import row, table
@@ -39,11 +40,15 @@ def write_section(result: Traces) -> Section:
             " words that leave first and last."
         ),
         believed=(
-            f"Shares of pieces are means over {result.n_texts:,} texts with 95 % intervals.",
             (
-                f"Words are counted in lower case and told from {FEWEST} occurrences on. A mean"
-                " over so few is rough; the lists are the two ends of a long ranking, and words at"
-                " the ends owe some of their place to chance."
+                f"Shares of pieces are means over {counted(result.n_texts, 'text')} with 95 %"
+                " intervals."
+            ),
+            (
+                f"Words are counted in lower case and told from {FEWEST} occurrences on; full"
+                " stops, commas and the like are not told. A mean over so few is rough; the lists"
+                " are the two ends of a ranking, and words at the ends owe some of their place to"
+                " chance."
             ),
         ),
         tables=layers_table(
