@@ -1,9 +1,10 @@
-"""`litotes export --model M [--int8]`"""
+"""`litotes export --model M [--int8 | --to transformers --out FOLDER]`"""
 
 from __future__ import annotations
 
 import argparse
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count, percent
@@ -24,6 +25,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--int8",
         action="store_true",
         help="a quarter of the size, and faster; how many labels change is measured",
+    )
+    parser.add_argument(
+        "--to",
+        choices=("onnx", "transformers"),
+        default="onnx",
+        help="transformers: a folder for AutoModelForSequenceClassification, at --out",
     )
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
@@ -49,6 +56,9 @@ def run(options: argparse.Namespace) -> None:
     from litotes.model.builtin import BUILT_IN
     from litotes.model.folder import open_model
 
+    if options.to == "transformers":
+        _export_to_transformers(options)
+        return
     if options.model in BUILT_IN and options.out is None:
         raise UserError(
             f"An export is written into the folder of its model, and {options.model} is not yours:"
@@ -75,6 +85,27 @@ def run(options: argparse.Namespace) -> None:
         return
     for result in results:
         _print(result)
+
+
+def _export_to_transformers(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_lines
+    from litotes.core.errors import UserError
+    from litotes.exporting.transformers_folder import export_to_transformers
+    from litotes.model.folder import open_model
+
+    if options.int8 or options.data is not None or options.allow is not None:
+        raise UserError(
+            "--to transformers writes the weights as they are, so there is nothing to measure:"
+            " leave out --int8, --data and --allow."
+        )
+    if options.out is None:
+        raise UserError("--to transformers writes a folder of its own: name it by --out FOLDER.")
+    export_to_transformers(open_model(options.model), Path(options.out))
+    if options.json:
+        print_json({"folder": options.out})
+        return
+    load = f"AutoModelForSequenceClassification.from_pretrained({options.out!r})"
+    print_lines(f"The model is in {options.out}. Load it: {load}")
 
 
 def _command(options: argparse.Namespace, allowed: float) -> str:

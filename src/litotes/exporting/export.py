@@ -94,14 +94,18 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
         yield folder
         return
     copy = Path(out)
-    if copy.exists() and (not copy.is_dir() or any(copy.iterdir())):
-        raise UserError(f"{copy} is not empty. Choose a new folder for --out.")
+    check_is_free(copy)
     try:
         _copy(folder, copy)
         yield open_model(copy)
     except BaseException:
         rmtree(copy.resolve(), ignore_errors=True)
         raise
+
+
+def check_is_free(out: Path) -> None:
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
 
 
 def _copy(folder: ModelFolder, out: Path) -> None:

@@ -23,23 +23,24 @@ _MARKDOWN = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>[]`&"})
 """Where the header is taken for Markdown, no text in it makes a link or a tag."""
 
 
-def card_header(model: Model, rows: Sequence[CellScores]) -> list[str]:
-    """The lines of the header. There is no licence in it: the texts learned from decide about it,
-    and nothing is known about theirs.
+def card_header(model: Model, rows: Sequence[CellScores], *, library: str = "litotes") -> list[str]:
+    """The lines of the header. library: what loads the model.
+
+    There is no licence in it: the texts learned from decide about it, and nothing is known about
+    theirs.
     """
     tasks = model.classifier.tasks.values()
     metrics = {"pearsonr" if task.is_regression else "f1": None for task in tasks}
     facts: dict[str, Any] = {
         "language": "en",
-        "library_name": "litotes",
+        "library_name": library,
         "pipeline_tag": "text-classification",
     }
     base = hub_name(model.base)
     if base is not None:
         facts["base_model"] = base
     facts |= {"tags": [task.name for task in tasks], "metrics": list(metrics)}
-    source = model.facts["recipe"]["data"]["source"]
-    results = [_result(row.scores, source) for row in rows if _is_known(row)]
+    results = [_result(row.scores, model) for row in rows if _is_known(row)]
     if results:
         facts["model-index"] = [{"name": " and ".join(model.classifier.tasks), "results": results}]
     return ["---", *_write(facts), "---"]
@@ -57,7 +58,8 @@ def _is_known(row: CellScores) -> bool:
     return row.cell == "all" and isfinite(_metric(row.scores)["value"])
 
 
-def _result(scores: AnyScores, source: str) -> dict[str, Any]:
+def _result(scores: AnyScores, model: Model) -> dict[str, Any]:
+    source = model.facts["recipe"]["data"]["source"]
     return {
         "task": {"type": "text-classification", "name": scores.task},
         "dataset": {"name": source, "type": source},
