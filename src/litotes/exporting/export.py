@@ -17,6 +17,7 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.storage import write_bytes
+from litotes.core.targets import new_folder
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample, encode_examples
@@ -95,12 +96,13 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
         return
     copy = Path(out)
     check_is_free(copy)
-    try:
-        _copy(folder, copy)
-        yield open_model(copy)
-    except BaseException:
-        rmtree(copy.resolve(), ignore_errors=True)
-        raise
+    with new_folder(copy.parent):
+        try:
+            _copy(folder, copy)
+            yield open_model(copy)
+        except BaseException:
+            rmtree(copy.resolve(), ignore_errors=True)
+            raise
 
 
 def check_is_free(out: Path) -> None:
