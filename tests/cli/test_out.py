@@ -148,3 +148,36 @@ def test_a_pipe_is_no_folder(
     assert "pipe is not" in capsys.readouterr().err
     assert Path("pipe").is_fifo()
     assert sorted(os.listdir()) == ["data.csv", "gold.csv", "pipe", "recipe.toml"]
+
+
+NOWHERE = "table:nowhere.csv?label=mood"
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train", str(RECIPES / "quick.toml"), "--set", "model.encoder=nowhere"],
+        [
+            "train",
+            str(RECIPES / "quick.toml"),
+            "--set",
+            "model.encoder=x",
+            "--set",
+            "model.separate=true",
+        ],
+        ["matrix", str(RECIPES / "quick.toml"), "--set", f"data.source={NOWHERE}"],
+        ["study", str(RECIPES / "study_quick.toml"), "--set", f"data.source={NOWHERE}"],
+        ["prune", "--model", "MODEL", "--data", NOWHERE],
+        ["analyze", "--model", "MODEL", "--data", NOWHERE],
+        ["export", "--model", "MODEL", "--data", NOWHERE],
+        ["predict", "--model", "MODEL", "--file", "nowhere.csv", "--on", "ray"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_that_fails_before_its_work_leaves_no_folder(
+    command: list[str], trained_folder: Path, tmp_path: Path
+) -> None:
+    words = [str(trained_folder) if word == "MODEL" else word for word in command]
+    assert main([*words, "--out", str(tmp_path / "new" / "out")]) == 2
+    assert list(tmp_path.iterdir()) == []

@@ -7,6 +7,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -18,11 +19,12 @@ import pytest
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
-from litotes.core.values import Prediction
+from litotes.core.values import Prediction, Task
 from litotes.exporting import export as exporting
 from litotes.exporting.export import export_models, working_copy
 from litotes.exporting.loss import ExportLoss, compare, measure_losses
 from litotes.exporting.sample import choose_sample
+from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model
 from litotes.model.manifest import hash_folder
 from litotes.prediction import runtime_choice
@@ -179,9 +181,6 @@ def test_a_copy_that_fails_leaves_nothing(
 
 
 def test_losses_count_what_changed() -> None:
-    from litotes.core.values import Task
-    from litotes.model.calibration import Calibration
-
     task = Task("sarcasm", ("no", "yes"))
     ours, theirs = (
         np.array([[1.0, 0], [0, 1], [2, 0], [0, 2]]),
@@ -195,6 +194,49 @@ def test_losses_count_what_changed() -> None:
     assert (number.n_changed, number.largest_difference) == (1, 1.0)
     with pytest.raises(UserError, match="not numbers"):
         compare(task, Calibration(), ours, theirs * np.nan, ["no"] * 4)
+
+
+def test_a_label_the_model_hardly_preferred_is_a_toss_up() -> None:
+    """52 % against 48 %; 60 % against 40 % is not. A threshold moves the middle."""
+    task = Task("sarcasm", ("no", "yes"))
+    before = np.log([[0.52, 0.48], [0.6, 0.4], [0.9, 0.1]])
+    after = np.log([[0.48, 0.52], [0.4, 0.6], [0.9, 0.1]])
+    loss = compare(task, Calibration(), before, after, ["no"] * 3)
+    assert (loss.n_changed, loss.n_toss_ups, loss.lost) == (2, 1, pytest.approx(1 / 3))
+    assert loss.in_words() == "2 of 3 answers of sarcasm change (66.7%, 1 of them a toss-up)"
+    by_threshold = compare(task, Calibration(threshold=0.41), before, after, ["no"] * 3)
+    assert (by_threshold.n_changed, by_threshold.n_toss_ups) == (1, 1)
+
+
+def test_toss_ups_are_forgiven_while_they_are_few() -> None:
+    few = ExportLoss("sarcasm", 100, 5, 0.05, None, None, n_toss_ups=4)
+    exporting._check([few], "int8", 0.01)
+    many = ExportLoss("sentiment", 100, 6, 0.05, None, None, n_toss_ups=6)
+    with pytest.raises(UserError, match=r"5 of 100 .* sarcasm .*6 of 100 .*--allow 1\.2"):
+        exporting._check([few, many], "int8", 0.01)
+    with pytest.raises(UserError, match="torch runtime"):
+        exporting._check([few], "float32", 0.0)
+
+
+def test_a_refused_export_names_the_command_that_works(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def all_changed(*arguments: Any) -> list[ExportLoss]:
+        return [ExportLoss(task, 20, 3, 0.5, None, None) for task in ("sentiment", "sarcasm")]
+
+    monkeypatch.setattr(exporting, "measure_losses", all_changed)
+    out = tmp_path / "my copy"
+    command = ["export", "--model", str(folder), "--int8", "--texts", "20", "--out", str(out)]
+    assert main(command) == 2
+    said = capsys.readouterr().err.strip()
+    assert "3 of 20 answers of sentiment" in said
+    assert "3 of 20 answers of sarcasm" in said
+    advised = shlex.split(said.rsplit(": litotes ", 1)[1])
+    assert advised == [*command, "--allow", "15"]
+    assert main(advised) == 0
 
 
 def test_texts_that_are_gone_are_asked_for(folder: Path) -> None:

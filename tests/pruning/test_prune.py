@@ -204,7 +204,12 @@ def test_the_command(
     assert "Allow more with --loss" in capsys.readouterr().err
     assert (tmp_path / "out" / "frontier.svg").read_text("utf-8").startswith("<?xml")
     assert main([*command, "--loss", "100"]) == 0
-    assert "chosen" in capsys.readouterr().out
+    printed = capsys.readouterr()
+    assert "chosen" in printed.out
+    assert printed.err.count("texts to choose by") == 1  # before the work, and not again after it
+    pruned = f"{dense.folder}-pruned"
+    last = printed.out.strip().splitlines()[-1]
+    assert last == f"The model is in {pruned}. Export it: litotes export --model {pruned} --int8"
     assert (Path(f"{dense.folder}-pruned") / "litotes.json").is_file()
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 import torch
+from tiny_exports import export_unmeasured
 
 from litotes.core.values import Prediction
 from litotes.prediction.predictor import Predictor
+from litotes.runtime import onnx_runtime
 from litotes.service import models
 from litotes.service.models import ServedModels, share_cores
 
@@ -44,11 +47,29 @@ def slow(
 def test_a_batch_has_one_core_where_more_do_not_help(slow: Predictor) -> None:
     share_cores([slow])
     assert torch.get_num_threads() == 1
-    assert ServedModels({"slow": slow}).n_at_once == 4
+    served = ServedModels({"slow": slow})
+    assert served.n_at_once == 4
+    (about,) = served.descriptions[0]["about"]
+    assert about.endswith("1 thread a batch, up to 4 batches at the same time.")
 
 
 @pytest.mark.parametrize("slow", [(40, 10)], indirect=True)
 def test_a_batch_has_all_cores_where_they_help(slow: Predictor) -> None:
     share_cores([slow])
     assert torch.get_num_threads() == 4
-    assert ServedModels({"slow": slow}).n_at_once == 1
+    served = ServedModels({"slow": slow})
+    assert served.n_at_once == 1
+    assert served.descriptions[0]["about"][0].endswith("on cpu, 4 threads.")
+
+
+def test_an_export_says_that_batches_share_the_cores(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copytree(trained_folder, tmp_path / "run")
+    export_unmeasured(folder)
+    monkeypatch.setattr(onnx_runtime, "n_cores", lambda: 4)
+    for n_cores, said in ((1, "1 thread a batch, up to 4 batches"), (None, "4 workers of one")):
+        predictor = Predictor.load(folder, device="cpu", n_cores=n_cores)
+        assert said in predictor.describe()[0]
+    monkeypatch.setattr(onnx_runtime, "n_cores", lambda: 1)
+    assert ", 1 thread; " in Predictor.load(folder, device="cpu").describe()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,15 +58,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    from litotes.core.targets import new_folder
+
+    # a folder that cannot be made is reported before the work, not after it
+    with new_folder(Path(options.out)) if options.out else nullcontext():
+        _analyze(options)
+
+
+def _analyze(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
-    from litotes.core.targets import make_folder
     from litotes.inside.analyze import Subject, analyze
     from litotes.inside.output import write_analysis
     from litotes.model.checkpoint import load_model
 
-    if options.out:
-        # a folder that cannot be made is reported before the work, not after it
-        make_folder(Path(options.out))
     analyses = _pick_analyses(options.only)
     analysis_options = _parse_options(options.changes)
     where = parse_where(options.where)

@@ -1,8 +1,10 @@
-"""`litotes export --model M [--int8]`"""
+"""`litotes export --model M [--int8 | --to transformers --out FOLDER]`"""
 
 from __future__ import annotations
 
 import argparse
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count, percent
@@ -18,6 +20,9 @@ EXAMPLE = "litotes export --model runs/mine --int8"
 USES = ("json", "out")
 
 
+_N_TEXTS = 500
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     gains = (
         "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
@@ -28,30 +33,39 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="a quarter of the size, and faster; how many labels change is measured",
     )
+    parser.add_argument(
+        "--to",
+        choices=("onnx", "transformers"),
+        default="onnx",
+        help="transformers: a folder for AutoModelForSequenceClassification, at --out",
+    )
     data = "texts to measure the export on (default: those the model was trained with, held out)"
     parser.add_argument("--data", metavar="SOURCE", help=data)
     parser.add_argument(
         "--allow",
         type=percent,
         metavar="PERCENT",
-        help="labels that may change (default: none, with --int8 1)",
+        help="labels that may change, toss-ups not counted (default: none, with --int8 1)",
     )
     parser.add_argument(
         "--texts",
         type=count,
-        default=500,
+        default=_N_TEXTS,
         metavar="N",
-        help="texts to measure on, at most (default 500)",
+        help=f"texts to measure on, at most (default {_N_TEXTS})",
     )
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress
     from litotes.core.errors import UserError
-    from litotes.exporting.export import export_models, working_copy
+    from litotes.exporting.export import ExportRefused, export_models, working_copy
     from litotes.model.builtin import BUILT_IN
     from litotes.model.folder import open_model
 
+    if options.to == "transformers":
+        _export_to_transformers(options)
+        return
     if options.model in BUILT_IN and options.out is None:
         raise UserError(
             f"An export is written into the folder of its model, and {options.model} is not yours:"
@@ -61,20 +75,56 @@ def run(options: argparse.Namespace) -> None:
     source = options.data
     if source is None and options.model in BUILT_IN:
         source = "sampler"
-    with progress() as watch, working_copy(folder, options.out) as target:
-        results = export_models(
-            target,
-            precision="int8" if options.int8 else "float32",
-            source=source,
-            allowed=None if options.allow is None else options.allow / 100,
-            n_texts=options.texts,
-            watch=watch,
-        )
+    try:
+        with progress() as watch, working_copy(folder, options.out) as target:
+            results = export_models(
+                target,
+                precision="int8" if options.int8 else "float32",
+                source=source,
+                allowed=None if options.allow is None else options.allow / 100,
+                n_texts=options.texts,
+                watch=watch,
+            )
+    except ExportRefused as error:
+        raise UserError(f"{error}: {_command(options, error.allowed)}") from error
     if options.json:
         print_json([result.as_json() for result in results])
         return
     for result in results:
         _print(result)
+
+
+def _export_to_transformers(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_lines
+    from litotes.core.errors import UserError
+    from litotes.exporting.transformers_folder import export_to_transformers
+    from litotes.model.folder import open_model
+
+    if options.int8 or options.data is not None or options.allow is not None:
+        raise UserError(
+            "--to transformers writes the weights as they are, so there is nothing to measure:"
+            " leave out --int8, --data and --allow."
+        )
+    if options.out is None:
+        raise UserError("--to transformers writes a folder of its own: name it by --out FOLDER.")
+    export_to_transformers(open_model(options.model), Path(options.out))
+    if options.json:
+        print_json({"folder": options.out})
+        return
+    load = f"AutoModelForSequenceClassification.from_pretrained({options.out!r})"
+    print_lines(f"The model is in {options.out}. Load it: {load}")
+
+
+def _command(options: argparse.Namespace, allowed: float) -> str:
+    """The same command, with which the export is accepted."""
+    words = ["litotes", "export", "--model", options.model]
+    if options.int8:
+        words.append("--int8")
+    given = {"--data": options.data, "--texts": options.texts, "--out": options.out}
+    for option, value in given.items():
+        if value not in (None, _N_TEXTS):
+            words += [option, str(value)]
+    return shlex.join([*words, "--allow", f"{allowed:g}"])
 
 
 def _print(result: ExportResult) -> None:
@@ -84,6 +134,8 @@ def _print(result: ExportResult) -> None:
     for loss in result.losses:
         f1 = "" if loss.macro_f1 is None else f"{loss.macro_f1:.3f} → {loss.macro_f1_exported:.3f}"
         changed = f"{loss.n_changed} ({loss.changed:.1%})"
+        if loss.n_toss_ups:
+            changed += f", {loss.n_toss_ups} of them a toss-up"
         rows.append((loss.task, str(loss.n), changed, f"{loss.largest_difference:.2g}", f1))
     title = (
         f"{result.file}, {result.precision}, {result.n_bytes / 1e6:.1f} MB; against torch on"

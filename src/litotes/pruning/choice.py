@@ -25,7 +25,6 @@ from litotes.training.card import model_card
 from litotes.training.facts import data_facts
 from litotes.training.held_out import fit_calibrations
 from litotes.training.inputs import PieceInputs, all_logits
-from litotes.training.recipe import recipe_of
 
 N_TIMED = 128
 """Texts that speed is measured on."""
@@ -148,13 +147,7 @@ def _notes(context: PruneContext, points: Sequence[Point]) -> tuple[str, ...]:
     """What the user should know about the texts the choice was made by, and about what could not be
     reached.
     """
-    notes = []
-    if context.data.reserved is None and _dense_model_learned_all(context):
-        notes.append(
-            "The dense model was trained with held_out = 0, so it has learned the very texts that"
-            " are chosen by, and losses on them come out too large. Train it with --set"
-            " training.held_out=0.1."
-        )
+    notes = list(context.notes)
     highest = max(point.flops_ratio for point in points)
     if highest < 0.95 * max(context.settings.targets):
         notes.append(
@@ -169,14 +162,6 @@ def _notes(context: PruneContext, points: Sequence[Point]) -> tuple[str, ...]:
             " to matter."
         )
     return tuple(notes)
-
-
-def _dense_model_learned_all(context: PruneContext) -> bool:
-    """Whether the dense model was trained on these very texts without holding any out."""
-    facts = context.dense.facts
-    recipe = recipe_of(dict(facts["recipe"]), "the model's recipe")
-    is_same_data = facts["data"]["sha256"] == context.data.whole.fingerprint()
-    return is_same_data and not recipe.training.held_out
 
 
 def _make_model(context: PruneContext, classifier: Classifier, point: Point) -> Model:

@@ -14,6 +14,7 @@ from litotes.core.progress import Watch
 from litotes.core.values import Example
 from litotes.data.keys import example_key
 from litotes.model.checkpoint import Model
+from litotes.pruning.plan import PrunePlan, judged_texts
 from litotes.pruning.result import PruneSettings
 from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
@@ -40,6 +41,7 @@ class PruneContext:
     device: torch.device
     folder: Path
     watch: Watch
+    notes: tuple[str, ...]
 
     @property
     def phases(self) -> Path:
@@ -55,17 +57,9 @@ class PruneContext:
         return sha256(repr(parts).encode()).hexdigest()[:12]
 
 
-def make_context(
-    settings: PruneSettings,
-    recipe: Recipe,
-    data: TrainingData,
-    dense: Model,
-    *,
-    device: torch.device,
-    folder: Path,
-    watch: Watch,
-) -> PruneContext:
+def make_context(plan: PrunePlan, *, device: torch.device, watch: Watch) -> PruneContext:
     """Tokenizes the texts and asks the dense model about those to learn from."""
+    settings, recipe, data, dense = plan.settings, plan.recipe, plan.data, plan.dense
     assert data.held_out is not None  # a pruning's recipe always holds texts out
     classifier = dense.classifier.to(device)
     tasks = list(classifier.tasks.values())
@@ -75,10 +69,9 @@ def make_context(
         order = random.Random(recipe.seed).sample(examples, len(examples))
         return make_text_set(order, tasks, dense.tokenizer, group_by=recipe.training.group_by)
 
-    judged_by = data.held_out if data.reserved is None else data.reserved
     train = shuffle_and_tokenize([*data.train.examples, *unlabelled_texts(data)])
     held_out = shuffle_and_tokenize(data.held_out.examples)
-    judged = shuffle_and_tokenize(judged_by.examples)
+    judged = shuffle_and_tokenize(judged_texts(data).examples)
     inputs = PieceInputs(train, device)
     answers = all_logits(inputs, classifier, watch=watch, what="teacher")
     return PruneContext(
@@ -91,8 +84,9 @@ def make_context(
         judged,
         teacher=Teacher(answers, settings.teacher),
         device=device,
-        folder=folder,
+        folder=plan.out,
         watch=watch,
+        notes=plan.notes,
     )
 
 

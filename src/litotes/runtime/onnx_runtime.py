@@ -18,7 +18,7 @@ from litotes.model.folder import TOKENIZER, ModelFolder
 from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
-from litotes.runtime.runtime import Runtime
+from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.runtime.workers import Workers
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
@@ -83,9 +83,11 @@ class OnnxRuntime(Runtime):
         import onnxruntime
 
         n = self._workers.n
-        workers = "1 worker" if n == 1 else f"{n} workers of one thread each"
+        threads = f"{n} workers of one thread each"
+        if n == 1:  # several batches, each on the thread that asks, share the cores
+            threads = describe_threads(1, self.n_at_once)
         instructions = this_processor().describe(self._precision)
-        return f"ONNX Runtime {onnxruntime.__version__}, {workers}; {instructions}"
+        return f"ONNX Runtime {onnxruntime.__version__}, {threads}; {instructions}"
 
 
 def has_export(folder: ModelFolder) -> bool:

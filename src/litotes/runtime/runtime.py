@@ -51,3 +51,11 @@ class Runtime(ABC):
     @abstractmethod
     def describe(self) -> str:
         """What computes the answers, in a sentence."""
+
+
+def describe_threads(n_threads: int, n_at_once: int) -> str:
+    """How a batch is computed, and how many at the same time."""
+    threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
+    if n_at_once == 1:
+        return threads
+    return f"{threads} a batch, up to {n_at_once} batches at the same time"

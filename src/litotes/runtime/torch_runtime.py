@@ -14,7 +14,7 @@ from torch import Tensor
 
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits
-from litotes.runtime.runtime import Runtime
+from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.text.tokenizer import Pieces
 
 
@@ -73,8 +73,10 @@ class TorchRuntime(Runtime):
         return f"torch {digest.hexdigest()}"
 
     def describe(self) -> str:
-        n_threads = f", {torch.get_num_threads()} threads" if self.is_on_cpu else ""
-        return f"torch {torch.__version__}, float32 on {self._device}{n_threads}."
+        threads = ""
+        if self.is_on_cpu:
+            threads = f", {describe_threads(torch.get_num_threads(), self.n_at_once)}"
+        return f"torch {torch.__version__}, float32 on {self._device}{threads}."
 
 
 def _bytes_of(tensor: Tensor) -> bytes:

@@ -102,6 +102,11 @@ class PieceTokenizer:
         """One more than the largest number of a piece; there may be gaps."""
         return max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1) + 1
 
+    def piece_string(self, number: int) -> str | None:
+        """How the piece of this number is written; None if there is none."""
+        written: str | None = self._tokenizer.id_to_token(number)
+        return written
+
     def to_json(self) -> str:
         """The file's content without the length settings, which are ours to make."""
         self._tokenizer.no_truncation()

@@ -11,13 +11,16 @@ from litotes.core.harmless import harmless, markdown
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.scores import Scores
 from litotes.model.checkpoint import Model
+from litotes.training.card_header import card_header
 
 
 def model_card(model: Model, rows: Sequence[CellScores]) -> str:
-    """Markdown with the facts, the scores and their limits."""
+    """Markdown with the facts, the scores and their limits, below a header for the Hub."""
     facts, spec = model.facts, model.classifier.encoder.spec
     recipe = facts["recipe"]
     lines = [
+        *card_header(model, rows),
+        "",
         f"# {markdown(' and '.join(model.classifier.tasks))} classifier",
         "",
         (

@@ -1,0 +1,202 @@
+"""A model as a folder that `transformers.AutoModelForSequenceClassification` loads.
+
+Our linear head is y = W h + b of the first piece. The classifiers of `transformers` have another
+layer and an activation before that, y = W' act(V h + v) + b', which are chosen such that nothing is
+left of them:
+
+    tanh         V = 2⁻¹⁶ I, v = 0      tanh x = x in float32 for numbers as small as these;
+                                        W' = 2¹⁶ W
+    ReLU, GELU   V = I, v = c           act x = x for x large enough, and h + c is, because a
+                                        normed h has a bound: |h_j| ≤ |γ_j| √width + |β_j|;
+                                        b' = b − W c
+
+Logits are the same within float32's rounding. In float16 the small numbers of the first kind would
+be lost, and neither is a good beginning for further training.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from litotes.core.errors import UserError
+from litotes.core.harmless import markdown
+from litotes.core.storage import json_bytes, write_folder
+from litotes.core.values import Task
+from litotes.encoders.config import config_from_spec
+from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.families import FAMILIES
+from litotes.encoders.weights import to_family_tensors
+from litotes.exporting.export import check_is_free
+from litotes.heads.linear import Linear
+from litotes.model.checkpoint import Model, load_model
+from litotes.model.folder import ModelFolder
+from litotes.training.card_header import card_header
+
+_SMALL = 2.0**-16
+_GELU_IS_LINEAR = 6.0
+"""From here on GELU(x) = x in float32."""
+
+
+@dataclass(frozen=True)
+class _Classifier:
+    """The two layers of a family's classifier, and the activation between them."""
+
+    inner: str
+    output: str
+    activation: str
+
+
+_ROBERTA = _Classifier("classifier.dense", "classifier.out_proj", "tanh")
+_CLASSIFIERS = {
+    "bert": _Classifier("bert.pooler.dense", "classifier", "tanh"),
+    "roberta": _ROBERTA,
+    "xlm-roberta": _ROBERTA,
+    "distilbert": _Classifier("pre_classifier", "classifier", "relu"),
+    "electra": _Classifier("classifier.dense", "classifier.out_proj", "gelu"),
+    "albert": _Classifier("albert.pooler", "classifier", "tanh"),
+    "mpnet": _ROBERTA,
+}
+
+
+def export_to_transformers(folder: ModelFolder, out: Path) -> None:
+    """Writes the folder `out`, or says why `transformers` cannot compute this model."""
+    if folder.parts:
+        raise UserError(
+            f"{folder} holds a model per task, and transformers loads one: name it, e.g. --model"
+            f" {folder.models[0].path}."
+        )
+    check_is_free(out)
+    model = load_model(folder)
+    task = _check_shape(model)
+    files = {
+        "model.safetensors": to_bytes(_tensors(model, task), metadata={"format": "pt"}),
+        "config.json": json_bytes(_config(model, task)),
+        "tokenizer.json": model.tokenizer.to_json().encode(),
+        "tokenizer_config.json": json_bytes(_tokenizer_config(model)),
+        "README.md": _card(model, task).encode(),
+    }
+
+    def fill(staged: Path) -> None:
+        for name, content in files.items():
+            (staged / name).write_bytes(content)
+
+    write_folder(out, fill)
+
+
+def _check_shape(model: Model) -> Task:
+    """The only task of a model that `transformers` can compute."""
+    classifier, spec = model.classifier, model.classifier.encoder.spec
+    instead = "Export it to ONNX instead: leave out --to."
+    if len(classifier.tasks) > 1:
+        raise UserError(
+            f"The model answers {' and '.join(classifier.tasks)} at once, and a classifier of"
+            " transformers answers one task. Train a model per task (--set model.separate=true)"
+            " and export each."
+        )
+    if classifier.head_name != "linear":
+        raise UserError(
+            f"The head {classifier.head_name} has no counterpart in transformers, whose"
+            " classifiers read the first piece alone. Train with --set model.head=linear, or"
+            f" leave out --to."
+        )
+    if spec.weighting != "softmax":
+        raise UserError(
+            f"transformers computes attention by softmax, and this model by {spec.weighting}."
+            f" {instead}"
+        )
+    if spec.pruning != "none" or spec.heads_kept:
+        raise UserError(
+            f"transformers cannot remove pieces or attention heads, which this model does."
+            f" {instead}"
+        )
+    (task,) = classifier.tasks.values()
+    return task
+
+
+def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
+    encoder = model.classifier.encoder
+    prefix, names = FAMILIES[encoder.spec.family].prefix, _CLASSIFIERS[encoder.spec.family]
+    tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
+    head = model.classifier.heads[task.name]
+    assert isinstance(head, Linear)
+    weight, offset = head.output.weight.double().cpu(), head.output.bias.double().cpu()
+    inner_weight = torch.eye(encoder.spec.width, dtype=torch.float64)
+    inner_offset = torch.zeros(encoder.spec.width, dtype=torch.float64)
+    if names.activation == "tanh":
+        inner_weight, weight = _SMALL * inner_weight, weight / _SMALL
+    else:
+        inner_offset = _bound_of_states(encoder) + _GELU_IS_LINEAR
+        offset = offset - weight @ inner_offset
+    layers = {names.inner: (inner_weight, inner_offset), names.output: (weight, offset)}
+    for name, (layer_weight, layer_offset) in layers.items():
+        tensors[f"{name}.weight"] = layer_weight.detach().float().contiguous()
+        tensors[f"{name}.bias"] = layer_offset.detach().float().contiguous()
+    return tensors
+
+
+def _bound_of_states(encoder: Encoder) -> Tensor:
+    """What no hidden state exceeds, rounded up to a number that float32 adds exactly. (width,)"""
+    block = encoder.blocks[encoder.spec.walk[-1]]
+    assert isinstance(block, Block)
+    norm = block.outer_norm
+    bound = norm.weight.abs() * encoder.spec.width**0.5 + norm.bias.abs()
+    return bound.detach().cpu().double().ceil()
+
+
+def _config(model: Model, task: Task) -> dict[str, Any]:
+    spec = model.classifier.encoder.spec
+    architecture = FAMILIES[spec.family].architecture.removesuffix("Model")
+    labels = task.labels or (task.name,)
+    return config_from_spec(spec) | {
+        "architectures": [f"{architecture}ForSequenceClassification"],
+        "id2label": {str(number): label for number, label in enumerate(labels)},
+        "label2id": {label: number for number, label in enumerate(labels)},
+        "problem_type": "regression" if task.is_regression else "single_label_classification",
+    }
+
+
+def _tokenizer_config(model: Model) -> dict[str, Any]:
+    spec = model.classifier.encoder.spec
+    inputs = ["input_ids", "attention_mask"]
+    if spec.n_segments > 1:
+        inputs.append("token_type_ids")
+    config: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": model.tokenizer.max_pieces,
+        "model_input_names": inputs,
+    }
+    padding = model.tokenizer.piece_string(spec.padding_piece)
+    return config if padding is None else config | {"pad_token": padding}
+
+
+def _card(model: Model, task: Task) -> str:
+    calibration = model.calibration_of(task.name)
+    lines = [
+        *card_header(model, (), library="transformers"),
+        "",
+        f"# {markdown(task.name)} classifier",
+        "",
+        "Trained by litotes and written for `transformers`; load it by",
+        "`AutoModelForSequenceClassification.from_pretrained`, in float32 or bfloat16. Its",
+        "classifier is made for answering: to train further, start from the litotes model.",
+    ]
+    if calibration.temperature != 1:
+        lines += [
+            "",
+            f"Divide the logits by the temperature {calibration.temperature:.6g} before softmax:",
+            "`transformers` does not, and its probabilities are otherwise not calibrated.",
+        ]
+    if calibration.threshold is not None:
+        lines += [
+            "",
+            f"{markdown(task.labels[1])} is the answer from a probability of",
+            f"{calibration.threshold:.6g} on, after the temperature; `transformers` takes the",
+            "likelier label.",
+        ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,54 @@
+"""What would fail at the end of a pruning is reported before it begins."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.pruning import PruneSettings, plan_pruning
+from litotes.pruning import plan as plans
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def test_a_plan_says_how_few_texts_there_are_to_choose_by(
+    trained_folder: Path, tmp_path: Path
+) -> None:
+    plan = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
+    n = len(plans.judged_texts(plan.data))
+    assert any(f"There are {n} texts to choose by" in note for note in plan.notes)
+    assert not (tmp_path / "new").exists()
+
+
+def test_texts_to_choose_by_have_labels(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare = plans.prepare
+
+    def without_labels(recipe: object) -> object:
+        data = prepare(recipe)  # type: ignore[arg-type]
+        assert data.held_out is not None
+        bare = tuple(replace(example, labels={}) for example in data.held_out)
+        return replace(data, held_out=replace(data.held_out, examples=bare))
+
+    monkeypatch.setattr(plans, "prepare", without_labels)
+    with pytest.raises(UserError, match=r"held out to choose by has a label for s.*held_out=0\.2"):
+        plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
+
+
+def test_a_disk_without_room_is_noticed(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans.shutil, "disk_usage", lambda place: Usage(10, 9, 1))
+    with pytest.raises(UserError, match=r"Pruning needs about .* GB in .*Make room"):
+        plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=PruneSettings())
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_holds_a_model_is_refused_first(trained_folder: Path) -> None:
+    with pytest.raises(UserError, match="already holds a model"):
+        plan_pruning(Path("nowhere"), "sampler", trained_folder, settings=PruneSettings())
