@@ -20,12 +20,13 @@ import pytest
 from litotes.core.errors import Stopped, UserError
 from litotes.core.values import Prediction
 from litotes.exporting.export import export_models
-from litotes.prediction.predictor import Predictor, TokenizedText
+from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables import to_file
 from litotes.prediction.tables.answered_rows import Tally
 from litotes.prediction.tables.request import TableRequest
 from litotes.prediction.tables.resume import write_record
 from litotes.prediction.tables.to_file import predict_to_file
+from litotes.prediction.tokenized_text import TokenizedText
 
 TEXTS = [
     f"the tea is {'great' if n % 3 else 'bad'}, {n} queue" + " and it is not" * (n % 7)

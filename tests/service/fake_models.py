@@ -8,7 +8,7 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
-from litotes.prediction.predictor import TokenizedText
+from litotes.prediction.tokenized_text import TokenizedText
 from litotes.text.tokenizer import Pieces
 
 

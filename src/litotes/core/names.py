@@ -21,9 +21,9 @@ OUTPUT_COLUMNS = ("text", "truncated", "unreadable", "problem")
 
 def can_name_task(name: str) -> bool:
     """Whether a task may have this name, which becomes a folder and a column of answers next to
-    NAME_probability.
+    NAME_probability and NAME_probability_LABEL.
     """
-    is_column = name in OUTPUT_COLUMNS or name.endswith("_probability")
+    is_column = name in OUTPUT_COLUMNS or "_probability" in name
     return is_plain_name(name) and not is_column
 
 

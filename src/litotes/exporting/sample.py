@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example
-from litotes.data.sources import load
+from litotes.data.sources import load_with_test_part
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import Pieces
 from litotes.training.recipe import recipe_of
@@ -57,7 +57,7 @@ def choose_sample(model: Model, source: str | None) -> Sample:
 
 
 def _from_source(model: Model, source: str) -> Sample:
-    corpus = load(source)
+    corpus = load_with_test_part(source)
     name = f"the test split of {corpus.name}"
     if not any(task in corpus.tasks for task in model.classifier.tasks):
         name += ", which has no gold labels for this model"

@@ -25,11 +25,12 @@ def text_hash(example: Example) -> str:
     return hashlib.sha256(example_key(example).encode()).hexdigest()[:_N_DIGITS]
 
 
-def write_trained_texts(folder: Path, examples: Iterable[Example]) -> None:
-    """Sorted, so that the order of the data is not told."""
-    write_text(
-        folder / TRAINED_TEXTS, "".join(f"{one}\n" for one in sorted({*map(text_hash, examples)}))
-    )
+def write_trained_texts(
+    folder: Path, examples: Iterable[Example], *, more: Iterable[str] = ()
+) -> None:
+    """Sorted, so that the order of the data is not told. more: hashes of other such texts."""
+    hashes = sorted({*map(text_hash, examples), *more})
+    write_text(folder / TRAINED_TEXTS, "".join(f"{one}\n" for one in hashes))
 
 
 def read_trained_texts(model: str | Path | ModelFolder) -> frozenset[str] | None:

@@ -47,3 +47,10 @@ def _find_problem(text: str | BadText, pair: str | None, name: str) -> str | Non
     if not is_utf8(text + (pair or "")):
         return f"{name} holds bytes that are not UTF-8. Save or type it as UTF-8."
     return None
+
+
+def written_text(text: object) -> str:
+    """What is shown of a text, which may be no text at all."""
+    if isinstance(text, BadText):
+        return text.text
+    return text if isinstance(text, str) else ""

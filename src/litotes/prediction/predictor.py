@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
@@ -21,41 +20,17 @@ from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.model.inference import to_answers
-from litotes.prediction.bad_texts import BAD_TEXTS, find_problems
+from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
 from litotes.prediction.chunks import Chunk, read_chunks
 from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.runtime_choice import choose_runtime
+from litotes.prediction.tokenized_text import TokenizedText
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
-from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:
     from litotes.explanation.explanation import Explanation
     from litotes.model.checkpoint import Model
-
-
-@dataclass(frozen=True)
-class TokenizedText:
-    """A text and its pieces, once for each model that reads it.
-
-    problem: why there are no pieces of a text that cannot be asked about.
-    """
-
-    text: str
-    pieces: tuple[Pieces, ...]
-    problem: str | None = None
-
-    @property
-    def n_pieces(self) -> int:
-        return sum(len(own.ids) for own in self.pieces)
-
-    @property
-    def is_truncated(self) -> bool:
-        return any(own.truncated for own in self.pieces)
-
-    @property
-    def is_unreadable(self) -> bool:
-        return any(own.unreadable for own in self.pieces)
 
 
 class Predictor:
@@ -171,7 +146,7 @@ class Predictor:
         problems = find_problems(texts, pairs, first=first)
         if bad_texts == "stop" and problems:
             raise UserError(next(iter(problems.values())))
-        written = [text.text if isinstance(text, BadText) else text for text in texts]
+        written = [written_text(text) for text in texts]
         good = [place for place in range(len(texts)) if place not in problems]
         good_texts, good_pairs = (
             [written[place] for place in good],

@@ -14,6 +14,7 @@ from litotes.encoders.spec import EncoderSpec
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
 from litotes.model.classifier import Classifier
+from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.context import PruneContext
 from litotes.pruning.cost import flops
@@ -53,6 +54,8 @@ def choose(context: PruneContext, settings: Sequence[Setting]) -> PruneResult:
     rows = _test(context, model)
     result = _write_frontier(context, points, model, rows)
     write_json(context.folder / "scores.json", [row.as_json() for row in rows])
+    if context.dense_texts is not None:
+        write_trained_texts(context.folder, context.data.seen(), more=context.dense_texts)
     save_model(model, context.folder, card=model_card(model, rows))
     remove_folder(context.phases)
     return result

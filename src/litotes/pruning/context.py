@@ -34,6 +34,7 @@ class PruneContext:
     recipe: Recipe
     data: TrainingData
     dense: Model
+    dense_texts: frozenset[str] | None  # hashes of the texts it was trained on
     train: TextSet
     held_out: TextSet  # chooses epochs
     judged: TextSet  # chooses the pruning
@@ -79,6 +80,7 @@ def make_context(plan: PrunePlan, *, device: torch.device, watch: Watch) -> Prun
         recipe,
         data,
         dense,
+        plan.dense_texts,
         train,
         held_out,
         judged,

@@ -11,6 +11,7 @@ from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
 from litotes.data.corpus import Corpus
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
+from litotes.model.trained_texts import TRAINED_TEXTS, read_trained_texts
 from litotes.pruning.result import PruneSettings
 from litotes.training.recipe import Recipe, recipe_of
 from litotes.training.training_data import TrainingData, prepare
@@ -23,6 +24,7 @@ OUR_FILES = {
     "model.safetensors",
     "tokenizer.json",
     "README.md",
+    TRAINED_TEXTS,
     MANIFEST,
     LOCK,
 }
@@ -41,6 +43,7 @@ class PrunePlan:
     recipe: Recipe
     data: TrainingData
     dense: Model
+    dense_texts: frozenset[str] | None  # hashes of the texts it was trained on
     out: Path
     notes: tuple[str, ...]
 
@@ -54,7 +57,8 @@ def plan_pruning(run: Path, source: str, out: Path, *, settings: PruneSettings) 
     _check_tasks(dense, data)
     n_judged = _count_judged(dense, judged_texts(data))
     _check_disk(dense, out, settings)
-    return PrunePlan(settings, recipe, data, dense, out, tuple(_notes(dense, data, n_judged)))
+    notes = tuple(_notes(dense, data, n_judged))
+    return PrunePlan(settings, recipe, data, dense, read_trained_texts(run), out, notes)
 
 
 def judged_texts(data: TrainingData) -> Corpus:

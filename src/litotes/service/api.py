@@ -20,7 +20,8 @@ from litotes.explanation.attribution import METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.word_maps import word_maps
 from litotes.prediction.columns import as_json
-from litotes.prediction.predictor import Predictor, TokenizedText
+from litotes.prediction.predictor import Predictor
+from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.batcher import QueueFull
 from litotes.service.flat_json import FlatItem
 from litotes.service.models import check_task

@@ -21,7 +21,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from litotes.core.processor import n_cores
-from litotes.prediction.predictor import Predictor, TokenizedText
+from litotes.prediction.predictor import Predictor
+from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
 from litotes.service.waiting_jobs import LANES, LONG, SHORT, Batch, Job, WaitingJobs

@@ -14,7 +14,8 @@ from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 
 from litotes.core.values import Prediction
-from litotes.prediction.predictor import Predictor, TokenizedText
+from litotes.prediction.predictor import Predictor
+from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.fair_shares import Account, FairShares
 
 SHORT, LONG = LANES = 0, 1
