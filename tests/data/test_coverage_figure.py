@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from litotes.data.coverage import Coverage
 from litotes.data.coverage_figure import figure
-from litotes.report.figure import render_figure
+from litotes.report.figure import ON_LIGHT, render_figure
 
 NAMES = ("en-AU $review$", "en-IN review", "Twitter")
 
@@ -32,3 +32,11 @@ def test_coverage_is_drawn_the_same_twice() -> None:
 
 def test_one_part_alone_can_be_drawn() -> None:
     assert render_figure(figure(made((1,), names=NAMES[:1])), "png").startswith(b"\x89PNG")
+
+
+def test_a_share_has_the_colours_of_0_to_1_and_letters_of_their_own() -> None:
+    """Letters on cells must not turn light with a dark page."""
+    ax = figure(made((1, 0.97), (0.95, 1), names=NAMES[:2])).axes[0]
+    assert ax.get_images()[0].get_clim() == (0, 1)
+    low = figure(made((1, 0.1), (0.1, 1), names=NAMES[:2])).axes[0]
+    assert {text.get_color() for text in (*ax.texts, *low.texts)} == {"white", ON_LIGHT}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from made_explanations import explained
 from test_word_removal import planted, text_of
 from tiny_models import TEXTS, model_of
@@ -176,6 +178,32 @@ def test_the_first_texts_are_weighed_and_this_is_said(tiny: pretrained.Pretraine
     found = pushes_of(planted(tiny), MANY, method="occlusion", n_texts=4, n_compared=0)
     assert (found.n_texts, found.n_seen) == (4, 10)
     assert found.findings()[0] == "Words were weighed in the first 4 of 10 texts."
+
+
+def test_full_stops_are_no_finding(tiny: pretrained.Pretrained) -> None:
+    """Even where they push."""
+    model = planted(tiny)
+    texts = [text.replace("love", ".").replace("hate", ",") for text in MANY]
+    plain = pushes_of(model, MANY, method="occlusion", n_compared=0)
+    marked = pushes_of(model, texts, method="occlusion", n_compared=0)
+    told = [push.word for words in marked.towards["sentiment"].values() for push in words]
+    assert not {".", ","} & set(told)
+    nothing = replace(plain, towards={"sentiment": {"negative": (), "positive": ()}})
+    assert plain.nothing_to_say() is None
+    assert (
+        nothing.nothing_to_say()
+        == "finds no word that occurs in 5 texts and pushes them all one way"
+    )
+
+
+def test_methods_are_compared_where_enough_texts_tell_words_apart(dense: Model) -> None:
+    analysis = AttributionMeasure(dense, compared=["occlusion", "standard"])
+    apart, alike = torch.ones(2, 2), torch.eye(2)
+    alike[alike == 0] = math.nan  # one text of six has an opinion on both
+    for table in (apart, *(5 * [alike])):
+        analysis.agreement.add(table)
+        analysis.n_compared += 1
+    assert analysis.result().agreement == ((1.0, None), (None, 1.0))
 
 
 def test_agreement_is_a_rank_correlation() -> None:

@@ -22,7 +22,7 @@ from litotes.inside.faithfulness.measure import Mean, MethodScore, Ranking
 from litotes.inside.means import Number, Table
 from litotes.inside.patterns import CLASSES
 from litotes.inside.patterns.measure import PatternShares
-from litotes.inside.token_types.measure import SPECIAL, TYPES, TokenTypes
+from litotes.inside.token_types.result import SPECIAL, TYPES, TokenTypes
 from litotes.inside.trace.measure import Traces, WordStay
 
 WORDS = (

@@ -16,7 +16,8 @@ from tiny_models import model_of, observations_of
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
 from litotes.explanation.observation import Observation, observe
-from litotes.inside.token_types.measure import TYPES, TokenTypes, TokenTypesMeasure, places_by_type
+from litotes.inside.token_types.measure import TokenTypesMeasure, places_by_type
+from litotes.inside.token_types.result import TYPES, TokenTypes
 from litotes.inside.token_types.speech.part_of_speech import tagger
 from litotes.model.checkpoint import Model
 from litotes.text.tokenizer import Pieces, ReadText, Word

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from math import floor
 from typing import TYPE_CHECKING, Any
 
 from litotes.data.coverage import Coverage
+from litotes.report.figure import text_colour
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _INCHES = 0.5
-_DARK = 0.55
-"""How far up the colour scale white numbers become easier to read than black ones."""
 
 
 def draw(coverage: Coverage, ax: Axes) -> Any:
     """Draws the matrix into the given axes and returns the image (for a colour bar)."""
-    lowest = min(0.9, floor(10 * min(map(min, coverage.matrix))) / 10)
-    image = ax.imshow(coverage.matrix, cmap="YlGnBu", vmin=lowest, vmax=1)
+    image = ax.imshow(coverage.matrix, cmap="YlGnBu", vmin=0, vmax=1)
     _label_axes(coverage.names, ax)
     for row, shares in enumerate(coverage.matrix):
         for column, share in enumerate(shares):
-            colour = "white" if share - lowest > _DARK * (1 - lowest) else "black"
+            colour = text_colour(image, share)
             ax.text(column, row, f"{share:.2f}", ha="center", va="center", color=colour, fontsize=8)
     _separate(coverage.groups, ax)
     return image

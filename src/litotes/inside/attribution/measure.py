@@ -199,8 +199,8 @@ class AttributionMeasure(Measure):
         )
 
     def _of_enough_texts(self, values: Tensor) -> Tensor:
-        is_enough = self.agreement.n >= min(FEWEST, self.n_compared)
-        return torch.where(is_enough, values, math.nan)
+        fewest = FEWEST if self.n_compared >= FEWEST else 1
+        return torch.where(self.agreement.n >= fewest, values, math.nan)
 
     def _towards(self, task: Task) -> dict[str, tuple[Push, ...]]:
         """Of two labels, or of a number, one is asked about; what pushes towards the other is what

@@ -74,7 +74,13 @@ class PatternShares(Result):
 
     def findings(self) -> tuple[str, ...]:
         kinds = self.kinds
-        said = [f"{kind.capitalize()} maps: {_list_shares(self.shares[kind])}." for kind in kinds]
+        some = ""
+        if self.n_large < self.n_texts:
+            some = (
+                f" of {FEWEST_PIECES} pieces and more ({self.n_large:,} of {self.n_texts:,} texts)"
+            )
+        shares = {kind: _list_shares(self.shares[kind]) for kind in kinds}
+        said = [f"{kind.capitalize()} maps{some}: {listed}." for kind, listed in shares.items()]
         moved = self._differences()
         if len(kinds) == 1:
             said.append("Standard and effective maps are the same: the texts are short.")

@@ -12,6 +12,7 @@ from litotes.report.html import row, table
 
 def write_section(result: PatternShares) -> Section:
     findings = result.findings()
+    less = ", and effective less standard on the same texts" if len(result.kinds) > 1 else ""
     return Section(
         title="What the maps look like",
         asked=(
@@ -34,12 +35,12 @@ def write_section(result: PatternShares) -> Section:
             " 3.1, table 2 and figure 4"
         ),
         caption=(
-            "Above: shares of all maps, and effective less standard on the same texts, with 95 %"
-            " intervals over texts. Below: the same by layer."
+            f"Above: shares of all maps{less}, with 95 % intervals over texts. Below: the same by"
+            " layer."
         ),
         shows=(
-            f"Bars of the shares of {len(result.classes)} patterns for standard and effective"
-            " attention, their differences with intervals, and a line for each pattern over the"
+            f"Bars of the shares of {len(result.classes)} patterns for"
+            f" {' and '.join(result.kinds)} attention{less}, and a line for each pattern over the"
             " layers."
         ),
         believed=_believed(result),

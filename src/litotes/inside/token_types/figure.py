@@ -16,7 +16,7 @@ from litotes.inside.drawing.head_maps import (
     scale,
 )
 from litotes.inside.drawing.marks import KIND_STYLES, Series, draw_series
-from litotes.inside.token_types.measure import SPECIAL, TokenTypes
+from litotes.inside.token_types.result import SPECIAL, TokenTypes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

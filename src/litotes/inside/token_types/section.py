@@ -5,7 +5,7 @@ from __future__ import annotations
 from litotes.core.numbers import counted
 from litotes.inside.means import format_interval
 from litotes.inside.section import Section, heads_table, size_of
-from litotes.inside.token_types.measure import FIRST, SEPARATOR, SPECIAL, TokenTypes
+from litotes.inside.token_types.result import FIRST, SEPARATOR, SPECIAL, TokenTypes
 from litotes.report.html import row, table
 
 
