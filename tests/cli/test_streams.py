@@ -110,7 +110,7 @@ def test_an_argument_that_is_refused_stays_one_line(capsys: pytest.CaptureFixtur
 
 @pytest.mark.parametrize(
     "arguments",
-    [["predict", "tea"], ["audit", "--data", "sampler"], ["explain", "tea"], ["list"]],
+    [["predict", "tea"], ["audit", "--data", "sampler"], ["explain", "tea"], ["bench"]],
 )
 def test_an_empty_out_is_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
@@ -161,9 +161,14 @@ def test_nothing_to_read_on_a_closed_stdin() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_bytes_on_stdin_that_are_no_text(encoding: str) -> None:
-    done = shell("printf 'caf\\351\\n' | $L predict", PYTHONIOENCODING=encoding)
+    command = "printf 'caf\\351\\ntea\\n' | $L predict"
+    done = shell(f"{command} --bad-rows stop", PYTHONIOENCODING=encoding)
     assert done.returncode == 2
-    assert done.stderr.startswith("litotes: Text 1 holds bytes that are not UTF-8.")
+    assert "stdin, line 1 holds a NUL or bytes that are not UTF-8" in done.stderr
+    assert done.stderr.startswith("litotes: ")
+    done = shell(command, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0
+    assert "1 row has no answer: stdin, line 1 holds a NUL or bytes" in done.stderr
 
 
 def test_only_the_display_prints() -> None:
