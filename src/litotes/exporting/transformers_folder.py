@@ -33,6 +33,7 @@ from litotes.encoders.encoder import Block, Encoder
 from litotes.encoders.families import FAMILIES
 from litotes.encoders.weights import to_family_tensors
 from litotes.exporting.export import check_is_free
+from litotes.heads import HeadPerTask
 from litotes.heads.linear import Linear
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import ModelFolder
@@ -123,7 +124,9 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     encoder = model.classifier.encoder
     prefix, names = FAMILIES[encoder.spec.family].prefix, _CLASSIFIERS[encoder.spec.family]
     tensors = {f"{prefix}{name}": tensor for name, tensor in to_family_tensors(encoder).items()}
-    head = model.classifier.heads[task.name]
+    heads = model.classifier.heads
+    assert isinstance(heads, HeadPerTask)
+    head = heads[task.name]
     assert isinstance(head, Linear)
     weight, offset = head.output.weight.double().cpu(), head.output.bias.double().cpu()
     inner_weight = torch.eye(encoder.spec.width, dtype=torch.float64)
