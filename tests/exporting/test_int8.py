@@ -15,13 +15,13 @@ from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.int8 import (
-    HIGHEST_SUM,
     REACHES,
     Inputs,
     Int8,
     _rounding_errors,
     measure_inputs,
 )
+from litotes.exporting.rounding import HIGHEST_SUM, largest_sums, quantise, round_weights
 from litotes.text.packing import pack
 
 TEXTS = [text_of(length) for length in (3, 9, 40, 70)]
@@ -87,6 +87,31 @@ def test_neighbours_never_sum_to_more_than_16_bits_hold() -> None:
         assert sums.max() <= HIGHEST_SUM + 1
         assert sums.max() * 255 < 2**15
         assert np.abs(weight).max() > 63  # finer than 7 bits each
+
+
+@pytest.mark.parametrize("width", [64, 65, 300])
+def test_weights_make_good_what_others_lost(width: int) -> None:
+    """Inputs that vary together: the product's error shrinks, and 16 bits still hold every pair."""
+    generator = np.random.default_rng(4)
+    weight = generator.standard_normal((24, width)).astype(np.float32)
+    rows = generator.standard_normal((2000, 8)) @ generator.standard_normal((8, width))
+    rows += 0.1 * generator.standard_normal(rows.shape)
+    covariance = np.cov(rows.T, bias=True)
+    steps, scales = round_weights(weight, covariance)
+    nearest, same_scales = quantise(weight, largest_sums(weight), HIGHEST_SUM)
+    np.testing.assert_array_equal(scales, same_scales)
+    error, plain = (
+        ((rows @ (weight - found * scales).T) ** 2).mean() for found in (steps, nearest)
+    )
+    assert error < plain / 4
+    assert largest_sums(steps.astype(int)).max() <= HIGHEST_SUM + 1
+
+
+def test_inputs_that_vary_apart_or_not_at_all_give_plain_rounding() -> None:
+    weight = np.random.default_rng(5).standard_normal((5, 33)).astype(np.float32)
+    nearest, _ = quantise(weight, largest_sums(weight), HIGHEST_SUM)
+    for covariance in (None, np.zeros((33, 33)), np.diag(np.arange(1.0, 34))):
+        np.testing.assert_array_equal(round_weights(weight, covariance)[0], nearest)
 
 
 def test_channels_that_stand_out_do_not_take_all_steps() -> None:
@@ -168,6 +193,8 @@ def test_inputs_of_layers_are_measured_and_no_hook_is_left() -> None:
     np.testing.assert_allclose(first.smallest, embedded.amin(0), rtol=1e-6)
     np.testing.assert_allclose(first.largest, embedded.amax(0), rtol=1e-6)
     np.testing.assert_allclose(first.mean, embedded.mean(0), atol=1e-6)
+    assert first.covariance is not None
+    np.testing.assert_allclose(first.covariance, np.cov(embedded.T, bias=True), atol=1e-4)
 
 
 def test_a_tiny_model_stays_near_itself(tmp_path: Path) -> None:

@@ -35,8 +35,10 @@ MOST_TOSS_UPS = 5
 """How many times that share may change when toss-ups are counted as well."""
 _COPIED = (*HASHED, TRAINED_TEXTS, "README.md", "config.json")
 """What a copy of a model folder has besides its description and its manifest."""
-_N_CALIBRATION_TEXTS = 64
-"""Training texts that int8 reads; a few dozen show which of an encoder's channels are large."""
+_N_CALIBRATION_TEXTS = 128
+"""Training texts that int8 reads: they show which of an encoder's channels are large, and which
+vary together.
+"""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ seen are coarse for all others, so they reach only as far as makes the error of 
 beyond is clipped. Of 3 × 1,000 BESSTIE texts, read by files made from three sets of texts, 18
 labels changed that way, 27 with all of the range, 19 with steps chosen while the file runs.
 
-Three things cost accuracy, and all are met here at little or no cost in time.
+Four things cost accuracy, and all are met here at little or no cost in time.
 
 x86 processors without VNNI add two neighbouring products q p in 16 bits and silently clip what does
 not fit (vpmaddubsw). The common remedy is to use 7 bits of a weight. But 255 (p_j + p_{j+1}) has to
@@ -22,7 +22,10 @@ stay below 2¹⁵ only for neighbours of one sign, and two of the largest weight
 neighbours: bounding the sum instead of each weight makes the steps 1.6 times finer in MiniLM.
 Integer products of such a file are exact on every processor.
 
-Rounded weights are slightly off, and inputs that are not 0 on average carry that into every row
+Rounded weights are slightly off. They are rounded one after the other, each such that it makes good
+what those before it have lost (rounding.py).
+
+What is left of that error is not 0 on average, where inputs are not: it is carried into every row
 alike. The mean of it is known beforehand and goes into the offset (Nagel et al. 2019, arXiv
 1906.04721, §4.2).
 
@@ -46,12 +49,11 @@ from torch import Tensor, nn
 
 from litotes.exporting.graph import Graph
 from litotes.exporting.products import Products, as_array
+from litotes.exporting.rounding import quantise, round_weights
 from litotes.model.classifier import Classifier
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
-HIGHEST_SUM = 127
-"""Of two neighbouring weights: rounding may add 1, and 255 · 128 is below 2¹⁵."""
 HIGHEST_INPUT = 255
 """Of the steps of an activation: 8 bits, unsigned."""
 HIGHEST_IN_TABLE = 127
@@ -60,7 +62,7 @@ REACHES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5)
 """Shares of the range seen that the steps may cover; of two equally good ones the larger."""
 ROW_STRIDE = 4
 """One row in so many is enough to choose a reach."""
-USUAL = 0.97
+USUAL = 0.9
 """The share of channels that counts as usual in size."""
 SMOOTHING = 0.75
 """The power of a channel's excess that moves into its weights; the rest stays with the activations,
@@ -78,13 +80,15 @@ class Inputs:
 
     (input,) all
 
-    reach: the share of that range which the steps cover.
+    reach: the share of that range which the steps cover. covariance: (input, input); None: not
+    known.
     """
 
     smallest: NDArray[np.float32]
     largest: NDArray[np.float32]
     mean: NDArray[np.float32]
     reach: float = 1.0
+    covariance: NDArray[np.float32] | None = None
 
     def steps(self) -> tuple[np.float32, np.uint8]:
         """The s and z of all of them together; 0 is a step of its own, so it stays exactly 0."""
@@ -110,7 +114,10 @@ class Inputs:
 
     def divide(self, factors: NDArray[np.float32]) -> Inputs:
         smallest, largest = self.smallest / factors, self.largest / factors
-        return Inputs(smallest, largest, self.mean / factors, self.reach)
+        covariance = self.covariance
+        if covariance is not None:
+            covariance = covariance / np.outer(factors, factors)
+        return Inputs(smallest, largest, self.mean / factors, self.reach, covariance)
 
 
 class Int8(Products):
@@ -135,22 +142,20 @@ class Int8(Products):
             inputs = inputs.divide(factors)
         scale, zero = (graph.constant(value) for value in inputs.steps())
         quantised = (graph.add("QuantizeLinear", rows, scale, zero), scale, zero)
-        return [
-            self._multiply(quantised, weight[part], offset[part], inputs.mean) for part in outputs
-        ]
+        return [self._multiply(quantised, weight[part], offset[part], inputs) for part in outputs]
 
     def _multiply(
         self,
         quantised: tuple[str, str, str],
         weight: NDArray[Any],
         offset: NDArray[Any],
-        mean: NDArray[Any],
+        inputs: Inputs,
     ) -> str:
         """quantised: rows in steps, their scale and their zero. weight: (output, input)"""
         graph, (rows, scale, zero) = self.graph, quantised
         # (output, input), (output, 1)
-        steps, scales = quantise(weight, _largest_sums(weight), HIGHEST_SUM)
-        corrected = offset + (weight - steps * scales) @ mean
+        steps, scales = round_weights(weight, inputs.covariance)
+        corrected = offset + (weight - steps * scales) @ inputs.mean
         rest = (scale, graph.constant(scales[:, 0]), zero, "", graph.constant(corrected))
         return graph.add("MatMulIntegerToFloat", rows, graph.constant(steps.T), *rest)
 
@@ -166,25 +171,6 @@ class Int8(Products):
         steps, scales = quantise(rows, np.abs(rows).max(1, keepdims=True), HIGHEST_IN_TABLE)
         whole = graph.cast(graph.gather(graph.constant(steps), places), np.float32)
         return graph.times(whole, graph.gather(graph.constant(scales), places))
-
-
-def quantise(
-    rows: NDArray[Any], largest: NDArray[Any], highest: int
-) -> tuple[NDArray[np.int8], NDArray[np.float32]]:
-    """Each row as whole numbers times a scale of its own, such that `largest` (row, 1) becomes
-    `highest`. → (row, width), (row, 1)
-    """
-    scales = (np.where(largest > 0, largest, 1) / highest).astype(np.float32)
-    return np.rint(rows / scales).astype(np.int8), scales
-
-
-def _largest_sums(weight: NDArray[Any]) -> NDArray[Any]:
-    """The largest sum of two neighbours of one sign, (output, 1); neighbours as the processor sees
-    them: 0 and 1, 2 and 3, …
-    """
-    # (output, pair, 2)
-    even = np.pad(weight, ((0, 0), (0, weight.shape[1] % 2))).reshape(len(weight), -1, 2)
-    return np.maximum(even.clip(min=0).sum(2), -even.clip(max=0).sum(2)).max(1, keepdims=True)
 
 
 def measure_inputs(classifier: Classifier, texts: Sequence[Pieces]) -> dict[nn.Linear, Inputs]:
@@ -262,24 +248,28 @@ def _visit_inputs(
 
 @dataclass(frozen=True)
 class _Span:
-    """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, and how
-    many.
+    """Rows seen so far: the smallest and the largest of each input, the sum, (input,) all, the sums
+    of the products of two, (input, input), and how many.
     """
 
     smallest: Tensor
     largest: Tensor
     total: Tensor
+    products: Tensor
     n: int
 
     @classmethod
     def of(cls, rows: Tensor) -> _Span:
-        return cls(rows.amin(0), rows.amax(0), rows.sum(0), len(rows))
+        return cls(rows.amin(0), rows.amax(0), rows.sum(0), rows.T @ rows, len(rows))
 
     def merge(self, other: _Span) -> _Span:
         smallest = torch.minimum(self.smallest, other.smallest)
         largest = torch.maximum(self.largest, other.largest)
-        return _Span(smallest, largest, self.total + other.total, self.n + other.n)
+        total, products = self.total + other.total, self.products + other.products
+        return _Span(smallest, largest, total, products, self.n + other.n)
 
     def inputs(self) -> Inputs:
         mean = as_array(self.total / self.n)
-        return Inputs(as_array(self.smallest), as_array(self.largest), mean)
+        covariance = as_array(self.products / self.n) - np.outer(mean, mean)
+        smallest, largest = as_array(self.smallest), as_array(self.largest)
+        return Inputs(smallest, largest, mean, covariance=covariance)
