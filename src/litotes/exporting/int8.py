@@ -74,6 +74,9 @@ pass over the rows.
 """
 
 
+_TEXTS_AT_ONCE = 16
+
+
 @dataclass(frozen=True)
 class Inputs:
     """The inputs of a layer: the smallest and the largest value seen of each, and its mean.
@@ -239,8 +242,9 @@ def _visit_inputs(
     layers = [layer for layer in classifier.modules() if isinstance(layer, nn.Linear)]
     hooks = [layer.register_forward_pre_hook(hook) for layer in layers]
     try:
-        for text in texts:
-            classifier.read(classifier.encoder(pack([text], device=classifier.device)))
+        for start in range(0, len(texts), _TEXTS_AT_ONCE):
+            batch = pack(texts[start : start + _TEXTS_AT_ONCE], device=classifier.device)
+            classifier.read(classifier.encoder(batch))
     finally:
         for registered in hooks:
             registered.remove()
