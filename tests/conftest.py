@@ -7,9 +7,12 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 # for the processes that tests start: the tensors are tiny, and threads that wait for work only
 # get in each other's way
@@ -27,6 +30,9 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.weights import to_family_tensors
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 torch.set_num_threads(1)  # and for this one
 # what tests fork from has these; optimizers need the last
@@ -160,3 +166,26 @@ def _letter_tokenizer() -> Tokenizer:
         ],
     )
     return tokenizer
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One for all pages: a process cannot hold two of Playwright's loops."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    chromium = next(filter(None, map(shutil.which, names)), None)
+    if chromium is None:
+        pytest.skip("no chromium on this machine: pages are not tried")
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=20_000)  # a busy machine is not an error
+    quiet = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=quiet)
+        yield opened
+        opened.close()

@@ -166,4 +166,7 @@ def test_a_pair_is_read_from_its_column(
 
 def test_a_pair_needs_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", "great tea", "--pair", "other", "--model", str(folder)]) == 2
-    assert "--pair names a column: give the --file that has it." in capsys.readouterr().err
+    assert (
+        "--pair is about the columns of a table: give the --file that has it."
+        in capsys.readouterr().err
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from safetensors.torch import save_file
 from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoders import pretrained
-from litotes.encoders.bundled import BUNDLED, Bundled
+from litotes.encoders.bundled import BUNDLED
 from litotes.encoders.weights import to_family_tensors
 from litotes.text.packing import pack
 
@@ -36,7 +37,7 @@ def test_bundled_encoder_is_found_without_importing_its_package() -> None:
 
 def test_bundled_weights_are_checked_before_use(monkeypatch: pytest.MonkeyPatch) -> None:
     bundled = BUNDLED["minilm"]
-    monkeypatch.setitem(BUNDLED, "minilm", Bundled(bundled.package, bundled.folder, "0" * 64, ""))
+    monkeypatch.setitem(BUNDLED, "minilm", replace(bundled, sha256="0" * 64))
     with pytest.raises(UserError, match="sha256"):
         pretrained.load("minilm")
 

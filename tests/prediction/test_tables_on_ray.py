@@ -39,7 +39,7 @@ from litotes.prediction.tables.to_folder import predict_to_folder, ray_runner
 from litotes.scale.on_ray import cluster
 
 source, out, asked = Path(sys.argv[1]), Path(sys.argv[2]), BatchPredictor(sys.argv[3], device="cpu")
-request = TableRequest(source, format="parquet", n_rows=int(sys.argv[4]))
+request = TableRequest(source, format="parquet", bad_rows="stop", n_rows=int(sys.argv[4]))
 with cluster("local"):  # one for all: it takes seconds to start
     try:
         predict_to_folder(request, asked, out, runner=ray_runner(2, None))
@@ -198,8 +198,8 @@ def test_every_row_once_whoever_is_killed(
         (alone,) = model.predictor().predict([row["text"]])
         assert row["sarcasm"] == alone.answers["sarcasm"].label
     assert sorted(path.name for path in out.iterdir() if not path.name.startswith("part-")) == [
-        "records",  # until the last part is there
         "plan.json",
+        "records",  # until the last part is there
     ]
     answers = pq.read_table(tmp_path / "ray-answers").to_pylist()
     assert sorted(row["text"] for row in answers) == sorted(texts[:40])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from litotes.core.errors import UserError
@@ -14,9 +15,11 @@ _N_NAMED = 5
 class LeftOut:
     """The rows that were left out, by the column that is empty; "" where a row has another fault.
 
-    first: what is wrong with the first row, with its place.
+    counts: how many; places: the first few. first: what is wrong with the first row, with its
+    place.
     """
 
+    counts: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[Row]] = field(default_factory=dict)
     first: str = ""
     first_fault: str = ""
@@ -26,17 +29,21 @@ class LeftOut:
         self.first = self.first or str(error)
         if empty is None:
             self.first_fault = self.first_fault or str(error)
-        self.places.setdefault(empty or "", []).append(row)
+        self.counts[empty or ""] += 1
+        named = self.places.setdefault(empty or "", [])
+        if len(named) < _N_NAMED:
+            named.append(row)
 
     def notes(self, name: str, n_rows: int) -> tuple[str, ...]:
         """The note about them; none where every row was used."""
-        n_bad = sum(map(len, self.places.values()))
+        n_bad = self.counts.total()
         if not n_bad:
             return ()
         reasons = []
         for column, rows in self.places.items():
             what = f"{column!r} is empty" if column else "a cell cannot be read"
-            reasons.append(f"{what} in {len(rows)} ({_lines(rows)})")
+            n = self.counts[column]
+            reasons.append(f"{what} in {n} ({_lines(rows, n)})")
         were = "was" if n_bad == 1 else "were"
         fault = f" The first that cannot be read: {self.first_fault}" if self.first_fault else ""
         return (
@@ -45,8 +52,9 @@ class LeftOut:
         )
 
 
-def _lines(rows: list[Row]) -> str:
-    numbers = [str(row.number) for row in rows[:_N_NAMED]]
-    plural = "s" if len(rows) > 1 else ""
-    more = f" and {len(rows) - _N_NAMED} more" if len(rows) > _N_NAMED else ""
+def _lines(rows: list[Row], n: int) -> str:
+    """rows: the first of n."""
+    numbers = [str(row.number) for row in rows]
+    plural = "s" if n > 1 else ""
+    more = f" and {n - len(rows)} more" if n > len(rows) else ""
     return f"{rows[0].unit}{plural} {', '.join(numbers)}{more}"

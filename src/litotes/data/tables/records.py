@@ -103,20 +103,24 @@ class _Lines:
     def __init__(self, source: Iterator[tuple[int, str]]) -> None:
         self._source = source
         self._given_back: deque[tuple[int, str]] = deque()
-        self._taken: list[tuple[int, str]] = []
+        self._taken: list[str] = []
         self._n_chars = 0
+        self.first = 0
+        """The number of the line that the record begins in."""
 
     def __iter__(self) -> Iterator[str]:
         return self
 
     def __next__(self) -> str:
-        numbered = self._given_back.popleft() if self._given_back else next(self._source)
-        self._taken.append(numbered)
-        self._n_chars += len(numbered[1])
+        number, line = self._given_back.popleft() if self._given_back else next(self._source)
+        if not self._taken:
+            self.first = number
+        self._taken.append(line)
+        self._n_chars += len(line)
         # an unclosed quote would swallow the rest of the file
         if self._n_chars > MAX_CHARS and len(self._taken) > 1:
             raise csv.Error(_TOO_LONG)
-        return numbered[1]
+        return line
 
     @property
     def n_taken(self) -> int:
@@ -124,13 +128,8 @@ class _Lines:
         return len(self._taken)
 
     @property
-    def taken(self) -> list[str]:
-        return [line for _, line in self._taken]
-
-    @property
-    def first(self) -> int:
-        """The number of the line that the record begins in."""
-        return self._taken[0][0]
+    def taken(self) -> Sequence[str]:
+        return self._taken
 
     def begin_record(self) -> None:
         self._taken.clear()
@@ -138,9 +137,10 @@ class _Lines:
 
     def give_up(self, problem: str, delimiter: str) -> Record:
         """The first line as a record with a problem; the others are given back."""
-        (number, line), *others = self._taken
-        self._given_back.extendleft(reversed(others))
-        return Record(number, _split(line, delimiter) or [line.strip()], problem)
+        line, *others = self._taken
+        numbered = list(enumerate(others, start=self.first + 1))
+        self._given_back.extendleft(reversed(numbered))
+        return Record(self.first, _split(line, delimiter) or [line.strip()], problem)
 
 
 def _read_unquoted(path: Path, lines: _Lines, delimiter: str) -> Iterator[Record]:
