@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from litotes.core.values import Answer, Prediction, Task
-from litotes.prediction.columns import BOOL, FLOAT, STRING, answer_columns, as_json, columns_of
+from litotes.prediction.columns import BOOL, FLOAT, STRING, answer_columns, as_json
 from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.tables.formats import CSV, FORMATS, JSONL, LINE_FORMATS, LineFormat
 from litotes.prediction.tables.layout import AnsweredRow, Layout
@@ -37,11 +37,10 @@ NAMES = ["text", "mood", "mood_probability", "warmth", "truncated", "unreadable"
 
 
 def test_a_task_has_two_columns_and_a_regression_one() -> None:
-    columns = columns_of(TASKS)
-    assert [column.name for column in columns] == NAMES
-    kinds = [STRING, STRING, FLOAT, FLOAT, BOOL, BOOL, STRING]
-    assert [column.kind for column in columns] == kinds
-    assert [column.name for column in answer_columns(TASKS)] == NAMES[1:]
+    assert Layout(("text",), TASKS).names == NAMES
+    columns = answer_columns(TASKS)
+    assert [column.name for column in columns] == NAMES[1:]
+    assert [column.kind for column in columns] == [STRING, FLOAT, FLOAT, BOOL, BOOL, STRING]
 
 
 def test_every_label_has_a_column_where_asked_for() -> None:

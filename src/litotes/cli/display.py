@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.streams import write_note, write_out
 from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
-from litotes.core.progress import Milestone, Watch
+from litotes.core.progress import Milestone, Watch, describe_duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -94,18 +94,11 @@ def _line_watch() -> Watch:
             words = [note] if is_milestone else [f"{done} of {total}", note]
             if first_done < done < total:
                 seconds = (now - first_time) / (done - first_done) * (total - done)
-                words.append(f"about {_duration(seconds)} left")
+                words.append(f"about {describe_duration(seconds)} left")
             say([f"{what}: {', '.join(filter(None, words))}"])
             last_what, last_time = what, now
 
     return watch
-
-
-def _duration(seconds: float) -> str:
-    """A length of time, as exactly as an estimate deserves."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    return f"{round(seconds / 60)} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def say(sentences: Iterable[str]) -> None:

@@ -124,7 +124,7 @@ def _predict_rows(
     """For what is printed as it comes, or fits in memory."""
     from litotes.cli.display import say
     from litotes.core.storage import write_text
-    from litotes.prediction.tables.answered_rows import Tally, answer_rows
+    from litotes.prediction.tables.answered_rows import Tally, answer_rows, is_written
 
     layout, rows = _read_rows(predictor, request, options)
     tally = Tally()
@@ -134,20 +134,18 @@ def _predict_rows(
         # a person who types an empty text wants to know
         bad_texts = "stop" if options.texts else "empty"
         for row in answer_rows(predictor, rows, bad_texts=bad_texts):
-            is_written = row.prediction.problem is None or options.bad_rows != "skip"
-            tally = tally.add(row.prediction, is_written=is_written)
-            if is_written:
+            tally = tally.add(row.prediction, options.bad_rows)
+            if is_written(row.prediction, options.bad_rows):
                 yield row
 
     if options.out is None:
         is_csv = options.format == "csv" and not options.json
         _print(kept_rows(), layout, write_csv if is_csv else write_out, options)
-        say(tally.sentences(options.bad_rows) if tally.n_bad else [])
     else:
         written = StringIO()
         _print(kept_rows(), layout, written.write, options)
         write_text(Path(options.out), written.getvalue())  # whole or not at all
-        say(tally.sentences(options.bad_rows) if tally.n_bad else [])
+    say(tally.sentences(options.bad_rows) if tally.n_bad else [])
 
 
 def _read_rows(
@@ -179,14 +177,14 @@ def _read_rows(
 
 def _typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
     from litotes.core.errors import UserError
-    from litotes.core.values import BadText
+    from litotes.prediction.bad_texts import written_text
     from litotes.prediction.tables.answered_rows import InputRow
 
     if not options.texts and sys.stdin.isatty():
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     texts = iter(options.texts) if options.texts else _read_lines(sys.stdin, options.bad_rows)
     for text in texts:
-        yield InputRow({"text": text.text if isinstance(text, BadText) else text}, text)
+        yield InputRow({"text": written_text(text)}, text)
 
 
 def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:

@@ -8,6 +8,14 @@ Watch = Callable[[str, int, int, str], None]
 """watch(what, done, total, note): called often by what does the work; drawn by the command line."""
 
 
+def describe_duration(seconds: float) -> str:
+    """A length of time, as exactly as an estimate deserves."""
+    if seconds < 100:
+        return f"{max(seconds, 1):.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 class Milestone(str):
     """A note worth a line of its own: the end of an epoch, not just another step."""
 

@@ -187,17 +187,28 @@ def _is_readable(path: Path, column: str) -> bool:
     return True
 
 
+def find_text_column(path: Path) -> str | None:
+    """The name of the column that looks like texts, if one does."""
+    found = _likely_text(_read_columns(path))
+    return None if found is None else found.name
+
+
+def _likely_text(columns: Sequence[ColumnFacts]) -> ColumnFacts | None:
+    likely = [column for column in columns if column.words_a_cell >= _MIN_WORDS]
+    likely = [column for column in likely if not column.are_few and not column.are_numbers]
+    return max(likely, key=lambda column: column.words_a_cell, default=None)
+
+
 def _find_text(path: Path, columns: Sequence[ColumnFacts], name: str | None) -> ColumnFacts:
     if name is not None:
         return _named(path, columns, name)
-    likely = [column for column in columns if column.words_a_cell >= _MIN_WORDS]
-    likely = [column for column in likely if not column.are_few and not column.are_numbers]
-    if not likely:
+    likely = _likely_text(columns)
+    if likely is None:
         raise UserError(
             f"{path}: no column looks like texts. It has {_all(columns)}. Say which holds them:"
             " --text COLUMN."
         )
-    return max(likely, key=lambda column: column.words_a_cell)
+    return likely
 
 
 def _find_label(path: Path, columns: Sequence[ColumnFacts], name: str | None) -> ColumnFacts:

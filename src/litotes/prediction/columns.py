@@ -38,7 +38,6 @@ class Column:
         return list(map(self.value, predictions))
 
 
-TEXT = Column("text", STRING, attrgetter("text"))
 TRUNCATED = Column("truncated", BOOL, attrgetter("truncated"))
 UNREADABLE = Column("unreadable", BOOL, attrgetter("unreadable"))
 PROBLEM = Column("problem", STRING, attrgetter("problem"))
@@ -70,11 +69,6 @@ def _probability_columns(task: Task) -> list[Column]:
         name = f"{task.name}_probability_{label}"
         columns.append(Column(name, FLOAT, _Share(task.name, label)))
     return columns
-
-
-def columns_of(tasks: Mapping[str, Task], *, all_probabilities: bool = False) -> list[Column]:
-    """All columns: the text, then the answers to these tasks."""
-    return [TEXT, *answer_columns(tasks, all_probabilities=all_probabilities)]
 
 
 def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.core.numbers import counted
 from litotes.core.values import Task
 from litotes.model.calibration import Calibration
 from litotes.text.tokenizer import Pieces, PieceTokenizer
@@ -55,7 +56,7 @@ class Runtime(ABC):
 
 def describe_threads(n_threads: int, n_at_once: int) -> str:
     """How a batch is computed, and how many at the same time."""
-    threads = "1 thread" if n_threads == 1 else f"{n_threads} threads"
+    threads = counted(n_threads, "thread")
     if n_at_once == 1:
         return threads
     return f"{threads} a batch, up to {n_at_once} batches at the same time"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from litotes.core.errors import Stopped, UserError
-from litotes.core.progress import Watch
+from litotes.core.progress import Watch, describe_duration
 
 Job = TypeVar("Job")
 Work = Callable[[Job, Watch], None]
@@ -76,7 +76,7 @@ class JobProgress:
         parts = [
             f"{self.n_failed} failed" if self.n_failed else "",
             f"running {_list_names(list(running))}" if running else "",
-            f"about {_duration(seconds)} left" if seconds else "",
+            f"about {describe_duration(seconds)} left" if seconds else "",
         ]
         self.watch(self.what, self.n_done, self.n_total, ", ".join(filter(None, parts)))
 
@@ -100,10 +100,3 @@ class JobProgress:
 def _list_names(names: list[str]) -> str:
     n_more = len(names) - _N_NAMED
     return ", ".join(names[:_N_NAMED]) + (f" and {n_more} more" if n_more > 0 else "")
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 100:
-        return f"{max(seconds, 1):.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 100 else f"{minutes // 60} h {minutes % 60} min"

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from litotes.core.errors import UserError
+from litotes.core.numbers import counted
 from litotes.data.tables.files import Start
 from litotes.data.tables.records import Record, read_records
 from litotes.data.tables.row import Row, character_problem, replace_characters, require_columns
@@ -87,8 +88,8 @@ def rows_from(
 
 
 def _wrong_width(place: str, header: Sequence[str], n_fields: int) -> str:
-    counted = "1 field" if n_fields == 1 else f"{n_fields} fields"
-    sentence = f"{place} has {counted} where there should be {len(header)} ({', '.join(header)})."
+    should = f"there should be {len(header)} ({', '.join(header)})"
+    sentence = f"{place} has {counted(n_fields, 'field')} where {should}."
     if n_fields < len(header):
         return (
             f"{sentence} The first one missing is {header[n_fields]!r}: fill it in, or take the row"

@@ -22,12 +22,14 @@ def read_parquet(
 ) -> Iterator[Row]:
     """The rows of a file, with these columns alone.
 
-    keeps: columns of any type; what is neither text nor number is read as text.
+    keeps: columns of any type, as far as the file has them; what is neither text nor number is
+    read as text.
     """
     with open_parquet(path) as file:
         schema = file.schema_arrow
-        require_columns(str(path), schema.names, (*needs, *keeps))
-        columns = list(dict.fromkeys((*needs, *keeps)))
+        require_columns(str(path), schema.names, needs)
+        present = [name for name in keeps if name in schema.names]
+        columns = list(dict.fromkeys((*needs, *present)))
         for column in columns:
             _check_once(path, schema, column)
         for column in needs:

@@ -44,12 +44,13 @@ class Tally:
     n_unreadable: int = 0
     problems: tuple[str, ...] = ()
 
-    def add(self, prediction: Prediction, *, is_written: bool = True) -> Tally:
+    def add(self, prediction: Prediction, bad_rows: str) -> Tally:
+        """bad_rows: see `BAD_ROWS`."""
         problem = prediction.problem
         return self.merge(
             Tally(
                 1,
-                int(is_written),
+                int(is_written(prediction, bad_rows)),
                 int(problem is not None),
                 int(prediction.unreadable),
                 () if problem is None else (problem,),
@@ -90,6 +91,11 @@ class Tally:
                 f"Unreadable texts: {self.n_unreadable:,} (the model knows no part of them)."
             )
         return told
+
+
+def is_written(prediction: Prediction, bad_rows: str) -> bool:
+    """Whether its row is part of the output. bad_rows: see `BAD_ROWS`."""
+    return prediction.problem is None or bad_rows != "skip"
 
 
 @dataclass(frozen=True)

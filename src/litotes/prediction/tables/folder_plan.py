@@ -88,12 +88,8 @@ def _made_from(
         stamped.append([file.relative_to(base).as_posix(), stat.st_size, stat.st_mtime_ns])
     return {
         "input": stamped,
-        "choice of columns": [list(request.texts), list(layout.kept)],
-        "set of answer columns": [column.name for column in layout.answers],
-        "treatment of bad rows": request.bad_rows,
+        **request.made_from(layout),
         "number of rows per part": request.n_rows,
-        "format": request.format,
-        "treatment of formulas": "kept" if request.keep_formulas else "guarded",
         "model": list(model),
     }
 

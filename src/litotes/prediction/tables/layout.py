@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from litotes.core.errors import UserError
 from litotes.core.values import Prediction, Task
@@ -46,7 +47,7 @@ class Layout:
             f" {', '.join(column.name for column in self.answers)}."
         ]
 
-    @property
+    @cached_property
     def answers(self) -> list[Column]:
         return answer_columns(
             self.tasks, all_probabilities=self.all_probabilities, prefix=self.prefix

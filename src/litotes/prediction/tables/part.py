@@ -22,7 +22,6 @@ from litotes.core.progress import Watch
 from litotes.core.storage import load_json, write_bytes, write_json
 from litotes.core.values import BadText
 from litotes.data.tables.parquet import read_arrow
-from litotes.data.tables.rows import column_names
 from litotes.data.tables.spans import Span
 from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
@@ -31,6 +30,7 @@ from litotes.prediction.tables.answered_rows import (
     Tally,
     answer_rows,
     input_rows,
+    is_written,
 )
 from litotes.prediction.tables.formats import FORMATS, encode_parquet
 from litotes.prediction.tables.layout import AnsweredRow, Layout
@@ -78,10 +78,10 @@ def predict_part(job: PartJob, watch: Watch) -> None:
     tally = Tally()
     written: list[AnsweredRow] = []
     places: list[int] = []  # of the rows that are written
+    bad_rows = job.request.bad_rows
     for place, row in enumerate(answer_rows(predictor, _read_rows(job))):
-        is_written = row.prediction.problem is None or job.request.bad_rows != "skip"
-        tally = tally.add(row.prediction, is_written=is_written)
-        if is_written:
+        tally = tally.add(row.prediction, bad_rows)
+        if is_written(row.prediction, bad_rows):
             written.append(row)
             places.append(place)
         watch("answering", tally.n_read, job.span.n_rows, job.file.name)
@@ -115,10 +115,8 @@ def read_part_record(part: Path) -> PartRecord | None:
 
 def _read_rows(job: PartJob) -> list[InputRow]:
     """All bad rows are reported together, to be mended together, where they stop the work."""
-    request = job.request
+    request, keeps = job.request, job.layout.kept
     found, bad = [], []
-    own = column_names(Path(job.span.file), request.texts)
-    keeps = [name for name in job.layout.kept if name in own]
     rows = job.span.rows(request.texts, keeps=keeps, lenient=True)
     for row in input_rows(replace(request, bad_rows="empty"), rows, keeps):
         found.append(row)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.core.targets import Target, find_target
 from litotes.core.values import Task
+from litotes.data.inspection import find_text_column
 from litotes.data.tables.row import Row
 from litotes.data.tables.rows import column_names, read_rows
 from litotes.prediction.bad_texts import BAD_ROWS
@@ -23,7 +24,6 @@ ROWS_PER_PART = 5000
 
 Smaller parts only make more files.
 """
-_N_ROWS_LOOKED_AT = 50
 
 
 @dataclass(frozen=True)
@@ -105,25 +105,27 @@ class TableRequest:
             keep_formulas=self.keep_formulas,
         )
 
+    def made_from(self, layout: Layout) -> dict[str, Any]:
+        """What the output depends on besides its input and its model; see `resume`."""
+        return {
+            "choice of columns": [list(self.texts), list(layout.kept)],
+            "set of answer columns": [column.name for column in layout.answers],
+            "treatment of bad rows": self.bad_rows,
+            "format": self.format,
+            "treatment of formulas": "kept" if self.keep_formulas else "guarded",
+        }
+
     def _check_columns(self, file: Path, names: Sequence[str]) -> None:
         known = ", ".join(filter(None, names))
         for name in self.texts:
             if name not in names:
                 raise UserError(
                     f"{file}: there is no column {name!r}. Known: {known}. Say which holds the"
-                    f" texts: --column {self._likely_text(file) or 'NAME'}."
+                    f" texts: --column {find_text_column(file) or 'NAME'}."
                 )
         for name in self.columns or ():
             if name not in names:
                 raise UserError(f"{file}: there is no column {name!r} to keep. Known: {known}.")
-
-    def _likely_text(self, file: Path) -> str | None:
-        """The column with the longest texts in the first rows."""
-        lengths: dict[str, int] = {}
-        for row in islice(read_rows(file, needs=(), lenient=True), _N_ROWS_LOOKED_AT):
-            for name, value in {**row.values, **row.found}.items():
-                lengths[name] = lengths.get(name, 0) + len(str(value))
-        return max(lengths, key=lengths.__getitem__, default=None)
 
     def check_target(self, out: Path) -> Target:
         """Where predictions for this table go; it must not be the table itself."""

@@ -35,6 +35,7 @@ from litotes.prediction.tables.answered_rows import (
     Tally,
     answer_rows,
     input_rows,
+    is_written,
 )
 from litotes.prediction.tables.formats import LINE_FORMATS, LineFormat
 from litotes.prediction.tables.layout import AnsweredRow, Layout
@@ -126,7 +127,7 @@ def _predict_to_stream(
         stream.write(writer.header())
         for row in answer_rows(predictor, _input_rows(request, writer.layout.kept)):
             stream.write(writer.row(row))
-            tally = tally.add(row.prediction, is_written=writer.keeps(row))
+            tally = tally.add(row.prediction, request.bad_rows)
             watch("answering", tally.n_read, n_total, "")
     return tally
 
@@ -139,14 +140,13 @@ class _RowWriter:
     layout: Layout
     bad_rows: str
 
-    def keeps(self, row: AnsweredRow) -> bool:
-        return row.prediction.problem is None or self.bad_rows != "skip"
-
     def header(self) -> bytes:
         return self.format.header(self.layout).encode()
 
     def row(self, row: AnsweredRow) -> bytes:
-        return self.format.rows(self.layout, [row]).encode() if self.keeps(row) else b""
+        if not is_written(row.prediction, self.bad_rows):
+            return b""
+        return self.format.rows(self.layout, [row]).encode()
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,7 @@ class _RowFile:
 
     def write_row(self, row: AnsweredRow) -> None:
         self._write(self._writer.row(row))
-        self.tally = self.tally.add(row.prediction, is_written=self._writer.keeps(row))
+        self.tally = self.tally.add(row.prediction, self._writer.bad_rows)
         if self.tally.n_read - self.n_safe >= _ROWS_BETWEEN_STATES:
             self.make_safe()
 
@@ -221,11 +221,7 @@ def _made_from(predictor: Predictor, request: TableRequest, layout: Layout) -> d
     stat = request.source.stat()
     return {
         "file": [request.source.name, stat.st_size, stat.st_mtime_ns],
-        "choice of columns": [list(request.texts), list(layout.kept)],
-        "set of answer columns": [column.name for column in layout.answers],
-        "treatment of bad rows": request.bad_rows,
-        "format": request.format,
-        "treatment of formulas": "kept" if request.keep_formulas else "guarded",
+        **request.made_from(layout),
         "model": [runtime.identity() for runtime in predictor.runtimes],
     }
 
