@@ -1,0 +1,144 @@
+"""Attention over packed texts: launches the kernel, shape by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import triton
+from torch import Tensor
+
+from litotes.attention.kernels.forward_kernel import attend_tile
+from litotes.attention.kernels.rule import LONGEST, RowRule
+from litotes.attention.kernels.tiles import Tiles
+
+CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-5, torch.bfloat16: 1e-4}
+"""What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""
+
+CHIP = 2**16
+"""Bytes of keys, or of values, that lie on the chip at a time."""
+
+
+@dataclass(frozen=True)
+class DistanceBias:
+    """MPNet's bias. buckets: by distance from −LONGEST to LONGEST. (2 × LONGEST + 1,)
+
+    by_bucket: (bucket, attention_head), float32. origin: each piece's place in its text. (piece,)
+    """
+
+    buckets: Tensor
+    by_bucket: Tensor
+    origin: Tensor
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Queries, keys and values of texts laid end to end, each (piece, attention_head, head_width).
+
+    query_bounds, key_bounds: where each text begins, and where the last one ends. (text + 1,)
+    alive: the attention heads each text still uses, as bits. (text,)
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    query_bounds: Tensor
+    key_bounds: Tensor
+    tiles: Sequence[Tiles]
+    bias: DistanceBias | None = None
+    alive: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a launch writes besides the output.
+
+    importance: "none", "received" or "value". n_slots: tiles of the longest text.
+    """
+
+    importance: str = "none"
+    head_size: bool = False
+    row_numbers: bool = False
+    n_slots: int = 1
+
+
+@dataclass(frozen=True)
+class Attended:
+    """mixed: (piece, attention_head, head_width). received: (slot, attention_head, piece).
+
+    head_size: (text, slot, attention_head). row_numbers: (3, attention_head, piece). chosen:
+    (attention_head, piece, word).
+    """
+
+    mixed: Tensor
+    received: Tensor | None = None
+    head_size: Tensor | None = None
+    row_numbers: Tensor | None = None
+    chosen: Tensor | None = None
+
+
+def step_of(head_width: int, span: int, bytes_each: int) -> int:
+    """How much of an attention head's width is on the chip at a time."""
+    step = max(16, triton.next_power_of_2(head_width))
+    while step > 16 and step * span * bytes_each > CHIP:
+        step //= 2
+    return step
+
+
+def attend(
+    packed: Packed,
+    rule: RowRule,
+    *,
+    wanted: Wanted = Wanted(),  # noqa: B008 - frozen
+    dropout: float = 0.0,
+    seed: Tensor | None = None,
+) -> Attended:
+    """seed: where the kernels find their seed, (1,) int64, with dropout."""
+    query, key, value = packed.query, packed.key, packed.value
+    n_queries, n_heads, head_width = query.shape
+    n_texts = len(packed.key_bounds) - 1
+    new = query.new_empty
+    single = {"dtype": torch.float32}
+    out = Attended(
+        mixed=new(n_queries, n_heads, head_width),
+        received=new(wanted.n_slots, n_heads, len(key), **single)
+        if wanted.importance != "none"
+        else None,
+        head_size=new(n_texts, wanted.n_slots, n_heads, **single) if wanted.head_size else None,
+        row_numbers=new(3, n_heads, n_queries, **single) if wanted.row_numbers else None,
+        chosen=new(n_heads, n_queries, LONGEST // 32, dtype=torch.int32)
+        if wanted.row_numbers and rule.chooses
+        else None,
+    )
+    bias, nothing = packed.bias, packed.key_bounds
+    for tiles in packed.tiles:
+        shape = tiles.shape
+        if not len(tiles.numbers):
+            continue
+        attend_tile[(len(tiles.numbers), n_heads)](
+            query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
+            or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
+            nothing if bias is None else bias.origin,
+            nothing if bias is None else bias.buckets,
+            nothing if bias is None else bias.by_bucket,
+            or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
+            or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
+            or_nothing(out.row_numbers, nothing), or_nothing(out.chosen, nothing),
+            query.stride(0), key.stride(0), value.stride(0), len(key), n_queries,
+            head_width**-0.5, dropout, CLOSE[query.dtype],
+            N_HEADS=n_heads, HEAD_WIDTH=head_width,
+            STEP=step_of(head_width, shape.span, query.element_size()),
+            ROWS=shape.rows, SPAN=shape.span, FARTHEST=LONGEST, SHIFT=rule.block - 1,
+            N_SLOTS=wanted.n_slots, RULE=rule.name, BLOCK=rule.block, IEEE=query.dtype == torch.float32,
+            WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
+            WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
+            WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
+            num_warps=shape.n_warps,
+        )  # fmt: skip
+    return out
+
+
+def or_nothing(tensor: Tensor | None, nothing: Tensor) -> Tensor:
+    """A tensor to point at where there is none: the kernel never reads it."""
+    return nothing if tensor is None else tensor

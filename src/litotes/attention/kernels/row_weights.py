@@ -1,0 +1,196 @@
+"""From affinities to weights, for rows that lie on the chip whole.
+
+Each function takes a tile (query, key) of float32 affinities, −∞ where there is no key, and gives
+weights of the same shape and up to three numbers a row from which the weights follow again, key by
+key (`weigh_again`): a backward pass need not solve anything twice.
+
+    softmax      best, 0, 1 / Σ exp
+    entmax       best, reach, 1 / Σ v^β       (attention/simplex.py has the equations)
+    top_k        as softmax, over the chosen keys
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+MOST_ROUNDS = tl.constexpr(30)
+"""Far more than Newton's method needs; a bound for rows that never settle."""
+
+MOST_HALVINGS = tl.constexpr(64)
+"""Enough for two float32 numbers to meet."""
+
+SMALLEST = tl.constexpr(1e-38)
+
+
+@triton.jit
+def largest(values):
+    """The largest of a row's numbers, one a row; NaN counts for nothing."""
+    return tl.max(tl.where(values == values, values, 0.0), 0)
+
+
+@triton.jit
+def softmax_row(affinity):
+    best = tl.max(affinity, 1)
+    weights = tl.exp(affinity - best[:, None])
+    inverse = 1.0 / tl.sum(weights, 1)
+    return weights * inverse[:, None], best, tl.zeros_like(best), inverse
+
+
+@triton.jit
+def squares_row(affinity, close):
+    """α = 1.5: nothing but sums and roots."""
+    best = tl.max(affinity, 1)
+    behind = affinity - best[:, None]
+    reach = tl.full(best.shape, 2.0, tl.float32)
+    worst = close + 1.0
+    rounds = 0
+    while (worst > close) & (rounds < MOST_ROUNDS):
+        inside = tl.maximum(behind + reach[:, None], 0.0)
+        norm = tl.sqrt(tl.sum(inside * inside, 1))
+        excess = norm - 2.0
+        reach -= excess * norm / tl.sum(inside, 1)
+        worst = largest(excess)
+        rounds += 1
+    inside = tl.maximum(behind + reach[:, None], 0.0)
+    # NaN is not larger than 0: a row with one has to stay NaN
+    inside = tl.where(behind == behind, inside, behind)
+    squared = inside * inside
+    inverse = 1.0 / tl.sum(squared, 1)
+    return squared * inverse[:, None], best, reach, inverse
+
+
+@triton.jit
+def lines_row(affinity, close):
+    """α = 2: each step is exact as soon as no more keys fall out of reach."""
+    best = tl.max(affinity, 1)
+    behind = affinity - best[:, None]
+    reach = tl.full(best.shape, 1.0, tl.float32)
+    worst = close + 1.0
+    rounds = 0
+    while (worst > close) & (rounds < MOST_ROUNDS):
+        inside = tl.maximum(behind + reach[:, None], 0.0)
+        excess = tl.sum(inside, 1) - 1.0
+        reach -= excess / tl.sum((inside > 0.0).to(tl.float32), 1)
+        worst = largest(excess)
+        rounds += 1
+    inside = tl.maximum(behind + reach[:, None], 0.0)
+    inside = tl.where(behind == behind, inside, behind)
+    inverse = 1.0 / tl.sum(inside, 1)
+    return inside * inverse[:, None], best, reach, inverse
+
+
+@triton.jit
+def log1p_down(x):
+    """log(1 + x) for −1 < x ≤ 0, with the digits that adding 1 loses put back."""
+    u = 1.0 + x
+    return tl.log(u) + (x - (u - 1.0)) / u
+
+
+@triton.jit
+def power_below_one(x, exponent):
+    """(1 + x)^exponent, 0 where x ≤ −1."""
+    safe = tl.maximum(x, -0.9999999)
+    power = tl.exp(exponent * log1p_down(safe))
+    return tl.where(x > -1.0, power, 0.0)
+
+
+@triton.jit
+def powers_row(affinity, beta, close):
+    """Any α in (1, 2], by logarithms. beta: 1 / (α − 1)"""
+    best = tl.max(affinity, 1)
+    behind = affinity - best[:, None]
+    reach = tl.zeros_like(best) + beta
+    worst = close + 1.0
+    rounds = 0
+    while (worst > close) & (rounds < MOST_ROUNDS):
+        less_one = behind / reach[:, None]
+        lower = power_below_one(less_one, beta - 1.0)
+        total = tl.sum(lower * (1.0 + tl.maximum(less_one, -1.0)), 1)
+        norm = tl.exp(tl.log(total) / beta)
+        excess = reach / beta * norm - 1.0
+        reach -= beta * excess * total / (norm * tl.sum(lower, 1))
+        worst = largest(excess)
+        rounds += 1
+    weights = power_below_one(behind / reach[:, None], beta)
+    weights = tl.where(behind == behind, weights, behind)
+    inverse = 1.0 / tl.sum(weights, 1)
+    return weights * inverse[:, None], best, reach, inverse
+
+
+@triton.jit
+def kth_largest(values, n_live, n_kept):
+    """The n_kept-th largest of each row's n_live first numbers; the others are −∞.
+
+    Halves the range between the row's smallest and largest, every second time where a straight line
+    between the counts would put it, until at most one number too many or too few lies above; then
+    takes one step to the number itself.
+    """
+    is_live = values > -float("inf")
+    highest = tl.max(values, 1)
+    lowest = tl.min(tl.where(is_live, values, float("inf")), 1)
+    low, n_low = lowest, tl.zeros_like(lowest) + n_live  # so many lie at or above `low`
+    high, n_high = highest + tl.maximum(tl.abs(highest) * 1e-6, 1e-30), tl.zeros_like(lowest)
+    middle, n_above = low, n_low
+    unsettled = largest(tl.where(n_low > n_kept + 1, 1.0, 0.0))
+    rounds = 0
+    while (unsettled > 0.0) & (rounds < MOST_HALVINGS):
+        half = 0.5 * low + 0.5 * high
+        line = low + (high - low) * ((n_low - n_kept) / tl.maximum(n_low - n_high, 1.0))
+        next_middle = tl.where(rounds % 2 == 0, line, half)
+        next_middle = tl.where((next_middle > low) & (next_middle < high), next_middle, half)
+        is_done = (tl.abs(n_above - n_kept) <= 1.0) | (half <= low) | (half >= high)
+        middle = tl.where(is_done, middle, next_middle)
+        n_above = tl.sum((values >= middle[:, None]).to(tl.float32), 1)
+        is_low = n_above >= n_kept
+        low, n_low = tl.where(is_low, middle, low), tl.where(is_low, n_above, n_low)
+        high, n_high = tl.where(is_low, high, middle), tl.where(is_low, n_high, n_above)
+        half = 0.5 * low + 0.5 * high
+        is_done = (tl.abs(n_above - n_kept) <= 1.0) | (half <= low) | (half >= high)
+        unsettled = largest(tl.where(is_done, 0.0, 1.0))
+        rounds += 1
+    # the number itself: the smallest at or above the middle, or its neighbour on either side
+    up = tl.min(tl.where(values >= middle[:, None], values, float("inf")), 1)
+    down = tl.max(tl.where(values < middle[:, None], values, -float("inf")), 1)
+    n_up = tl.sum((values == up[:, None]).to(tl.float32), 1)
+    above_up = tl.min(tl.where(values > up[:, None], values, float("inf")), 1)
+    one_too_many = tl.where((n_above == n_kept + 1) & (n_up == 1), above_up, up)
+    found = tl.where(n_above == n_kept - 1, down, one_too_many)
+    return tl.where(tl.abs(n_above - n_kept) <= 1.0, found, low)
+
+
+@triton.jit
+def best_of_row(values, n_live, n_kept):
+    """Whether a number is among the n_kept largest of its row; of equals the earlier one is."""
+    threshold = kth_largest(values, n_live, n_kept)
+    n_larger = tl.sum((values > threshold[:, None]).to(tl.float32), 1)
+    is_equal = values == threshold[:, None]
+    n_equal = tl.sum(is_equal.to(tl.float32), 1)
+    chosen = values >= threshold[:, None]
+    if largest(n_larger + n_equal - n_kept) > 0.0:
+        place = tl.cumsum(is_equal.to(tl.float32), 1)  # from 1
+        fits = n_larger[:, None] + place <= n_kept
+        chosen = (values > threshold[:, None]) | (is_equal & fits)
+    return chosen
+
+
+@triton.jit
+def softmax_of_chosen(affinity, chosen):
+    weights, best, _, inverse = softmax_row(tl.where(chosen, affinity, -float("inf")))
+    return weights, best, tl.zeros_like(best), inverse
+
+
+@triton.jit
+def weigh_again(affinity, best, reach, inverse, beta, RULE: tl.constexpr):
+    """The weights of keys whose row is known."""
+    behind = affinity - best
+    if RULE == "squares":
+        inside = tl.maximum(behind + reach, 0.0)
+        weights = inside * inside * inverse
+    elif RULE == "lines":
+        weights = tl.maximum(behind + reach, 0.0) * inverse
+    elif RULE == "powers":
+        weights = power_below_one(behind / reach, beta) * inverse
+    else:
+        weights = tl.exp(behind) * inverse
+    return tl.where(behind == behind, weights, behind)

@@ -1,0 +1,82 @@
+"""Which program does what: tiles of queries, laid out by the texts' real lengths.
+
+A tile is some neighbouring queries of one text against all its keys. Texts of similar length are
+launched together, so that a short text does not pay for the rows of a long one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+Numbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Keys and queries of a tile, and the warps that work on it."""
+
+    span: int
+    rows: int
+    n_warps: int
+
+
+SHAPES = (
+    Shape(32, 32, 2),
+    Shape(64, 64, 4),
+    Shape(128, 64, 4),
+    Shape(256, 64, 8),
+    Shape(512, 64, 8),
+    Shape(1024, 16, 4),
+)
+"""Measured on an H200 (bench/gpu_contracts.py): 64 rows fill a product's registers, and a row of
+affinities has to fit beside them.
+"""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """The tiles of one launch. numbers: (tile, 2), a text and which of its tiles; −1: none."""
+
+    shape: Shape
+    numbers: Tensor
+
+
+def shapes_up_to(longest: int, shapes: tuple[Shape, ...] = SHAPES) -> tuple[Shape, ...]:
+    """The shapes that texts of up to so many pieces need."""
+    enough = next(place for place, shape in enumerate(shapes) if longest <= shape.span)
+    return shapes[: enough + 1]
+
+
+def tile_numbers(
+    n_queries: Numbers, n_keys: Numbers, shapes: tuple[Shape, ...], *, shift: int = 0
+) -> list[Numbers]:
+    """The tiles of texts with so many queries and keys, one array (tile, 2) for each shape.
+
+    shift: empty rows before a text's first query.
+    """
+    kind = np.searchsorted([shape.span for shape in shapes], n_keys)
+    numbers = []
+    for place, shape in enumerate(shapes):
+        texts = np.flatnonzero((kind == place) & (n_keys > 0))
+        n_tiles = -(-(n_queries[texts] + shift) // shape.rows)
+        ends = np.cumsum(n_tiles)
+        slots = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - n_tiles, n_tiles)
+        numbers.append(np.stack([np.repeat(texts, n_tiles), slots], axis=1).astype(np.int32))
+    return numbers
+
+
+def most_tiles(
+    n_pieces: int, n_texts: int, shapes: tuple[Shape, ...], *, shift: int = 0
+) -> list[int]:
+    """How many tiles of each shape so many pieces in so many texts can need at most."""
+    most = []
+    shortest = 1
+    for shape in shapes:
+        texts = min(n_texts, n_pieces // shortest)
+        most.append(texts + (n_pieces + texts * shift) // shape.rows)
+        shortest = shape.span + 1
+    return most
