@@ -12,8 +12,9 @@ from torch import Tensor
 from litotes.attention.kernels.forward_kernel import attend_tile
 from litotes.attention.kernels.rule import LONGEST, RowRule
 from litotes.attention.kernels.tiles import Tiles
+from litotes.attention.kernels.walk_kernel import walk_keys
 
-CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-5, torch.bfloat16: 1e-4}
+CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
 """What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""
 
 CHIP = 2**16
@@ -95,7 +96,7 @@ def attend(
     seed: Tensor | None = None,
 ) -> Attended:
     """seed: where the kernels find their seed, (1,) int64, with dropout."""
-    query, key, value = packed.query, packed.key, packed.value
+    query, key = packed.query, packed.key
     n_queries, n_heads, head_width = query.shape
     n_texts = len(packed.key_bounds) - 1
     new = query.new_empty
@@ -111,32 +112,82 @@ def attend(
         if wanted.row_numbers and rule.chooses
         else None,
     )
-    bias, nothing = packed.bias, packed.key_bounds
     for tiles in packed.tiles:
-        shape = tiles.shape
-        if not len(tiles.numbers):
-            continue
-        attend_tile[(len(tiles.numbers), n_heads)](
-            query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
-            or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
-            nothing if bias is None else bias.origin,
-            nothing if bias is None else bias.buckets,
-            nothing if bias is None else bias.by_bucket,
-            or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
-            or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
-            or_nothing(out.row_numbers, nothing), or_nothing(out.chosen, nothing),
-            query.stride(0), key.stride(0), value.stride(0), len(key), n_queries,
-            head_width**-0.5, dropout, CLOSE[query.dtype],
-            N_HEADS=n_heads, HEAD_WIDTH=head_width,
-            STEP=step_of(head_width, shape.span, query.element_size()),
-            ROWS=shape.rows, SPAN=shape.span, FARTHEST=LONGEST, SHIFT=rule.block - 1,
-            N_SLOTS=wanted.n_slots, RULE=rule.name, BLOCK=rule.block, IEEE=query.dtype == torch.float32,
-            WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
-            WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
-            WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
-            num_warps=shape.n_warps,
-        )  # fmt: skip
+        if len(tiles.numbers):
+            launch = _launch_walk if tiles.shape.walks else _launch_tile
+            launch(packed, rule, tiles, out, wanted=wanted, dropout=dropout, seed=seed)
     return out
+
+
+def _launch_tile(
+    packed: Packed,
+    rule: RowRule,
+    tiles: Tiles,
+    out: Attended,
+    *,
+    wanted: Wanted,
+    dropout: float,
+    seed: Tensor | None,
+) -> None:
+    query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
+    n_queries, n_heads, head_width = query.shape
+    shape, nothing = tiles.shape, packed.key_bounds
+    attend_tile[(len(tiles.numbers), n_heads)](
+        query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
+        or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
+        *_bias_tensors(bias, nothing),
+        or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
+        or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
+        or_nothing(out.row_numbers, nothing), or_nothing(out.chosen, nothing),
+        query.stride(0), key.stride(0), value.stride(0), len(key), n_queries,
+        head_width**-0.5, dropout, CLOSE[query.dtype],
+        N_HEADS=n_heads, HEAD_WIDTH=head_width,
+        STEP=step_of(head_width, shape.span, query.element_size()),
+        ROWS=shape.rows, SPAN=shape.span, FARTHEST=LONGEST, SHIFT=rule.block - 1,
+        N_SLOTS=wanted.n_slots, RULE=rule.name, BLOCK=rule.block,
+        PRECISE=query.dtype == torch.float32,
+        WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
+        WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
+        WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
+        num_warps=shape.n_warps,
+    )  # fmt: skip
+
+
+def _launch_walk(
+    packed: Packed,
+    rule: RowRule,
+    tiles: Tiles,
+    out: Attended,
+    *,
+    wanted: Wanted,
+    dropout: float,
+    seed: Tensor | None,
+) -> None:
+    assert rule.name == "softmax"
+    query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
+    n_queries, n_heads, head_width = query.shape
+    shape, nothing = tiles.shape, packed.key_bounds
+    walk_keys[(len(tiles.numbers), n_heads)](
+        query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
+        *_bias_tensors(bias, nothing),
+        or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
+        or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
+        or_nothing(out.row_numbers, nothing),
+        query.stride(0), key.stride(0), value.stride(0), len(key), n_queries,
+        head_width**-0.5, dropout,
+        N_HEADS=n_heads, HEAD_WIDTH=head_width,
+        COLUMNS=max(16, triton.next_power_of_2(head_width)),
+        ROWS=shape.rows, BLOCK=shape.block, FARTHEST=LONGEST, N_SLOTS=wanted.n_slots,
+        PRECISE=query.dtype == torch.float32,
+        WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
+        WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
+        WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
+        num_warps=shape.n_warps, num_stages=2,
+    )  # fmt: skip
+
+
+def _bias_tensors(bias: DistanceBias | None, nothing: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    return (nothing,) * 3 if bias is None else (bias.origin, bias.buckets, bias.by_bucket)
 
 
 def or_nothing(tensor: Tensor | None, nothing: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from litotes.attention.kernels.row_weights import (
 @triton.jit
 def affinities(
     query_rows, key_rows, query_live, key_live, head, scale, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, SPAN: tl.constexpr, IEEE: tl.constexpr,
+    ROWS: tl.constexpr, SPAN: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
     """query · key / √d, −∞ where there is no key; the head's width in steps, so that long rows fit
     the chip. query_rows, key_rows: pointers to the rows' first numbers, (query,) and (key,)
@@ -44,8 +44,8 @@ def affinities(
         key = tl.load(
             key_rows[None, :] + place[:, None], mask=inside[:, None] & key_live[None, :], other=0.0
         )
-        if IEEE:
-            affinity = tl.dot(query, key, affinity, input_precision="ieee")
+        if PRECISE:
+            affinity = tl.dot(query, key, affinity, input_precision="tf32x3")
         else:
             affinity = tl.dot(query, key, affinity)
     return affinity * scale
@@ -90,16 +90,16 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.const
     return tl.rand(seed, offset) >= dropout
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart"])
 def attend_tile(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES,
     ALPHA, KEPT, ORIGIN, BUCKETS, BIAS, ALIVE, SEED,
     RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
-    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, scale, dropout, close,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, scale, dropout, missing,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
     ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, SHIFT: tl.constexpr,
     N_SLOTS: tl.constexpr,
-    RULE: tl.constexpr, BLOCK: tl.constexpr, IEEE: tl.constexpr,
+    RULE: tl.constexpr, BLOCK: tl.constexpr, PRECISE: tl.constexpr,
     WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
     IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
 ):  # fmt: skip
@@ -143,7 +143,17 @@ def attend_tile(
     query_rows = QUERY + query_place.to(tl.int64) * query_stride
     key_rows = KEY + key_place.to(tl.int64) * key_stride
     affinity = affinities(
-        query_rows, key_rows, query_live, key_live, head, scale, HEAD_WIDTH, STEP, ROWS, SPAN, IEEE
+        query_rows,
+        key_rows,
+        query_live,
+        key_live,
+        head,
+        scale,
+        HEAD_WIDTH,
+        STEP,
+        ROWS,
+        SPAN,
+        PRECISE,
     )
     if WITH_BIAS:
         bias, _ = distance_bias(
@@ -161,14 +171,12 @@ def attend_tile(
         affinity += bias
     affinity = tl.where(key_live[None, :], affinity, -float("inf"))
     if RULE == "squares":
-        weights, best, reach, inverse = squares_row(affinity, close)
+        weights, best, reach, inverse = squares_row(affinity, missing)
     elif RULE == "lines":
-        weights, best, reach, inverse = lines_row(affinity, close)
+        weights, best, reach, inverse = lines_row(affinity, missing)
     elif RULE == "powers":
         beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
-        # a step raises what is left to the power min(β, 2)
-        row_close = 4.0 * tl.exp(tl.log(close) / tl.minimum(beta, 2.0))
-        weights, best, reach, inverse = powers_row(affinity, beta, row_close)
+        weights, best, reach, inverse = powers_row(affinity, beta, missing, PRECISE)
     elif RULE == "top_k":
         n_kept = tl.load(KEPT + n_keys).to(tl.float32)
         chosen = best_of_row(affinity, n_keys.to(tl.float32), n_kept)
@@ -223,8 +231,8 @@ def attend_tile(
             + part[None, :]
         )
         value = tl.load(VALUE + place, mask=key_live[:, None] & inside, other=0.0)
-        if IEEE:
-            mixed = tl.dot(used, value, input_precision="ieee")
+        if PRECISE:
+            mixed = tl.dot(used, value, input_precision="tf32x3")
         else:
             mixed = tl.dot(used, value)
         rounded = mixed.to(MIXED.dtype.element_ty)

@@ -11,6 +11,8 @@ key (`weigh_again`): a backward pass need not solve anything twice.
 
 from __future__ import annotations
 
+import os
+
 import triton
 import triton.language as tl
 
@@ -20,7 +22,10 @@ MOST_ROUNDS = tl.constexpr(30)
 MOST_HALVINGS = tl.constexpr(64)
 """Enough for two float32 numbers to meet."""
 
-SMALLEST = tl.constexpr(1e-38)
+LOG2_E = tl.constexpr(1.4426950408889634)
+
+INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")
+"""On a CPU there is no such instruction."""
 
 
 @triton.jit
@@ -38,8 +43,9 @@ def softmax_row(affinity):
 
 
 @triton.jit
-def squares_row(affinity, close):
-    """α = 1.5: nothing but sums and roots."""
+def squares_row(affinity, missing):
+    """α = 1.5: nothing but sums and roots. missing: what may be missing from a sum of 1"""
+    close = 4.0 * tl.sqrt(missing)  # one more step takes the rest away
     best = tl.max(affinity, 1)
     behind = affinity - best[:, None]
     reach = tl.full(best.shape, 2.0, tl.float32)
@@ -61,8 +67,9 @@ def squares_row(affinity, close):
 
 
 @triton.jit
-def lines_row(affinity, close):
+def lines_row(affinity, missing):
     """α = 2: each step is exact as soon as no more keys fall out of reach."""
+    close = 4.0 * missing
     best = tl.max(affinity, 1)
     behind = affinity - best[:, None]
     reach = tl.full(best.shape, 1.0, tl.float32)
@@ -81,38 +88,50 @@ def lines_row(affinity, close):
 
 
 @triton.jit
-def log1p_down(x):
-    """log(1 + x) for −1 < x ≤ 0, with the digits that adding 1 loses put back."""
-    u = 1.0 + x
-    return tl.log(u) + (x - (u - 1.0)) / u
+def quick_log2(x):
+    """log₂ by the chip's own instruction, good to 22 bits."""
+    if INTERPRETED:
+        return tl.log2(x)
+    else:
+        return tl.inline_asm_elementwise(
+            "lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1
+        )
 
 
 @triton.jit
-def power_below_one(x, exponent):
-    """(1 + x)^exponent, 0 where x ≤ −1."""
-    safe = tl.maximum(x, -0.9999999)
-    power = tl.exp(exponent * log1p_down(safe))
-    return tl.where(x > -1.0, power, 0.0)
+def power_below_one(x, exponent, PRECISE: tl.constexpr):
+    """(1 + x)^exponent, 0 where x ≤ −1.
+
+    PRECISE: with the digits that adding 1 loses put back, for float32.
+    """
+    u = 1.0 + tl.maximum(x, -0.9999999)
+    if PRECISE:
+        logarithm = tl.log2(u) + LOG2_E * (tl.maximum(x, -0.9999999) - (u - 1.0)) / u
+    else:
+        logarithm = quick_log2(u)
+    return tl.where(x > -1.0, tl.exp2(exponent * logarithm), 0.0)
 
 
 @triton.jit
-def powers_row(affinity, beta, close):
+def powers_row(affinity, beta, missing, PRECISE: tl.constexpr):
     """Any α in (1, 2], by logarithms. beta: 1 / (α − 1)"""
+    # a step raises what is left to the power min(β, 2)
+    close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
     best = tl.max(affinity, 1)
     behind = affinity - best[:, None]
     reach = tl.zeros_like(best) + beta
     worst = close + 1.0
     rounds = 0
     while (worst > close) & (rounds < MOST_ROUNDS):
-        less_one = behind / reach[:, None]
-        lower = power_below_one(less_one, beta - 1.0)
-        total = tl.sum(lower * (1.0 + tl.maximum(less_one, -1.0)), 1)
-        norm = tl.exp(tl.log(total) / beta)
+        less_one = tl.maximum(behind * (1.0 / reach)[:, None], -1.0)
+        lower = power_below_one(less_one, beta - 1.0, PRECISE)
+        total = tl.sum(lower * (1.0 + less_one), 1)
+        norm = tl.exp2(tl.log2(total) / beta)
         excess = reach / beta * norm - 1.0
         reach -= beta * excess * total / (norm * tl.sum(lower, 1))
         worst = largest(excess)
         rounds += 1
-    weights = power_below_one(behind / reach[:, None], beta)
+    weights = power_below_one(behind * (1.0 / reach)[:, None], beta, PRECISE)
     weights = tl.where(behind == behind, weights, behind)
     inverse = 1.0 / tl.sum(weights, 1)
     return weights * inverse[:, None], best, reach, inverse
@@ -181,7 +200,7 @@ def softmax_of_chosen(affinity, chosen):
 
 
 @triton.jit
-def weigh_again(affinity, best, reach, inverse, beta, RULE: tl.constexpr):
+def weigh_again(affinity, best, reach, inverse, beta, RULE: tl.constexpr, PRECISE: tl.constexpr):
     """The weights of keys whose row is known."""
     behind = affinity - best
     if RULE == "squares":
@@ -190,7 +209,7 @@ def weigh_again(affinity, best, reach, inverse, beta, RULE: tl.constexpr):
     elif RULE == "lines":
         weights = tl.maximum(behind + reach, 0.0) * inverse
     elif RULE == "powers":
-        weights = power_below_one(behind / reach, beta) * inverse
+        weights = power_below_one(behind / reach, beta, PRECISE) * inverse
     else:
         weights = tl.exp(behind) * inverse
     return tl.where(behind == behind, weights, behind)

@@ -12,28 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from litotes.attention.kernels.rule import RowRule
+
 Numbers = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Keys and queries of a tile, and the warps that work on it."""
+    """Texts of up to `span` keys, `rows` queries a tile, and the warps that work on it.
+
+    block: keys that lie on the chip at a time; all of them, or else the program walks.
+    """
 
     span: int
     rows: int
     n_warps: int
+    block: int = 0
+
+    @property
+    def walks(self) -> bool:
+        return 0 < self.block < self.span
 
 
-SHAPES = (
-    Shape(32, 32, 2),
-    Shape(64, 64, 4),
-    Shape(128, 64, 4),
-    Shape(256, 64, 8),
-    Shape(512, 64, 8),
-    Shape(1024, 16, 4),
-)
-"""Measured on an H200 (bench/gpu_contracts.py): 64 rows fill a product's registers, and a row of
-affinities has to fit beside them.
+SHORT = (Shape(32, 32, 2), Shape(64, 64, 4), Shape(128, 64, 4))
+WALKED = (*SHORT, Shape(1024, 64, 4, block=64))
+WHOLE = (*SHORT, Shape(256, 64, 8), Shape(512, 32, 4), Shape(1024, 16, 4))
+"""For softmax, which may walk, and for weightings that look at a whole row several times. Measured
+on an H200: 64 numbers a thread leave room for everything else.
 """
 
 
@@ -45,8 +50,9 @@ class Tiles:
     numbers: Tensor
 
 
-def shapes_up_to(longest: int, shapes: tuple[Shape, ...] = SHAPES) -> tuple[Shape, ...]:
+def shapes_for(rule: RowRule, longest: int) -> tuple[Shape, ...]:
     """The shapes that texts of up to so many pieces need."""
+    shapes = WALKED if rule.name == "softmax" else WHOLE
     enough = next(place for place, shape in enumerate(shapes) if longest <= shape.span)
     return shapes[: enough + 1]
 
@@ -80,3 +86,12 @@ def most_tiles(
         most.append(texts + (n_pieces + texts * shift) // shape.rows)
         shortest = shape.span + 1
     return most
+
+
+def tiles_of_text(
+    n_queries: Numbers, n_keys: Numbers, shapes: tuple[Shape, ...], *, shift: int = 0
+) -> Numbers:
+    """How many tiles each text has. (text,)"""
+    rows = np.array([shape.rows for shape in shapes])
+    kind = np.searchsorted([shape.span for shape in shapes], n_keys)
+    return (-(-(n_queries + shift) // rows[kind])).astype(np.int32)

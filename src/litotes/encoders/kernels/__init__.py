@@ -1,0 +1,1 @@
+"""Triton kernels for what stands between the products of a layer."""
