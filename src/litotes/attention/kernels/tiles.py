@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.attention.kernels.rule import RowRule
-
 Numbers = NDArray[np.int32]
 
 
@@ -50,9 +48,25 @@ class Tiles:
     numbers: Tensor
 
 
-def shapes_for(rule: RowRule, longest: int) -> tuple[Shape, ...]:
-    """The shapes that texts of up to so many pieces need."""
-    shapes = WALKED if rule.name == "softmax" else WHOLE
+FIRSTS_WALKED = (Shape(128, 16, 2), Shape(1024, 16, 4, block=128))
+FIRSTS_WHOLE = (Shape(128, 16, 2), Shape(512, 16, 4), Shape(1024, 16, 4))
+"""For one query a text: products have at least 16 rows."""
+
+
+def shapes_for(rule: str, longest: int, *, trains: bool = False) -> tuple[Shape, ...]:
+    """The shapes that texts of up to so many pieces need.
+
+    trains: a backward pass looks at whole rows.
+    """
+    return _up_to(longest, WALKED if rule == "softmax" and not trains else WHOLE)
+
+
+def first_shapes(rule: str, longest: int, *, trains: bool = False) -> tuple[Shape, ...]:
+    """The same for queries of first pieces alone."""
+    return _up_to(longest, FIRSTS_WALKED if rule == "softmax" and not trains else FIRSTS_WHOLE)
+
+
+def _up_to(longest: int, shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
     enough = next(place for place, shape in enumerate(shapes) if longest <= shape.span)
     return shapes[: enough + 1]
 

@@ -58,11 +58,17 @@ def embed_rows(
     inside = live[:, None] & (column < WIDTH)[None, :]
     piece = tl.load(PIECES + row, mask=live, other=0).to(tl.int64)
     position = tl.load(POSITIONS + row, mask=live, other=0).to(tl.int64)
-    x = tl.load(PIECE + piece[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(tl.float32)
-    x += tl.load(POSITION + position[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(tl.float32)
+    x = tl.load(PIECE + piece[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(
+        tl.float32
+    )
+    x += tl.load(POSITION + position[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(
+        tl.float32
+    )
     if WITH_SEGMENT:
         segment = tl.load(SEGMENTS + row, mask=live, other=0).to(tl.int64)
-        x += tl.load(SEGMENT + segment[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(tl.float32)
+        x += tl.load(
+            SEGMENT + segment[:, None] * WIDTH + column[None, :], mask=inside, other=0.0
+        ).to(tl.float32)
     normed = norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH)
     here = row.to(tl.int64)[:, None] * WIDTH + column[None, :]
     tl.store(OUT + here, normed.to(OUT.dtype.element_ty), mask=inside)
