@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from litotes.attention.kernels.rule import RowRule
 from litotes.attention.softmax import softmax_over
 from litotes.attention.top_k import SelectiveSoftmax, expand_live
 from litotes.core.errors import UserError
@@ -37,6 +38,12 @@ class BlockTopK(SelectiveSoftmax):
                 f"A block of keys cannot have {block} of them. Give a block of 1 or more."
             )
         self.block = block
+
+    def row_rule(self, device: torch.device) -> RowRule | None:
+        """Blocks of 1, 2, 4, 8 or 16: others do not fill a tile of queries."""
+        if self.block not in (1, 2, 4, 8, 16):
+            return None
+        return RowRule("block_top_k", kept=self.kept_counts(device), block=self.block)
 
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None

@@ -10,10 +10,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal
 
-from torch import Tensor
-
-from litotes.attention.pruning import AttentionOutput, Plan, Pruning
-from litotes.attention.survivors import Survivors
+from litotes.attention.attention_sum import AttentionSum
+from litotes.attention.pruning import Plan
 from litotes.core.errors import UserError
 
 SCHEDULES = ("authors", "linear", "geometric")
@@ -23,7 +21,7 @@ after twelve layers.
 """
 
 
-class Cascade(Pruning):
+class Cascade(AttentionSum):
     """s_t = Σ_layers Σ_heads Σ_queries w[h, q, t]: pieces with the smallest sums leave; heads by
     Σ|output|.
 
@@ -47,29 +45,18 @@ class Cascade(Pruning):
         restore: bool = False,
         fuse: bool = False,
     ) -> None:
-        super().__init__(n_layers, n_attention_heads, width, restore=restore, fuse=fuse)
         if importance not in ("received", "value"):
             raise UserError(
                 f"importance = {importance!r} is not known to a pruning: write received or value."
             )
-        self.by_value = importance == "value"
+        by_value = importance == "value"
+        super().__init__(
+            n_layers, n_attention_heads, width, by_value=by_value, restore=restore, fuse=fuse
+        )
         self._plan = make_plan(schedule, n_layers, final=final, final_heads=final_heads)
 
     def plan(self) -> Plan:
         return self._plan
-
-    def importance(
-        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
-    ) -> Tensor:
-        return survivors.importance + received_weight(attention, by_value=self.by_value)
-
-
-def received_weight(attention: AttentionOutput, *, by_value: bool) -> Tensor:
-    """The weight each piece got in one layer, or the lengths of the values it moved. (piece,)"""
-    weights = attention.received.detach()  # (piece, attention_head)
-    if by_value:
-        weights = weights * attention.value.detach().float().norm(dim=-1)
-    return weights.sum(-1)
 
 
 def make_plan(

@@ -13,6 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from litotes.attention.kernels.rule import RowRule
 from litotes.attention.simplex import entmax
 from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
@@ -45,6 +46,11 @@ class Entmax(Weighting):
         if self.fixed is not None:
             return torch.full((self.n_attention_heads,), self.fixed)
         return 1 + self.a.clamp(-FARTHEST, FARTHEST).sigmoid()
+
+    def row_rule(self, device: torch.device) -> RowRule:
+        if self.fixed in (1.5, 2.0):
+            return RowRule("squares" if self.fixed == 1.5 else "lines")
+        return RowRule("powers", alpha=self.alpha.to(device))
 
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None

@@ -14,9 +14,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from litotes.attention.cascade import check_shares, received_weight
-from litotes.attention.pruning import AttentionOutput, Plan, Pruning
-from litotes.attention.survivors import Survivors
+from litotes.attention.attention_sum import AttentionSum
+from litotes.attention.cascade import check_shares
+from litotes.attention.pruning import Plan
 from litotes.core.errors import UserError
 
 LOG_RANGE = 3.0
@@ -25,7 +25,7 @@ no more.
 """
 
 
-class Learned(Pruning):
+class Learned(AttentionSum):
     """Shares of pieces per layer found by a search; importance by attention, times what a scorer
     learns: s_t e^{u·h_t}.
 
@@ -48,7 +48,6 @@ class Learned(Pruning):
         restore: bool = True,
         fuse: bool = False,
     ) -> None:
-        super().__init__(n_layers, n_attention_heads, width, restore=restore, fuse=fuse)
         if importance not in ("received", "value", "scorer"):
             raise UserError(
                 f"importance = {importance!r} is not known to the pruning 'learned': write"
@@ -58,10 +57,13 @@ class Learned(Pruning):
             raise UserError(
                 f"explore = {explore} is not a probability: choose a number from 0 to 1."
             )
+        by_value = importance != "received"
+        super().__init__(
+            n_layers, n_attention_heads, width, by_value=by_value, restore=restore, fuse=fuse
+        )
         geometric = [0.25 ** ((layer + 1) / n_layers) for layer in range(n_layers)]
         self.shares = check_shares(shares or geometric, n_layers)
         self.explore = explore
-        self.by_value = importance != "received"
         self.scorers = nn.Linear(width, n_layers, bias=False) if importance == "scorer" else None
         if self.scorers is not None:
             nn.init.zeros_(self.scorers.weight)
@@ -72,11 +74,8 @@ class Learned(Pruning):
             shares = draw_shares(shares)
         return Plan(shares, (1.0,) * self.n_layers)
 
-    def importance(
-        self, layer: int, hidden: Tensor, survivors: Survivors, attention: AttentionOutput
-    ) -> Tensor:
-        total = survivors.importance + received_weight(attention, by_value=self.by_value)
-        return total if self.scorers is None else total * self._score(layer, hidden).exp()
+    def importance_factor(self, layer: int, hidden: Tensor) -> Tensor | None:
+        return None if self.scorers is None else self._score(layer, hidden).exp()
 
     def with_importance_gradient(self, layer: int, hidden: Tensor, mixed: Tensor) -> Tensor:
         """The same values, but their gradient tells the scorer which pieces the loss wants more

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from litotes.attention.kernels.rule import RowRule
 from litotes.attention.weighting import Weighting
 
 
@@ -16,6 +17,9 @@ class Softmax(Weighting):
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None
     ) -> Tensor:
         return softmax_over(affinity, live)
+
+    def row_rule(self, device: torch.device) -> RowRule:
+        return RowRule("softmax")
 
     def attend(
         self,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from litotes.attention.kernels.rule import RowRule, kept_counts
 from litotes.attention.softmax import softmax_over
 from litotes.attention.weighting import Weighting
 from litotes.core.errors import UserError
@@ -46,6 +47,10 @@ class SelectiveSoftmax(Weighting):
             return self.sparsity
         return self.sparsity * min(1.0, self.progress / self.ramp)
 
+    def kept_counts(self, device: torch.device) -> Tensor:
+        """How many of n are among the best, for every n. (n,)"""
+        return kept_counts(1 - self.sparsity_now, device)
+
     def best(self, scores: Tensor, live: Tensor) -> Tensor:
         """Whether a score is among the ⌈(1 − sparsity) × live⌉ highest live ones of its row; of
         equals the earlier one is.
@@ -64,6 +69,9 @@ class TopK(SelectiveSoftmax):
     """The best keys of each query: softmax over the ⌈(1 − sparsity) × live keys⌉ largest affinities
     of its row.
     """
+
+    def row_rule(self, device: torch.device) -> RowRule:
+        return RowRule("top_k", kept=self.kept_counts(device))
 
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None

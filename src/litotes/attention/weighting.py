@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from litotes.attention.kernels.rule import RowRule
+
 
 class Weighting(nn.Module, ABC):
     """Non-negative weights over the live keys that sum to 1.
@@ -48,6 +50,12 @@ class Weighting(nn.Module, ABC):
         heads: which attention heads the second axis shows, (text, attention_head), where a pruning
         has taken some away; None: all.
         """
+
+    def row_rule(self, device: torch.device) -> RowRule | None:
+        """What the kernels on a GPU do with a row of affinities, as the weighting is now; None:
+        there is no kernel for it, and the definition is computed.
+        """
+        return None
 
     def per_head(self, values: Tensor, heads: Tensor | None) -> Tensor:
         """A number for each attention head, (attention_head,), laid out to meet an affinity: (text

@@ -26,11 +26,15 @@ class Embeddings(nn.Module):
         self.projection = nn.Linear(width, spec.width) if spec.has_projection else None
 
     def forward(self, batch: Batch) -> Tensor:
-        positions = batch.layout.positions + self.first_position
-        hidden = self.piece(batch.pieces) + self.position(positions)  # (piece, embedding_width)
+        return self.of(batch.pieces, batch.layout.positions, batch.segments)
+
+    def of(self, pieces: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
+        """All three (piece,), positions from 0."""
+        # (piece, embedding_width)
+        hidden = self.piece(pieces) + self.position(positions + self.first_position)
         if self.segment is not None:
             # RoBERTa has a single segment, whatever the tokenizer says of a pair.
-            segments = batch.segments.clamp(max=self.segment.num_embeddings - 1)
+            segments = segments.clamp(max=self.segment.num_embeddings - 1)
             hidden = hidden + self.segment(segments)
         hidden = self.dropout(self.norm(hidden))
         return hidden if self.projection is None else self.projection(hidden)  # (piece, width)
@@ -52,6 +56,11 @@ class RelativeBias(nn.Module):
         ahead = places[:, None, :] - places[:, :, None]  # (text, query, key)
         # (text, attention_head, query, key)
         return self.by_bucket(self._bucket(ahead)).permute(0, 3, 1, 2)
+
+    def bucket_by_distance(self, farthest: int) -> Tensor:
+        """The bucket of every distance from −farthest to farthest. (2 × farthest + 1,)"""
+        device = self.by_bucket.weight.device
+        return self._bucket(torch.arange(-farthest, farthest + 1, device=device)).int()
 
     def _bucket(self, ahead: Tensor) -> Tensor:
         half = self.by_bucket.num_embeddings // 2  # one half looks back, the other ahead

@@ -59,6 +59,7 @@ class Block(nn.Module):
         self.inner = nn.Linear(spec.width, spec.inner_width)
         self.outer = nn.Linear(spec.inner_width, spec.width)
         self.outer_norm = nn.LayerNorm(spec.width, eps=spec.norm_epsilon)
+        self.activation_name = spec.activation
         self.activation = pick(ACTIVATIONS, spec.activation, "activation")
         self.dropout = nn.Dropout(spec.dropout)
 
@@ -123,7 +124,7 @@ class Encoder(nn.Module):
         survivors = Survivors.all_of(layout, self.spec.n_attention_heads)
         state = _State(hidden, survivors, self._context(survivors))
         for layer, number in enumerate(blocks, start):
-            block = self._block(number)
+            block = self.block(number)
             if firsts_only and layer == last:
                 hidden = self._firsts(layer, block, plan, state, observer)
                 return _encoding_of_firsts(hidden, layout)
@@ -205,9 +206,9 @@ class Encoder(nn.Module):
     @property
     def attentions(self) -> list[Attention]:
         """The attention of every block."""
-        return [self._block(number).attention for number in range(self.spec.n_blocks)]
+        return [self.block(number).attention for number in range(self.spec.n_blocks)]
 
-    def _block(self, number: int) -> Block:
+    def block(self, number: int) -> Block:
         block = self.blocks[number]
         assert isinstance(block, Block)
         return block

@@ -61,7 +61,7 @@ class Attention(nn.Module):
 
     def forward(self, hidden: Tensor, context: AttentionContext) -> Tensor:
         """What each piece gathers. (piece, attention_head × head_width)"""
-        query, key, value = self._select(self._project(hidden), context)
+        query, key, value = self._select(self.project(hidden), context)
         return self._attend(query, key, value, context, context).flatten(1)
 
     def observe(
@@ -71,7 +71,7 @@ class Attention(nn.Module):
 
         keep_weights: whether to keep the weights themselves.
         """
-        packed = self._project(hidden)
+        packed = self.project(hidden)
         query, key, value = self._select(packed, context)
         all_mixed, all_received, all_weights = [], [], []
         for q, k, v, options in self._blocks(query, key, value, context, context):
@@ -95,15 +95,15 @@ class Attention(nn.Module):
         """
         firsts = context.of_firsts()
         first_pieces = hidden[context.rows.layout.starts]
-        (query,) = self._select(self._project_part(first_pieces, slice(self.inner)), firsts)
-        key, value = self._select(self._project_part(hidden, slice(self.inner, None)), context)
+        (query,) = self._select(self.project_part(first_pieces, slice(self.inner)), firsts)
+        key, value = self._select(self.project_part(hidden, slice(self.inner, None)), context)
         return self._attend(query, key, value, firsts, context).flatten(1)
 
-    def _project(self, hidden: Tensor) -> Tensor:
+    def project(self, hidden: Tensor) -> Tensor:
         """(piece, width) → (piece, 3, attention_head, head_width)"""
         return self.qkv(hidden).unflatten(-1, (3, self.n_heads, -1))
 
-    def _project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
+    def project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
         """Only the query, or only key and value. → (piece, part, attention_head, head_width)"""
         some = functional.linear(hidden, self.qkv.weight[outputs], self.qkv.bias[outputs])
         return some.unflatten(-1, (-1, self.n_heads, self.inner // self.n_heads))

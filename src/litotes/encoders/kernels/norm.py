@@ -33,6 +33,7 @@ def embed(
     *,
     tables: tuple[nn.Embedding, nn.Embedding, nn.Embedding | None],
     norm: nn.LayerNorm,
+    first_position: int = 0,
 ) -> Tensor:
     """norm(piece + position + segment). → (piece, width)"""
     piece, position, segment = tables
@@ -41,7 +42,7 @@ def embed(
     embed_rows[(triton.cdiv(n_rows, ROWS),)](
         pieces, positions, segments, piece.weight, position.weight,
         piece.weight if segment is None else segment.weight, norm.weight, norm.bias, out,
-        n_rows, norm.eps,
+        n_rows, first_position, 0 if segment is None else segment.num_embeddings - 1, norm.eps,
         WIDTH=width, COLUMNS=triton.next_power_of_2(width), ROWS=ROWS,
         WITH_SEGMENT=segment is not None, num_warps=ROWS,
     )  # fmt: skip

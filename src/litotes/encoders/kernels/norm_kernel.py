@@ -48,7 +48,8 @@ def add_and_norm_rows(
 
 @triton.jit
 def embed_rows(
-    PIECES, POSITIONS, SEGMENTS, PIECE, POSITION, SEGMENT, WEIGHT, BIAS, OUT, n_rows, epsilon,
+    PIECES, POSITIONS, SEGMENTS, PIECE, POSITION, SEGMENT, WEIGHT, BIAS, OUT,
+    n_rows, first_position, last_segment, epsilon,
     WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, WITH_SEGMENT: tl.constexpr,
 ):  # fmt: skip
     """Programs: ROWS pieces each."""
@@ -57,7 +58,7 @@ def embed_rows(
     live = row < n_rows
     inside = live[:, None] & (column < WIDTH)[None, :]
     piece = tl.load(PIECES + row, mask=live, other=0).to(tl.int64)
-    position = tl.load(POSITIONS + row, mask=live, other=0).to(tl.int64)
+    position = tl.load(POSITIONS + row, mask=live, other=0).to(tl.int64) + first_position
     x = tl.load(PIECE + piece[:, None] * WIDTH + column[None, :], mask=inside, other=0.0).to(
         tl.float32
     )
@@ -65,7 +66,8 @@ def embed_rows(
         tl.float32
     )
     if WITH_SEGMENT:
-        segment = tl.load(SEGMENTS + row, mask=live, other=0).to(tl.int64)
+        # RoBERTa has a single segment, whatever the tokenizer says of a pair
+        segment = tl.minimum(tl.load(SEGMENTS + row, mask=live, other=0), last_segment).to(tl.int64)
         x += tl.load(
             SEGMENT + segment[:, None] * WIDTH + column[None, :], mask=inside, other=0.0
         ).to(tl.float32)

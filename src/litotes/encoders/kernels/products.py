@@ -1,0 +1,73 @@
+"""What a layer computes between one attention and the next, two ways.
+
+TorchProducts    with gradients, by the modules themselves: training
+FusedProducts    bias and activation inside the product, residual and norm in one pass: inference
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from litotes.encoders.embeddings import Embeddings
+from litotes.encoders.kernels.norm import add_and_norm, embed
+
+if TYPE_CHECKING:
+    from litotes.encoders.encoder import Block
+    from litotes.encoders.route import Route
+
+TANH_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
+"""Activations a product can end with. It knows only the tanh form, which differs from `gelu` by
+0.0005 at most: less than half precision rounds away.
+"""
+
+
+class Products(ABC):
+    """Embeddings at the beginning, and the second half of a layer."""
+
+    @abstractmethod
+    def embed(self, embeddings: Embeddings, route: Route) -> Tensor:
+        """(piece, width)"""
+
+    @abstractmethod
+    def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
+        """From what each piece was and what it gathered to what it is next. (piece, width)"""
+
+
+class TorchProducts(Products):
+    def embed(self, embeddings: Embeddings, route: Route) -> Tensor:
+        return embeddings.of(route.pieces, route.positions, route.segments)
+
+    def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
+        return block(hidden, mixed)
+
+
+class FusedProducts(Products):
+    """Without dropout and without gradients."""
+
+    def embed(self, embeddings: Embeddings, route: Route) -> Tensor:
+        hidden = embed(
+            route.pieces,
+            route.positions,
+            route.segments,
+            tables=(embeddings.piece, embeddings.position, embeddings.segment),
+            norm=embeddings.norm,
+            first_position=embeddings.first_position,
+        )
+        return hidden if embeddings.projection is None else embeddings.projection(hidden)
+
+    def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
+        hidden = add_and_norm(block.attention.output(mixed), hidden, block.attention_norm)
+        return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
+
+    def _inner(self, block: Block, hidden: Tensor) -> Tensor:
+        """act(W₁ h + b). (piece, inner_width)"""
+        inner = block.inner
+        if block.activation_name in TANH_GELUS and hidden.dtype != torch.float32:
+            # bias and activation at the end of the product itself: one pass over memory less
+            return torch._addmm_activation(inner.bias, hidden, inner.weight.t(), use_gelu=True)
+        return block.activation(functional.linear(hidden, inner.weight, inner.bias))
