@@ -69,3 +69,64 @@ class Layout:
     def firsts(self) -> Layout:
         """The layout of the first pieces alone."""
         return Layout((1,) * self.n_texts, self.device)
+
+    @cached_property
+    def bounds(self) -> Tensor:
+        """Where each text begins, and where the last one ends. (text + 1,)"""
+        ends = torch.tensor((0, *self.lengths), dtype=torch.long).cumsum(0)
+        return ends.to(self.device, non_blocking=True)
+
+
+@dataclass(frozen=True)
+class BucketLayout(Layout):
+    """Texts in a tensor of a fixed number of rows: only the device knows their lengths.
+
+    The rows left over form one more text, of nobody.
+    """
+
+    fixed_bounds: Tensor
+    rows: int
+
+    @classmethod
+    def of_bounds(cls, bounds: Tensor, n_rows: int) -> BucketLayout:
+        """bounds: where each text begins, and where the last one ends. (text + 1,)"""
+        ends = torch.full_like(bounds[:1], n_rows)
+        return cls((), bounds.device, torch.cat([bounds, ends]).long(), n_rows)
+
+    @classmethod
+    def of_firsts(cls, n_texts: int, device: torch.device) -> BucketLayout:
+        """One row a text."""
+        return cls((), device, torch.arange(n_texts + 1, device=device), n_texts)
+
+    @property
+    def n_texts(self) -> int:
+        return len(self.fixed_bounds) - 1
+
+    @property
+    def n_pieces(self) -> int:
+        return self.rows
+
+    @property
+    def longest(self) -> int:
+        raise NotImplementedError("only the device knows how long the texts of a bucket are")
+
+    @property
+    def bounds(self) -> Tensor:  # type: ignore[override]
+        return self.fixed_bounds
+
+    @property
+    def starts(self) -> Tensor:  # type: ignore[override]
+        return self.fixed_bounds[:-1]
+
+    @property
+    def counts(self) -> Tensor:  # type: ignore[override]
+        return self.fixed_bounds.diff()
+
+    @cached_property
+    def texts(self) -> Tensor:
+        places = torch.arange(self.rows, device=self.device)
+        return torch.searchsorted(self.fixed_bounds[1:], places, right=True)
+
+    @property
+    def firsts(self) -> Layout:  # type: ignore[override]
+        return BucketLayout.of_firsts(self.n_texts, self.device)

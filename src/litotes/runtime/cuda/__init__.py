@@ -1,0 +1,1 @@
+"""Answers on a GPU: texts in buckets of pieces, one captured pass a bucket."""

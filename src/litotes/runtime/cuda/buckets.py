@@ -1,0 +1,101 @@
+"""Texts into buckets: batches are filled by pieces, not by texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from litotes.encoders.kernel_walk import route_options
+from litotes.encoders.route import Numbers, RoutePlan, Sizes
+from litotes.model.classifier import Classifier
+from litotes.runtime.cuda.captured_pass import CapturedPass, Slot
+from litotes.text.tokenizer import Pieces
+
+BUCKETS = (256, 1024, 4096, 16384, 32768)
+"""Pieces. A batch takes the smallest that holds what is left, else the largest."""
+
+PIECES_PER_TEXT = 16
+"""The fewest pieces a text has on average before a bucket runs out of room for texts."""
+
+
+@dataclass(frozen=True)
+class _Started:
+    """A batch on its way: which texts, and where their logits will be."""
+
+    first: int
+    n_texts: int
+    slot: Slot
+
+
+class Buckets:
+    """All buckets of a classifier. largest: pieces at most, of `BUCKETS`."""
+
+    def __init__(self, classifier: Classifier, *, largest: int = BUCKETS[-1]) -> None:
+        self.classifier = classifier
+        self.sizes = tuple(size for size in BUCKETS if size <= largest)
+        self.pool = torch.cuda.graph_pool_handle()
+        self.passes: dict[int, CapturedPass] = {}
+        self.longest = classifier.encoder.spec.max_pieces
+
+    def logits(
+        self, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
+    ) -> NDArray[np.float32]:
+        """The logits of all tasks side by side, in the texts' order. (text, class)"""
+        lengths = np.fromiter((len(text.ids) for text in texts), np.int32, len(texts))
+        parts: list[NDArray[np.float32]] = []
+        waiting: list[_Started] = []
+        first = 0
+        with torch.inference_mode():
+            while first < len(texts):
+                between()
+                started = self._start(texts, lengths, first)
+                waiting.append(started)
+                first += started.n_texts
+                if len(waiting) > 1:
+                    parts.append(_collect(waiting.pop(0)))
+            parts += [_collect(started) for started in waiting]
+        return np.concatenate(parts)
+
+    def _start(self, texts: Sequence[Pieces], lengths: Numbers, first: int) -> _Started:
+        left = lengths[first:]
+        bucket = self._bucket_for(left)
+        n_texts = bucket.plan.n_fitting(left)
+        chosen = texts[first : first + n_texts]
+        n_pieces = int(left[:n_texts].sum())
+        ids = chain.from_iterable([text.ids for text in chosen])
+        pieces = np.fromiter(ids, np.int32, n_pieces)
+        segments = None
+        # a single text has segment 0 throughout, a pair ends in another
+        if any(text.segments[-1] for text in chosen):
+            numbers = chain.from_iterable([text.segments for text in chosen])
+            segments = np.fromiter(numbers, np.int32, n_pieces)
+        slot = bucket.start(pieces, segments, left[:n_texts])
+        return _Started(first, n_texts, slot)
+
+    def _bucket_for(self, left: Numbers) -> CapturedPass:
+        for size in self.sizes[:-1]:
+            if len(left) <= size // PIECES_PER_TEXT and int(left.sum()) <= size:
+                bucket = self._pass(size)
+                if bucket.plan.n_fitting(left) == len(left):
+                    return bucket
+        return self._pass(self.sizes[-1])
+
+    def _pass(self, size: int) -> CapturedPass:
+        if size not in self.passes:
+            options = route_options(
+                self.classifier.encoder, firsts_only=self.classifier.firsts_only, trains=False
+            )
+            sizes = Sizes(size, max(1, size // PIECES_PER_TEXT), min(self.longest, size))
+            plan = RoutePlan.for_bucket(options, sizes)
+            self.passes[size] = CapturedPass(self.classifier, plan, self.pool)
+        return self.passes[size]
+
+
+def _collect(started: _Started) -> NDArray[np.float32]:
+    started.slot.done.synchronize()
+    return started.slot.logits[: started.n_texts].numpy().copy()
