@@ -1,4 +1,6 @@
-"""Selection on the device keeps exactly the pieces, rows and attention heads the plain path keeps."""
+"""Selection on the device keeps exactly the pieces, rows and heads that the plain path keeps."""
+
+# ruff: noqa: E402 - Triton asks for its interpreter when a kernel is declared
 
 from __future__ import annotations
 
@@ -122,7 +124,6 @@ def test_any_numbers_in_any_order(seed: int) -> None:
     importance = torch.randn(sum(lengths)) * 10.0 ** torch.randint(-40, 38, (sum(lengths),))
     for special in (0.0, -0.0, torch.inf, -torch.inf, 1e-45):
         importance[torch.rand(sum(lengths)) < 0.05] = special
-    # a first piece counts as infinite, so others equal to it come after it
     staying = select_few(importance, lengths, counts)
     kept = kept_by_plain_path(importance, lengths, counts)
     assert staying.places[: len(kept)].tolist() == kept
@@ -132,6 +133,25 @@ def test_nan_counts_as_the_largest_number_and_never_drives_out_the_first_piece()
     importance = torch.tensor([0.0, 1.0, torch.inf, torch.nan, 2.0, -torch.nan, *[torch.nan] * 3])
     staying = select_few(importance, [6, 3], [4, 1])
     assert staying.places[:5].tolist() == [0, 2, 3, 5, 6]
+
+
+def test_a_fused_piece_shows_that_nan_went_into_it() -> None:
+    received = receive([4], 1, most=1)
+    importance = torch.tensor([0.0, torch.nan, torch.nan, 1.0])
+    kept = torch.tensor([2, 0, 0], dtype=torch.int32).to(DEVICE)
+    staying = select(
+        with_spare(importance),
+        received.by_slot,
+        received.n_tiles,
+        with_spare(origins([4]), 0),
+        bounds_of([4]),
+        bounds_of([3]),
+        n_after=3,
+        kept=kept,
+    )
+    assert staying.places.tolist() == [0, 1, -1]
+    fused = take(with_spare(torch.ones(4, WIDTH)), staying)
+    assert fused.isnan().any(-1).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("length", [9, 100, 300])
@@ -245,7 +265,7 @@ class Walk:
 
 
 @pytest.mark.parametrize("fuse", [False, True], ids=["", "fuse"])
-@pytest.mark.parametrize("lengths", [[25, 1, 140, 9, 64], [300, 2]], ids=str)
+@pytest.mark.parametrize("lengths", [[25, 1, 9, 64], [140, 2]], ids=str)
 def test_layers_in_a_row_with_gradients(lengths: list[int], fuse: bool) -> None:
     torch.manual_seed(1)
     walk = Walk(lengths, fuse=fuse)

@@ -63,23 +63,23 @@ def fuse_kernel(
     column = tl.program_id(1) * STEP + tl.arange(0, STEP)
     start, end = tl.load(BEFORE + text), tl.load(BEFORE + text + 1)
     new_start, new_end = tl.load(AFTER + text), tl.load(AFTER + text + 1)
-    is_fused = tl.load(PLACES + new_end - 1, mask=new_start < new_end, other=0) < 0
-    first = tl.zeros([STEP], tl.float32)
-    second = tl.zeros([STEP], tl.float32)
-    for begin in range(start, tl.where(is_fused, end, start), ROWS):
-        row = begin + tl.arange(0, ROWS)
-        share = tl.load(SHARES + row, mask=row < end, other=0.0)
-        leaving = (share != 0.0)[:, None] & (column < width)[None, :]
-        value = tl.load(pointers(FIRST, row, column, width), mask=leaving, other=0.0)
-        first += tl.sum(value.to(tl.float32) * share[:, None], 0)
+    last = tl.load(PLACES + tl.maximum(new_end - 1, 0))
+    if (new_start < new_end) & (last < 0):
+        first = tl.zeros([STEP], tl.float32)
+        second = tl.zeros([STEP], tl.float32)
+        for begin in range(start, end, ROWS):
+            row = begin + tl.arange(0, ROWS)
+            share = tl.load(SHARES + row, mask=row < end, other=0.0)
+            leaving = (share != 0.0)[:, None] & (column < width)[None, :]
+            value = tl.load(pointers(FIRST, row, column, width), mask=leaving, other=0.0)
+            first += tl.sum(value.to(tl.float32) * share[:, None], 0)
+            if BOTH:
+                value = tl.load(pointers(SECOND, row, column, width), mask=leaving, other=0.0)
+                second += tl.sum(value.to(tl.float32) * share[:, None], 0)
+        place = (new_end - 1).to(tl.int64) * width + column
+        tl.store(FIRST_TO + place, first.to(FIRST_TO.dtype.element_ty), mask=column < width)
         if BOTH:
-            value = tl.load(pointers(SECOND, row, column, width), mask=leaving, other=0.0)
-            second += tl.sum(value.to(tl.float32) * share[:, None], 0)
-    place = (new_end - 1).to(tl.int64) * width + column
-    written = is_fused & (column < width)
-    tl.store(FIRST_TO + place, first.to(FIRST_TO.dtype.element_ty), mask=written)
-    if BOTH:
-        tl.store(SECOND_TO + place, second.to(SECOND_TO.dtype.element_ty), mask=written)
+            tl.store(SECOND_TO + place, second.to(SECOND_TO.dtype.element_ty), mask=column < width)
 
 
 @triton.jit

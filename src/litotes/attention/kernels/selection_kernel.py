@@ -74,7 +74,8 @@ def add_to_text(
     place = start + tl.arange(0, SPAN)
     live = tl.arange(0, SPAN) < n_pieces
     total = total_importance(
-        IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart, N_HEADS, STEP, SPAN, WITH_FACTOR
+        IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart,
+        N_HEADS, STEP, SPAN, WITH_FACTOR,
     )  # fmt: skip
     tl.store(TOTAL + place, total, mask=live)
 
@@ -139,7 +140,8 @@ def select_in_text(
     number = tl.arange(0, SPAN)
     place, live = start + number, number < n_pieces
     total = total_importance(
-        IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart, N_HEADS, STEP, SPAN, WITH_FACTOR
+        IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart,
+        N_HEADS, STEP, SPAN, WITH_FACTOR,
     )  # fmt: skip
     origin = tl.load(ORIGIN + place, mask=live, other=0)
     key = tl.where(live & (origin != FUSED_PIECE), ordered(total), LOWEST)
