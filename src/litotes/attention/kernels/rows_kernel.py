@@ -19,7 +19,7 @@ def pointers(TENSOR, row, column, width):
     return TENSOR + row.to(tl.int64)[:, None] * width + column[None, :]
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_rows"])
 def gather_kernel(
     FIRST, SECOND, FIRST_TO, SECOND_TO, SOURCES, JOINS, SHARES, n_rows, width,
     ROWS: tl.constexpr, STEP: tl.constexpr, BOTH: tl.constexpr, WITH_SHARES: tl.constexpr,
@@ -51,7 +51,7 @@ def gather_kernel(
         tl.store(pointers(SECOND_TO, row, column, width), second, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["BEFORE", "AFTER"])
 def fuse_kernel(
     FIRST, SECOND, FIRST_TO, SECOND_TO, PLACES, SHARES, BEFORE, AFTER, width,
     ROWS: tl.constexpr, STEP: tl.constexpr, BOTH: tl.constexpr,
@@ -82,7 +82,7 @@ def fuse_kernel(
             tl.store(SECOND_TO + place, second.to(SECOND_TO.dtype.element_ty), mask=column < width)
 
 
-@triton.jit
+@triton.jit(do_not_specialize_on_alignment=["BEFORE", "WHOLE"])
 def put_back_kernel(
     HIDDEN, RESTORED, DESTINATION, ORIGIN, BEFORE, WHOLE, width,
     ROWS: tl.constexpr, STEP: tl.constexpr, ALL: tl.constexpr, TO_HIDDEN: tl.constexpr,

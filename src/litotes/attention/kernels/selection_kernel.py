@@ -80,7 +80,11 @@ def add_to_text(
     tl.store(TOTAL + place, total, mask=live)
 
 
-@triton.jit
+# one compiled kernel for all sizes, and for boundaries cut out of one long copy
+@triton.jit(
+    do_not_specialize=["n_texts", "n_rows", "n_apart"],
+    do_not_specialize_on_alignment=["N_TILES", "BOUNDS"],
+)
 def add_received_kernel(
     IMPORTANCE, RECEIVED, FACTOR, N_TILES, BOUNDS, TOTAL, n_texts, n_rows, n_apart,
     N_HEADS: tl.constexpr, WITH_FACTOR: tl.constexpr,
@@ -166,7 +170,10 @@ def select_in_text(
             tl.store(NEW_IMPORTANCE + fused_row, tl.sum(tl.where(leaving, total, 0.0), 0))
 
 
-@triton.jit
+@triton.jit(
+    do_not_specialize=["n_texts", "n_before", "n_after", "n_apart"],
+    do_not_specialize_on_alignment=["N_TILES", "BEFORE", "AFTER", "KEPT"],
+)
 def select_kernel(
     IMPORTANCE, RECEIVED, FACTOR, N_TILES, ORIGIN, BEFORE, AFTER, KEPT,
     PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE, SHARES, JOINS,
@@ -212,7 +219,7 @@ def select_kernel(
         )  # fmt: skip
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_kept"], do_not_specialize_on_alignment=["N_TILES"])
 def keep_heads_kernel(
     IMPORTANCE, HEAD_SIZE, N_TILES, ALIVE, TOTAL, STAYING, n_kept,
     N_HEADS: tl.constexpr, N_SLOTS: tl.constexpr, WITH_ALIVE: tl.constexpr,
