@@ -20,7 +20,8 @@ MOST_ROUNDS = tl.constexpr(30)
 MOST_HALVINGS = tl.constexpr(64)
 """Enough for two float32 numbers to meet."""
 
-SMALLEST = tl.constexpr(1e-38)
+SMALLEST = tl.constexpr(1.2e-38)
+"""Of what float32 shows in full: whose logarithm is safe on every machine."""
 
 
 @triton.jit
