@@ -153,7 +153,13 @@ def run_kernels(
     packed = Packed(query, key, value, query_bounds, bounds, tiles, inputs.bias, alive)
     wanted = Wanted(case.wanted, case.wanted != "none", n_slots=n_slots(case, rule))
     return packed_attention(
-        packed, rule, wanted=wanted, dropout=dropout, seed=seed, stacked=stacked, key_tiles=key_tiles
+        packed,
+        rule,
+        wanted=wanted,
+        dropout=dropout,
+        seed=seed,
+        stacked=stacked,
+        key_tiles=key_tiles,
     )
 
 
@@ -170,14 +176,16 @@ def shape_of(length: int) -> Shape:
     return shapes_up_to(length)[-1]
 
 
-Use = Callable[[int, Tensor], Tensor]
-"""What dropout does to the weights (attention_head, query, key) of a text."""
-
-
 def run_plain(
-    case: Case, inputs: Inputs, weighting: Weighting, use: Use = lambda _, weights: weights
+    case: Case,
+    inputs: Inputs,
+    weighting: Weighting,
+    drop: Callable[[Tensor], Tensor] = lambda weights: weights,
 ) -> tuple[Tensor, list[Tensor]]:
-    """The same, text by text: mixed, zeros in rows of nobody, and each text's weights."""
+    """The same, text by text: mixed, zeros in rows of nobody, and each text's weights.
+
+    drop: what dropout does to weights. (attention_head, query, key)
+    """
     n_queries = len(case.lengths) if case.first_only else len(inputs.stacked)
     mixed = inputs.stacked.new_zeros(n_queries, case.n_heads, case.head_width)
     rows, all_weights = [], []
@@ -191,7 +199,7 @@ def run_plain(
         if case.alive is not None:
             heads = torch.arange(case.n_heads, device=mixed.device)
             weights = weights * ((case.alive[text] >> heads) & 1)[:, None, None]
-        rows.append((use(text, weights) @ value[0]).transpose(0, 1))
+        rows.append((drop(weights) @ value[0]).transpose(0, 1))
         all_weights.append(weights)
     if rows:
         nobody = mixed[sum(map(len, rows)) :]
@@ -244,13 +252,17 @@ def forward_error(case: Case, device: torch.device, dtype: torch.dtype) -> float
     return max(errors)
 
 
-def gradient_error(case: Case, device: torch.device, dtype: torch.dtype) -> float:
+def gradient_error(
+    case: Case, device: torch.device, dtype: torch.dtype, *, dropout: float = 0.0
+) -> float:
     """The largest error of a gradient, as a share of that gradient's largest number."""
+    seed = torch.tensor([3], device=device)
+    mask = dropout_mask(case, seed, dropout).double() if dropout else 1.0
     rule, weighting = all_rules(case.n_heads, device)[case.rule]
     inputs = make_inputs(case, device, dtype)
     exact = in_double(inputs)
-    out = run_kernels(case, inputs, rule)
-    mixed, _ = run_plain(case, exact, weighting.to(device))
+    out = run_kernels(case, inputs, rule, dropout=dropout, seed=seed)
+    mixed, _ = run_plain(case, exact, weighting.to(device), lambda weights: weights * mask)
     draw = torch.Generator().manual_seed(1)
     to_mixed = torch.randn(mixed.shape, generator=draw).to(device=device, dtype=dtype)
     out.mixed.backward(to_mixed)
@@ -262,6 +274,19 @@ def gradient_error(case: Case, device: torch.device, dtype: torch.dtype) -> floa
         slope = (weighting.alpha - 1) * (2 - weighting.alpha)
         errors.append(relative_gap(rule.alpha.grad, weighting.a.grad / slope.detach()))
     return max(errors)
+
+
+def dropout_mask(case: Case, seed: Tensor, dropout: float) -> Tensor:
+    """What becomes of a weight of 1, (attention_head, query, key): keys are all the same, and each
+    value says which one it is. For one text, no longer than a value is wide.
+    """
+    (length,) = case.lengths
+    inputs = make_inputs(case, seed.device, torch.float32)
+    stacked = inputs.stacked.detach()
+    stacked[:, 1] = 0.0
+    stacked[:, 2] = torch.eye(length, case.head_width, device=seed.device)[:, None]
+    out = run_kernels(case, inputs, RowRule("softmax"), dropout=dropout, seed=seed)
+    return out.mixed.detach().transpose(0, 1)[..., :length] * length
 
 
 def largest_gap(got: Tensor, wanted: Tensor) -> float:

@@ -1,18 +1,30 @@
-"""Kernels run in Triton's interpreter where there is no CUDA device.
+"""Where there is no CUDA device, kernels run in Triton's interpreter.
 
-Triton asks for the interpreter when a kernel is declared; so this comes before any of ours is
-imported, and a test session in which another file has imported one already is turned round here.
+Triton asks for it once, when it is imported; so this imports it before any test file can.
 """
 
 from __future__ import annotations
 
 import os
-import sys
+from importlib.util import find_spec
 
 import pytest
 import torch
 
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
+if find_spec("triton"):
+    import triton.language
 
-pytest.importorskip("triton", reason="Triton is not installed: its kernels are not tried")
+
+@pytest.fixture(scope="session")
+def device() -> torch.device:
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    from triton.runtime.interpreter import InterpretedFunction
+
+    if not isinstance(triton.language.sum, InterpretedFunction):
+        pytest.skip(
+            "Triton was imported before its interpreter was asked for: name this folder first"
+        )
+    return torch.device("cpu")

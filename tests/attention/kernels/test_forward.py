@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 import torch
-from cases import (
-    RULES,
-    Case,
-    all_rules,
-    forward_error,
-    in_double,
-    make_inputs,
-    run_kernels,
-    run_plain,
-)
-from torch import Tensor
 
-from litotes.attention.kernels.forward import Packed, Wanted, attend
+pytest.importorskip("triton", reason="Triton is not installed: its kernels are not tried")
+
+from cases import RULES, Case, all_rules, dropout_mask, forward_error, make_inputs, run_kernels
+
+from litotes.attention.kernels.forward import Packed, attend
 from litotes.attention.kernels.rule import RowRule
 from litotes.attention.kernels.tiles import Shape, Tiles
 
@@ -30,9 +22,7 @@ MEANT = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 @DTYPES
 @pytest.mark.parametrize("rule", RULES)
-def test_mixes_as_the_plain_path_does(
-    rule: str, dtype: torch.dtype, device: torch.device
-) -> None:
+def test_mixes_as_the_plain_path_does(rule: str, dtype: torch.dtype, device: torch.device) -> None:
     case = Case(rule, lengths=(1, 5, 33), head_width=32, wanted="received")
     assert forward_error(case, device, dtype) < CLOSE[dtype]
 
@@ -139,18 +129,16 @@ def test_a_tile_of_no_text_does_nothing(device: torch.device) -> None:
     assert torch.equal(*outs)
 
 
-DROPOUT = 0.3
-
-
-def dropout_masks(case: Case, seed: Tensor, device: torch.device) -> Tensor:
-    """What is left of each weight, 0 or 1 / (1 − p): from equal keys, and values that say which key
-    they are. (attention_head, query, key)
-    """
-    (length,) = case.lengths
-    inputs = make_inputs(case, device, torch.float32)
-    stacked = inputs.stacked.detach()
-    stacked[:, 1] = 0.0
-    stacked[:, 2] = torch.eye(length, case.head_width, device=device)[:, None]
-    with torch.no_grad():
-        out = run_kernels(case, inputs, RowRule("softmax"), dropout=DROPOUT, seed=seed)
-    return out.mixed.transpose(0, 1)[..., :length] * length
+def test_dropout_leaves_its_share_and_scales_it(device: torch.device) -> None:
+    case = Case("softmax", lengths=(60,), n_heads=2, head_width=64)
+    first, again, other = (
+        dropout_mask(case, torch.tensor([seed], device=device), 0.3) for seed in (7, 7, 8)
+    )
+    assert torch.equal(first, again)
+    is_kept = first > 0
+    torch.testing.assert_close(first, is_kept / 0.7)
+    # 7,200 draws: 0.005 is one standard deviation
+    assert abs(is_kept.double().mean().item() - 0.7) < 0.025
+    for elsewhere in (other > 0, is_kept.roll(1, 0), is_kept.roll(1, 1), is_kept.roll(1, 2)):
+        agreement = (elsewhere == is_kept).double().mean().item()
+        assert agreement == pytest.approx(0.7**2 + 0.3**2, abs=0.03)
