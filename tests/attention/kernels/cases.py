@@ -248,7 +248,7 @@ def forward_error(case: Case, device: torch.device, dtype: torch.dtype) -> float
         errors.append(largest_gap(out.received[:used, :, start:end].sum(0), received))
         rows = slice(text, text + 1) if case.first_only else slice(start, end)
         size = out.mixed[rows].double().abs().sum((0, 2))
-        errors.append(largest_gap(out.head_size[text, :used].sum(0), size) / max(1, len(received)))
+        errors.append(relative_gap(out.head_size[text, :used].sum(0), size))
     return max(errors)
 
 
