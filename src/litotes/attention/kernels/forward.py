@@ -99,15 +99,16 @@ def attend(
     query, key = packed.query, packed.key
     n_queries, n_heads, head_width = query.shape
     n_texts = len(packed.key_bounds) - 1
-    new = query.new_empty
-    single = {"dtype": torch.float32}
+    new, single = query.new_empty, torch.float32
+    # a gradient may come from rows of no text: what was in memory before must not get into it
+    new_mixed = query.new_zeros if wanted.row_numbers else new
     out = Attended(
-        mixed=new(n_queries, n_heads, head_width),
-        received=new(wanted.n_slots, n_heads, len(key), **single)
+        mixed=new_mixed(n_queries, n_heads, head_width),
+        received=new(wanted.n_slots, n_heads, len(key), dtype=single)
         if wanted.importance != "none"
         else None,
-        head_size=new(n_texts, wanted.n_slots, n_heads, **single) if wanted.head_size else None,
-        row_numbers=new(3, n_heads, n_queries, **single) if wanted.row_numbers else None,
+        head_size=new(n_texts, wanted.n_slots, n_heads, dtype=single) if wanted.head_size else None,
+        row_numbers=new(3, n_heads, n_queries, dtype=single) if wanted.row_numbers else None,
         chosen=new(n_heads, n_queries, LONGEST // 32, dtype=torch.int32)
         if wanted.row_numbers and rule.chooses
         else None,

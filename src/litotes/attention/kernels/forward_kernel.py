@@ -25,11 +25,14 @@ from litotes.attention.kernels.row_weights import (
 
 @triton.jit
 def affinities(
-    query_rows, key_rows, query_live, key_live, head, scale, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, SPAN: tl.constexpr, PRECISE: tl.constexpr,
+    query_rows, key_rows, query_live, key_live, head, scale,
+    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
+    PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """query · key / √d, −∞ where there is no key; the head's width in steps, so that long rows fit
-    the chip. query_rows, key_rows: pointers to the rows' first numbers, (query,) and (key,)
+    """The products query · key × scale, 0 where there is neither; the head's width in steps, so
+    that long rows fit the chip.
+
+    query_rows, key_rows: pointers to the rows' first numbers, (query,) and (key,)
     """
     affinity = tl.zeros([ROWS, SPAN], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
@@ -63,8 +66,8 @@ def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key
 
 
 @triton.jit
-def best_blocks(affinity, query_live, key_live, n_keys, KEPT, ROWS: tl.constexpr, SPAN: tl.constexpr,
-                BLOCK: tl.constexpr):  # fmt: skip
+def best_blocks(affinity, query_live, key_live, n_keys, KEPT,
+                ROWS: tl.constexpr, SPAN: tl.constexpr, BLOCK: tl.constexpr):  # fmt: skip
     """Which keys lie in a block that their query's block keeps. (query, key)"""
     weights, _, _, _ = softmax_row(affinity)
     weights = tl.where(query_live[:, None], weights, 0.0)
@@ -84,9 +87,12 @@ def best_blocks(affinity, query_live, key_live, n_keys, KEPT, ROWS: tl.constexpr
 @triton.jit
 def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr,
                  FARTHEST: tl.constexpr):  # fmt: skip
-    """Which weights dropout leaves: the same for the same seed, place in the batch and head."""
+    """Which weights dropout leaves: the same for the same seed, place in the batch and head.
+
+    query_place, key_number: broadcast to the weights' shape.
+    """
     seed = tl.load(SEED)
-    offset = (query_place[:, None] * N_HEADS + head) * FARTHEST + key_number[None, :]
+    offset = (query_place * N_HEADS + head) * FARTHEST + key_number
     return tl.rand(seed, offset) >= dropout
 
 
@@ -156,18 +162,11 @@ def attend_tile(
         PRECISE,
     )
     if WITH_BIAS:
+        # a text's queries are its first pieces, wherever they lie
         bias, _ = distance_bias(
-            ORIGIN,
-            BUCKETS,
-            BIAS,
-            query_place,
-            key_place,
-            query_live,
-            key_live,
-            head,
-            N_HEADS,
-            FARTHEST,
-        )
+            ORIGIN, BUCKETS, BIAS, key_start + query_number, key_place, query_live, key_live,
+            head, N_HEADS, FARTHEST,
+        )  # fmt: skip
         affinity += bias
     affinity = tl.where(key_live[None, :], affinity, -float("inf"))
     if RULE == "squares":
@@ -218,7 +217,9 @@ def attend_tile(
         to = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
         tl.store(to, received, mask=key_live)
     if WITH_DROPOUT:
-        kept = keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS, FARTHEST)
+        kept = keeps_weight(
+            SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS, FARTHEST
+        )
         weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
     used = weights.to(VALUE.dtype.element_ty)
     size = tl.zeros([ROWS], tl.float32)

@@ -22,6 +22,9 @@ MOST_ROUNDS = tl.constexpr(30)
 MOST_HALVINGS = tl.constexpr(64)
 """Enough for two float32 numbers to meet."""
 
+SMALLEST = tl.constexpr(1.2e-38)
+"""Of what float32 shows in full: whose logarithm is safe on every machine."""
+
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 INTERPRETED = tl.constexpr(os.environ.get("TRITON_INTERPRET") == "1")

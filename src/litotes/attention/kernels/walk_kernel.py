@@ -63,7 +63,9 @@ def walk_keys(
         total = total * fading + tl.sum(weights, 1)
         best = better
         if WITH_DROPOUT:
-            kept = keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS, FARTHEST)
+            kept = keeps_weight(
+                SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS, FARTHEST
+            )
             weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
         place = key_place.to(tl.int64)[:, None] * value_stride + head * HEAD_WIDTH + column[None, :]
         inside = key_live[:, None] & (column < HEAD_WIDTH)[None, :]
