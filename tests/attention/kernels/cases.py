@@ -17,7 +17,7 @@ from litotes.attention.entmax import Entmax
 from litotes.attention.kernels.attention import packed_attention
 from litotes.attention.kernels.forward import Attended, DistanceBias, Packed, Wanted
 from litotes.attention.kernels.rule import LONGEST, RowRule, kept_counts
-from litotes.attention.kernels.tiles import Shape, Tiles, shapes_up_to, tile_numbers
+from litotes.attention.kernels.tiles import Shape, Tiles, shapes_for, tile_numbers
 from litotes.attention.softmax import Softmax
 from litotes.attention.top_k import TopK
 from litotes.attention.weighting import Weighting
@@ -119,9 +119,15 @@ def make_inputs(case: Case, device: torch.device, dtype: torch.dtype, seed: int 
 
 
 def tiles_of(
-    n_queries: Sequence[int], n_keys: Sequence[int], device: torch.device, shift: int = 0
+    n_queries: Sequence[int],
+    n_keys: Sequence[int],
+    device: torch.device,
+    shift: int = 0,
+    *,
+    rule: str = "squares",
+    walks: bool = False,
 ) -> list[Tiles]:
-    shapes = shapes_up_to(max(n_keys, default=1))
+    shapes = shapes_for(rule, max(n_keys, default=1), trains=not walks)
     numbers = tile_numbers(
         np.array(n_queries, np.int32), np.array(n_keys, np.int32), shapes, shift=shift
     )
@@ -173,7 +179,7 @@ def n_tiles(length: int, rule: RowRule) -> int:
 
 
 def shape_of(length: int) -> Shape:
-    return shapes_up_to(length)[-1]
+    return shapes_for("squares", length)[-1]
 
 
 def run_plain(
