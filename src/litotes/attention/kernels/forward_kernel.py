@@ -96,15 +96,14 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.const
     return tl.rand(seed, offset) >= dropout
 
 
-@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart"])
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
 def attend_tile(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES,
     ALPHA, KEPT, ORIGIN, BUCKETS, BIAS, ALIVE, SEED,
     RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
-    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, scale, dropout, missing,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots, scale, dropout, missing,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
     ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, SHIFT: tl.constexpr,
-    N_SLOTS: tl.constexpr,
     RULE: tl.constexpr, BLOCK: tl.constexpr, PRECISE: tl.constexpr,
     WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
     IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
@@ -144,7 +143,7 @@ def attend_tile(
                 to = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
                 tl.store(to, tl.zeros([SPAN], tl.float32), mask=key_live)
             if WITH_HEAD_SIZE:
-                tl.store(HEAD_SIZE + (text * N_SLOTS + slot) * N_HEADS + head, 0.0)
+                tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, 0.0)
             return
     query_rows = QUERY + query_place.to(tl.int64) * query_stride
     key_rows = KEY + key_place.to(tl.int64) * key_stride
@@ -242,5 +241,5 @@ def attend_tile(
         if WITH_HEAD_SIZE:
             size += tl.sum(tl.abs(rounded.to(tl.float32)), 1)
     if WITH_HEAD_SIZE:
-        to = HEAD_SIZE + (text * N_SLOTS + slot) * N_HEADS + head
+        to = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
         tl.store(to, tl.sum(tl.where(query_live, size, 0.0), 0))

@@ -219,10 +219,10 @@ def select_kernel(
         )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["n_kept"], do_not_specialize_on_alignment=["N_TILES"])
+@triton.jit(do_not_specialize=["n_kept", "n_slots"], do_not_specialize_on_alignment=["N_TILES"])
 def keep_heads_kernel(
-    IMPORTANCE, HEAD_SIZE, N_TILES, ALIVE, TOTAL, STAYING, n_kept,
-    N_HEADS: tl.constexpr, N_SLOTS: tl.constexpr, WITH_ALIVE: tl.constexpr,
+    IMPORTANCE, HEAD_SIZE, N_TILES, ALIVE, TOTAL, STAYING, n_kept, n_slots,
+    N_HEADS: tl.constexpr, WITH_ALIVE: tl.constexpr,
 ):  # fmt: skip
     """Programs: (text,). The best attention heads of those alive; of equals the lower number."""
     text = tl.program_id(0)
@@ -230,7 +230,7 @@ def keep_heads_kernel(
     live = head < N_HEADS
     total = tl.load(IMPORTANCE + text * N_HEADS + head, mask=live, other=0.0)
     for slot in range(0, tl.load(N_TILES + text)):
-        size = HEAD_SIZE + (text * N_SLOTS + slot) * N_HEADS + head
+        size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
         total += tl.load(size, mask=live, other=0.0)
     tl.store(TOTAL + text * N_HEADS + head, total, mask=live)
     key = tl.where(live, ordered(total), LOWEST)

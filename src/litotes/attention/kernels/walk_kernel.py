@@ -14,13 +14,13 @@ import triton.language as tl
 from litotes.attention.kernels.forward_kernel import affinities, distance_bias, keeps_weight
 
 
-@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart"])
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
 def walk_keys(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ORIGIN, BUCKETS, BIAS, ALIVE, SEED,
     RECEIVED, HEAD_SIZE, ROW_NUMBERS,
-    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, scale, dropout,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots, scale, dropout,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr, BLOCK: tl.constexpr, FARTHEST: tl.constexpr, N_SLOTS: tl.constexpr,
+    ROWS: tl.constexpr, BLOCK: tl.constexpr, FARTHEST: tl.constexpr,
     PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr,
     WITH_DROPOUT: tl.constexpr, IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
     WITH_ROW_NUMBERS: tl.constexpr,
@@ -88,7 +88,7 @@ def walk_keys(
     tl.store(to, rounded, mask=query_live[:, None] & (column < HEAD_WIDTH)[None, :])
     if WITH_HEAD_SIZE:
         size = tl.where(query_live[:, None], tl.abs(rounded.to(tl.float32)), 0.0)
-        tl.store(HEAD_SIZE + (text * N_SLOTS + slot) * N_HEADS + head, tl.sum(tl.sum(size, 1), 0))
+        tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, tl.sum(tl.sum(size, 1), 0))
     if WITH_ROW_NUMBERS:
         to_numbers = ROW_NUMBERS + head * n_rows_apart + query_place
         tl.store(to_numbers, best, mask=query_live)
