@@ -68,9 +68,7 @@ def _own_makers(bench: GpuBench, models: Mapping[str, Model], kinds: tuple[str, 
     return {f"litotes-{kind}": partial(_own, bench, models[kind], kind) for kind in kinds}
 
 
-def _timed(
-    bench: GpuBench, group: str, makers: Makers, models: Mapping[str, Model]
-) -> GpuGroup:
+def _timed(bench: GpuBench, group: str, makers: Makers, models: Mapping[str, Model]) -> GpuGroup:
     """With the share of labels that equal those of float32."""
     attempts = bench.attempts()
     logits: dict[str, Logits] = {}

@@ -72,9 +72,7 @@ def _timed(bench: GpuBench, group: str, models: Mapping[str, Model]) -> GpuGroup
     return GpuGroup(result, attempts.failed)
 
 
-def _own(
-    bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Pieces]]
-) -> Candidate:
+def _own(bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Pieces]]) -> Candidate:
     classifier = copy_to(model, bench.device).classifier.train()
     optimizer = make_optimizer(trainable_parameters(classifier), TrainingSettings())
     act = our_steps(classifier, optimizer, parts, bench.device)
