@@ -32,7 +32,7 @@ N_COMPARED = 512
 
 
 def csv(bench: GpuBench) -> GpuGroup:
-    """The trained model and the large one, each once: a table is long enough to be its own mean."""
+    """The trained model and the large one, each twice; the second time counts."""
     attempts, facts = bench.attempts(), {}
     n_rows = bench.n_rows or 0
     with TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:

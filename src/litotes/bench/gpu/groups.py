@@ -1,5 +1,5 @@
-"""All groups of the GPU's bench, and a run of them: what is measured is handed on after every group,
-so that a run that is cut off leaves its figures.
+"""All groups of the GPU's bench, and a run of them: what is measured is handed on after every
+group, so that a run that is cut off leaves its figures.
 """
 
 from __future__ import annotations

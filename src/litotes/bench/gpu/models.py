@@ -12,9 +12,11 @@ from typing import Any
 import torch
 from torch import nn
 
+from litotes.attention.learned import Learned
 from litotes.bench.subject import fresh_model, with_pruning
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.pretrained import Pretrained
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.encoders.spec import EncoderSpec
 from litotes.model.checkpoint import Model
 from litotes.pruning.cost import flops
@@ -51,7 +53,7 @@ def model_of_size(loaded: Pretrained, sizes: Mapping[str, int]) -> Model:
 
 def with_prunings(dense: Model, lengths: Sequence[int]) -> dict[str, Model]:
     """The three that are compared, by the ends of their lines' names."""
-    shares = shares_for(dense.classifier.encoder.spec, lengths)
+    shares = shares_for(dense.classifier.encoder, lengths)
     return {
         "dense": dense,
         "pruned": with_pruning(dense, "learned", {"shares": shares}),
@@ -60,36 +62,27 @@ def with_prunings(dense: Model, lengths: Sequence[int]) -> dict[str, Model]:
 
 
 def shares_for(
-    spec: EncoderSpec, lengths: Sequence[int], times_fewer: float = TIMES_FEWER
+    encoder: Encoder, lengths: Sequence[int], times_fewer: float = TIMES_FEWER
 ) -> list[float]:
     """Shares after each layer, each the same part of the one before, with which texts of these
     lengths take so many times fewer operations. The head reads first pieces alone.
     """
-    dense = _operations(spec, lengths)
+    dense = flops(encoder, lengths, firsts_only=True).total
+    pruned = rebuild_encoder(encoder, pruning="learned")
+    assert isinstance(pruned.pruning, Learned)
     low, high = SMALLEST_STEP, 1.0
     for _ in range(30):
         middle = (low + high) / 2
-        pruned = _operations(_with_shares(spec, middle), lengths)
-        if dense / pruned > times_fewer:
+        pruned.pruning.shares = _geometric(middle, pruned.pruning.n_layers)
+        if dense / flops(pruned, lengths, firsts_only=True).total > times_fewer:
             low = middle
         else:
             high = middle
-    return _geometric(spec, low)
+    return list(_geometric(low, pruned.pruning.n_layers))
 
 
-def _geometric(spec: EncoderSpec, step: float) -> list[float]:
-    return [round(step ** (layer + 1), 6) for layer in range(len(spec.walk))]
-
-
-def _with_shares(spec: EncoderSpec, step: float) -> EncoderSpec:
-    options: dict[str, Any] = {"shares": _geometric(spec, step)}
-    return replace(spec, pruning="learned", pruning_options=options)
-
-
-def _operations(spec: EncoderSpec, lengths: Sequence[int]) -> int:
-    with torch.device("meta"):  # only the sizes are read: no weights need to be there
-        encoder = Encoder(spec)
-    return flops(encoder, lengths, firsts_only=True).total
+def _geometric(step: float, n_layers: int) -> tuple[float, ...]:
+    return tuple(round(step ** (layer + 1), 6) for layer in range(n_layers))
 
 
 def copy_to(model: Model, device: torch.device, dtype: torch.dtype = torch.float32) -> Model:

@@ -118,7 +118,7 @@ def packed_hidden(encoder: Encoder, batch: Batch, attend: AttendPacked) -> Tenso
 
 
 def varlen_attention(layout: Layout) -> AttendPacked:
-    """torch's attention for texts of these lengths."""
+    """Attention by torch itself, for texts of these lengths."""
     from torch.nn.attention.varlen import varlen_attn
 
     bounds = functional.pad(layout.counts.cumsum(0), (1, 0)).int()  # (text + 1,)

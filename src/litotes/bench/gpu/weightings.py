@@ -199,7 +199,7 @@ OPPONENTS: dict[str, Bind] = {
 
 
 def errors(ours: Ours, length: int, device: torch.device, dtype: torch.dtype) -> dict[str, float]:
-    """|ours − exact| / |exact|, exact in float64 from the same inputs, in float32 and in `dtype`."""
+    """|ours − exact| / |exact|, in float32 and in `dtype`; exact: float64 from the same inputs."""
     found = {}
     for kind in dict.fromkeys((torch.float32, dtype)):
         inputs = Inputs.draw([length] * N_COMPARED, 0, device, kind)
