@@ -121,10 +121,10 @@ def _naive(bench: GpuBench, model: Model) -> Candidate:
 
 
 def _own(bench: GpuBench, model: Model, kind: str) -> Candidate:
-    against = (f"{PADDED}-b256", f"{PADDED}-compiled-b256", f"{NAIVE}-b256")
+    against = [f"{PADDED}-b256", f"{PADDED}-compiled-b256", f"{NAIVE}-b256"]
     if kind != "dense":
-        against = (*against, "litotes-dense")
-    return Candidate(bench.ours(model), against=against, flops=bench.operations(model))
+        against.append("litotes-dense")
+    return Candidate(bench.ours(model), against=tuple(against), flops=bench.operations(model))
 
 
 def buckets(bench: GpuBench) -> GpuGroup:

@@ -33,7 +33,8 @@ N_COMPARED = 512
 
 def csv(bench: GpuBench) -> GpuGroup:
     """The trained model and the large one, each twice; the second time counts."""
-    attempts, facts = bench.attempts(), {}
+    attempts = bench.attempts()
+    facts: dict[str, dict[str, float]] = {}
     n_rows = bench.n_rows or 0
     with TemporaryDirectory(prefix="litotes-bench-", ignore_cleanup_errors=True) as folder:
         source = Path(folder) / "texts.csv"
@@ -87,7 +88,7 @@ def forget_peaks() -> None:
 
 def peaks() -> dict[str, float]:
     """The most memory since then, in MB: the host's, and what tensors took of the device's."""
-    found = {}
+    found: dict[str, float] = {}
     status = Path("/proc/self/status")
     if status.is_file():
         match = re.search(r"VmHWM:\s*(\d+) kB", status.read_text("utf-8"))

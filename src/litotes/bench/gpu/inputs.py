@@ -37,12 +37,13 @@ class Inputs:
         shape = (3, sum(lengths), N_ATTENTION_HEADS, HEAD_WIDTH)
         numbers = torch.randn(shape, generator=generator, device=device)
         numbers[:2] *= SPREAD**0.5
-        return cls(*numbers.to(dtype).unbind(0), tuple(lengths))
+        query, key, value = numbers.to(dtype).unbind(0)
+        return cls(query, key, value, tuple(lengths))
 
     def with_gradients(self) -> Inputs:
         """The same as leaves that want a gradient."""
-        leaves = [tensor.detach().clone().requires_grad_() for tensor in self.all]
-        return Inputs(*leaves, self.lengths)
+        query, key, value = (tensor.detach().clone().requires_grad_() for tensor in self.all)
+        return Inputs(query, key, value, self.lengths)
 
     @property
     def all(self) -> tuple[Tensor, Tensor, Tensor]:

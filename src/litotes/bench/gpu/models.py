@@ -18,6 +18,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.encoders.pretrained import Pretrained
 from litotes.encoders.reshaping import rebuild_encoder
 from litotes.encoders.spec import EncoderSpec
+from litotes.heads import Head, HeadPerTask
 from litotes.model.checkpoint import Model
 from litotes.pruning.cost import flops
 
@@ -47,7 +48,8 @@ def random_encoder(spec: EncoderSpec) -> Encoder:
 
 def model_of_size(loaded: Pretrained, sizes: Mapping[str, int]) -> Model:
     """A random encoder of another size that reads the same pieces."""
-    encoder = random_encoder(replace(loaded.encoder.spec, **sizes))
+    choices: dict[str, Any] = dict(sizes)
+    encoder = random_encoder(replace(loaded.encoder.spec, **choices))
     return fresh_model(Pretrained(encoder, loaded.tokenizer, "random", None))
 
 
@@ -94,7 +96,11 @@ def balance_labels(model: Model, logits_of: Callable[[Model], Any]) -> None:
     """Shifts the outputs of fresh heads so that every label wins somewhere: where all texts get
     the same label, a comparison of labels would show nothing. logits_of: {task: (text, class)}
     """
+    heads = model.classifier.heads
+    assert isinstance(heads, HeadPerTask)
     with torch.no_grad():
         for task, logits in logits_of(model).items():
-            output = model.classifier.heads[task].output  # type: ignore[index, union-attr]
-            output.bias -= torch.as_tensor(logits).median(0).values.to(output.bias)
+            head = heads[task]
+            assert isinstance(head, Head)
+            middle = torch.as_tensor(logits).median(0).values  # (class,)
+            head.output.bias.sub_(middle.to(head.output.bias))

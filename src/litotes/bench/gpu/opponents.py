@@ -8,7 +8,6 @@ numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import numpy as np
 import torch
@@ -122,13 +121,14 @@ def varlen_attention(layout: Layout) -> AttendPacked:
     from torch.nn.attention.varlen import varlen_attn
 
     bounds = functional.pad(layout.counts.cumsum(0), (1, 0)).int()  # (text + 1,)
-    return partial(
-        varlen_attn,
-        cu_seq_q=bounds,
-        cu_seq_k=bounds,
-        max_q=layout.longest,
-        max_k=layout.longest,
-    )
+    longest = layout.longest
+
+    def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        mixed = varlen_attn(query, key, value, bounds, bounds, longest, longest)
+        assert isinstance(mixed, Tensor)
+        return mixed
+
+    return attend
 
 
 def to_host(parts: Sequence[Tensor]) -> Logits:

@@ -165,7 +165,7 @@ def _profile(make: Callable[[], Callable[[], Any]]) -> dict[str, float]:
         act()
     events = []
     for event in profiled.events() or ():
-        on_device = event.device_type != torch.autograd.DeviceType.CPU
+        on_device = event.device_type.name != "CPU"
         events.append(Event(event.name, on_device, event.time_range.elapsed_us()))
     return summarize(events)
 

@@ -98,11 +98,11 @@ def device_clock(act: Callable[[], Any]) -> tuple[float, Any]:
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     wait_for_device()
     torch.cuda._sleep(HEAD_START)
-    start.record()  # type: ignore[no-untyped-call]
+    start.record()
     result = act()
-    end.record()  # type: ignore[no-untyped-call]
+    end.record()
     wait_for_device()
-    return start.elapsed_time(end) / 1000, result  # type: ignore[no-untyped-call]
+    return start.elapsed_time(end) / 1000, result
 
 
 def wait_for_device() -> None:
