@@ -157,16 +157,25 @@ def test_the_gpu_bench_shows_what_it_measured_and_what_failed(
 def test_the_gpu_bench_as_json_and_for_a_first_look(
     fake_gpu: list[GpuBench], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    content = content_of(capsys, "gpu", "--quick", "--texts", "3")
+    content = content_of(capsys, "gpu", "--quick", "--texts", "3", "--groups", "one")
+    assert list(content["groups"]) == ["one"]
     assert content["groups"]["one"]["facts"] == {"litotes-dense": {"x_y": 3}}
     assert content["n_texts"] == 3
     assert fake_gpu[0].is_quick
 
 
+def test_a_group_that_is_not_there_is_told(
+    fake_gpu: list[GpuBench], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", "--groups", "on"]) == 2
+    assert "Did you mean 'one'" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["classify", "--csv", "5"], "--csv belongs to `litotes bench gpu`"),
+        (["classify", "--csv", "5"], "--groups and --csv belong to `litotes bench gpu`"),
+        (["train", "--groups", "csv"], "--groups and --csv belong to `litotes bench gpu`"),
         (["gpu", "--pruned", "x"], "--pruned belongs to classify"),
         (["gpu", "--heads", "mean"], "belong to `litotes bench train`"),
     ],

@@ -72,6 +72,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--batch", type=count, metavar="N", help="train: texts a batch (default 8)")
     parser.add_argument(
+        "--groups", metavar="NAMES", help="gpu: groups with commas between (default: all)"
+    )
+    parser.add_argument(
         "--csv", type=count, metavar="N", help="gpu: answer a table of so many rows too"
     )
 
@@ -83,9 +86,10 @@ def run(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
     from litotes.core.storage import write_json
 
-    if options.csv is not None and options.what not in (None, "gpu"):
+    if (options.csv or options.groups) and options.what not in (None, "gpu"):
         raise UserError(
-            f"--csv belongs to `litotes bench gpu`; bench {options.what} has no such choice."
+            f"--groups and --csv belong to `litotes bench gpu`; bench {options.what} has no such"
+            " choice."
         )
     train_options = _train_options(options)
     if options.what == "gpu":
@@ -144,7 +148,8 @@ def _measure_gpu(options: argparse.Namespace) -> GpuReport:
             n_rows=options.csv,
             watch=watch,
         )
-        report = measure_gpu(quick(bench) if options.quick else bench, on_group=keep)
+        names = options.groups.split(",") if options.groups else ()
+        report = measure_gpu(quick(bench) if options.quick else bench, names, on_group=keep)
     _say_left_out(report.as_report())
     say(f"{name}: failed: {error}" for name, error in report.failed.items())
     return report

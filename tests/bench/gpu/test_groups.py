@@ -105,6 +105,19 @@ def test_labels_are_counted_by_precision(
     assert facts["largest_difference"] < 1e-5 < facts["spread"]
 
 
+def test_times_are_kept_where_there_is_nothing_to_compare_labels_with(
+    bench_with: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = bench_with()
+    assert bench.small
+    monkeypatch.setattr(GpuBench, "reference", lambda self, model: fail(self))
+    group = minilm(bench)
+    assert "litotes-pruned" in names(group)
+    assert all(line.agreement is None for line in group.result.lines)
+    assert set(group.failed) == {"reference-dense", "reference-pruned", "reference-cascade"}
+    assert not precision(bench).facts
+
+
 def test_a_label_that_differs_counts() -> None:
     reference = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], np.float32)
     logits = reference.copy()
@@ -135,6 +148,7 @@ def test_training_compares_steps(bench_with: Make, monkeypatch: pytest.MonkeyPat
     assert group.result.ms_of == "a batch of 4"
 
 
+@pytest.mark.slow
 def test_our_steps_teach(bench_with: Make) -> None:
     bench = bench_with()
     classifier = copy_to(bench.small["dense"], bench.device).classifier.eval()

@@ -15,7 +15,7 @@ from litotes.bench.batching import Logits
 from litotes.bench.classify import agreement, padded_to
 from litotes.bench.gpu import opponents
 from litotes.bench.gpu.context import GpuBench, repeat_to, side_by_side
-from litotes.bench.gpu.turns import GpuGroup, Makers, time_in_guarded_turns
+from litotes.bench.gpu.turns import Attempts, GpuGroup, Makers, time_in_guarded_turns
 from litotes.bench.lines import BenchResult, Candidate, Line
 from litotes.model.checkpoint import Model
 from litotes.pruning.cost import flops
@@ -81,16 +81,30 @@ def _timed(bench: GpuBench, group: str, makers: Makers, models: Mapping[str, Mod
         watch=bench.watch,
         on_first=logits.__setitem__,
     )
-    references = {kind: bench.reference(model) for kind, model in models.items()}
+    references = _references(bench, models, attempts)
     tasks = models["dense"].classifier.tasks
     compared = []
     for line in lines:
-        reference = references[_kind_of(line.name)]
-        compared.append(replace(line, agreement=agreement(logits[line.name], reference, tasks)))
+        reference = references.get(_kind_of(line.name))
+        if reference is not None:
+            line = replace(line, agreement=agreement(logits[line.name], reference, tasks))
+        compared.append(line)
     result = BenchResult(
         f"{PADDED}-b256", tuple(compared), attempts.left_out, notes=(TOKENIZED, SAME)
     )
     return GpuGroup(result, attempts.failed)
+
+
+def _references(
+    bench: GpuBench, models: Mapping[str, Model], attempts: Attempts
+) -> dict[str, Logits]:
+    """What torch alone answers; times are kept where it cannot."""
+    found = {}
+    for name, model in models.items():
+        reference = attempts.attempt(f"reference-{name}", partial(bench.reference, model))
+        if reference is not None:
+            found[name] = reference
+    return found
 
 
 def _kind_of(name: str) -> str:
@@ -163,13 +177,14 @@ def precision(bench: GpuBench) -> GpuGroup:
         for name in PRECISIONS:
             makers[f"{who}-{name}"] = partial(_own_precision, bench, who, model, name)
     attempts = bench.attempts()
-    references = {who: bench.reference(model) for who, model in models.items()}
+    references = _references(bench, models, attempts)
     facts: dict[str, dict[str, float]] = {}
 
     def compare(name: str, logits: Logits) -> None:
         who = name.partition("-")[0]
-        tasks = models[who].classifier.tasks
-        facts[name] = differences(logits, references[who], tasks)
+        if who in references:
+            tasks = models[who].classifier.tasks
+            facts[name] = differences(logits, references[who], tasks)
 
     lines = time_in_guarded_turns(
         "precision",

@@ -5,7 +5,7 @@ group, so that a run that is cut off leaves its figures.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,21 +23,22 @@ from litotes.bench.measure import BenchReport
 from litotes.core.errors import UserError
 from litotes.core.machine import gpu_facts, machine_now
 from litotes.core.progress import Milestone
+from litotes.core.registry import pick
 
 GROUPS: dict[str, Callable[[GpuBench], GpuGroup]] = {
     "classify": classify,
     "training": training,
     "weightings": weightings,
-    "buckets": buckets,
     "importance": importance,
     "launches": launches,
     "minilm": minilm,
+    "training-minilm": training_minilm,
     "precision": precision,
     "strings": strings,
-    "training-minilm": training_minilm,
     "csv": csv,
+    "buckets": buckets,
 }
-"""In this order, the most wanted first: where time is up, the last are missing."""
+"""In this order, what takes longest last: where time is up, the last lines are missing."""
 
 WHOLE = "whole group"
 
@@ -84,12 +85,19 @@ def require_gpu() -> torch.device:
 
 
 def measure_gpu(
-    bench: GpuBench, *, on_group: Callable[[GpuReport], None] = lambda report: None
+    bench: GpuBench,
+    names: Sequence[str] = (),
+    *,
+    on_group: Callable[[GpuReport], None] = lambda report: None,
 ) -> GpuReport:
-    """All groups; `on_group` is given what there is after each."""
+    """The groups of these names, all of them where none is given; `on_group` is given what there is
+    after each.
+    """
+    for name in names:
+        pick(GROUPS, name, "group of the GPU's bench")
     machine = machine_now() | gpu_facts(bench.device)
     report = GpuReport(machine, len(bench.texts), bench.as_json(), {})
-    wanted = [name for name in GROUPS if name != "csv" or bench.n_rows]
+    wanted = [name for name in names or GROUPS if name != "csv" or bench.n_rows]
     for number, name in enumerate(wanted):
         group = _guarded(bench, name)
         report = GpuReport(machine, report.n_texts, report.subject, {**report.groups, name: group})
