@@ -372,7 +372,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Measured], str]], ...] = (
     ),
     (
         "Launches and waits",
-        "One batch of 64 texts as torch's profiler sees it, by torch alone (`before`) and by"
+        "One batch of up to 64 texts as torch's profiler sees it, by torch alone (`before`) and by"
         " litotes\n(`after`); `bucket` is a full one, with the share of each part of the GPU's"
         " time.",
         _with_facts("launches"),

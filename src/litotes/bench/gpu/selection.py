@@ -21,13 +21,12 @@ from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns, wait_for_de
 from litotes.bench.lines import BenchResult, Candidate
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits
+from litotes.text.packing import batches_by_budget
 from litotes.text.tokenizer import Pieces
 
 N_CALLS = 20
 MOST_PIECES = 16384
 """Of the bucket that attention with importance is measured with."""
-N_TEXTS = 64
-"""Of the batch whose launches are counted."""
 IMPORTANCES = ("none", "received", "value")
 PARTS = {
     "attention": r"attend|flash|fmha|softmax",
@@ -106,11 +105,12 @@ def _lengths_of_a_bucket(bench: GpuBench) -> list[int]:
 
 
 def launches(bench: GpuBench) -> GpuGroup:
-    """One batch of 64 texts, torch alone (before) and ours (after), as torch's profiler sees it;
-    and the parts of one full bucket.
+    """One batch, torch alone (before) and ours (after), as torch's profiler sees it; and the parts
+    of one full bucket.
     """
     calls: dict[str, Callable[[], Callable[[], Any]]] = {}
-    few = bench.pieces[:N_TEXTS]
+    # what torch alone computes as one batch
+    few = bench.pieces[: len(next(batches_by_budget(bench.lengths)))]
     many = bench.pieces[: len(_lengths_of_a_bucket(bench))]
     for kind in KINDS:
         model = bench.large[kind]
@@ -124,7 +124,8 @@ def launches(bench: GpuBench) -> GpuGroup:
         if found is not None:
             facts[name] = found
     notes = (
-        f"before and after: a batch of {len(few)} texts; bucket: {len(many)} texts,"
+        f"before and after: a batch of {len(few)} texts,"
+        f" {sum(len(text.ids) for text in few)} pieces; bucket: {len(many)} texts,"
         f" {sum(len(text.ids) for text in many)} pieces.",
     )
     return GpuGroup(
