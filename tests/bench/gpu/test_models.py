@@ -84,16 +84,18 @@ def test_opponents_answer_as_we_do(
         np.testing.assert_allclose(act(None), bench.reference(model), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_compiled_opponent_sees_few_lengths(
     bench_with: Callable[..., GpuBench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shapes = []
+    shapes, usual = [], torch._dynamo.config.recompile_limit
 
     def compile_nothing(network: torch.nn.Module, *, dynamic: bool) -> Callable[..., Tensor]:
         assert not dynamic
 
         def run(**batch: Tensor) -> Tensor:
             shapes.append(tuple(batch["input_ids"].shape))
+            assert torch._dynamo.config.recompile_limit == opponents.MOST_COMPILED
             return network(**batch)
 
         return run
@@ -107,4 +109,5 @@ def test_a_compiled_opponent_sees_few_lengths(
     )
     np.testing.assert_allclose(act(None), bench.reference(model), atol=1e-5)
     assert set(shapes) == {(2, 32)}
+    assert torch._dynamo.config.recompile_limit == usual, "ours lives with torch's own limit"
     assert opponents.fill_up(torch.ones(1, 33), 32).sum() == 33
