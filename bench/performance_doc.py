@@ -1,5 +1,5 @@
 """Writes the tables and figures of docs/results/performance.md from docs/results/bench.json: see
-readme_table.py.
+readme_table.py; its GPU half from docs/results/performance/gpu.json: see gpu_doc.py.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from gpu_doc import Measured, gpu_figures, gpu_half
 from readme_table import ROOT, lines_of, markdown, read, replaced
 
 from litotes.bench.figure import growth_figure, length_figure, parts_figure
@@ -231,14 +232,14 @@ TABLES: dict[str, Callable[[Content], str]] = {
 }
 
 
-def page_of(page: str, content: Content) -> str:
-    """The page with all its tables made again."""
+def page_of(page: str, content: Content, gpu: Measured | None) -> str:
+    """The page with all its tables made again. gpu: what was measured on a GPU, if anything."""
     for name, table in TABLES.items():
         page = replaced(page, name, table(content))
-    return page
+    return replaced(page, "gpu", gpu_half(gpu))
 
 
-def figures(content: Content) -> dict[str, bytes]:
+def figures(content: Content, gpu: Measured | None) -> dict[str, bytes]:
     """By file name."""
     of = {
         group: [Line.from_json(line) for line in content["lines"] if line["group"] == group]
@@ -249,7 +250,8 @@ def figures(content: Content) -> dict[str, bytes]:
         "length": length_figure(of["profile"]),
         "growth": growth_figure(of["growth"]),
     }
-    return {f"{name}.svg": render_figure(picture, "svg") for name, picture in drawn.items()}
+    own = {f"{name}.svg": render_figure(picture, "svg") for name, picture in drawn.items()}
+    return own | gpu_figures(gpu)
 
 
 def _ratio(ratio: Mapping[str, float]) -> str:
@@ -288,10 +290,10 @@ def _usual(lengths: list[int], mean: float) -> int:
 
 
 def main() -> None:
-    content = read()
-    PAGE.write_text(page_of(PAGE.read_text("utf-8"), content), "utf-8")
+    content, gpu = read(), Measured.read()
+    PAGE.write_text(page_of(PAGE.read_text("utf-8"), content, gpu), "utf-8")
     FIGURES.mkdir(parents=True, exist_ok=True)
-    for name, drawn in figures(content).items():
+    for name, drawn in figures(content, gpu).items():
         (FIGURES / name).write_bytes(drawn)
 
 

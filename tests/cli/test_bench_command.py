@@ -11,8 +11,13 @@ import pytest
 import torch
 
 from litotes.bench import MODEL_BENCHES, PART_BENCHES, limits, measure
+from litotes.bench.gpu import groups
+from litotes.bench.gpu.context import GpuBench
+from litotes.bench.gpu.turns import GpuGroup
+from litotes.bench.lines import BenchResult, Line
 from litotes.cli import bench as command
 from litotes.cli.main import main
+from litotes.core import device
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model, save_model
@@ -44,7 +49,8 @@ def content_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str,
 
 def test_every_bench_can_be_asked_for() -> None:
     assert tuple(MODEL_BENCHES) == command.MODEL_BENCHES
-    assert (*MODEL_BENCHES, *PART_BENCHES) == command.WHAT
+    assert (*MODEL_BENCHES, *PART_BENCHES) == command.ALL
+    assert (*command.ALL, "gpu") == command.WHAT
 
 
 @pytest.mark.slow
@@ -104,3 +110,96 @@ def test_what_is_not_installed_is_left_out(
 def test_models_belong_to_contests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "entmax", "--model", "somewhere"]) == 2
     assert "--model and --pruned belong to classify" in capsys.readouterr().err
+
+
+@pytest.fixture
+def fake_gpu(monkeypatch: pytest.MonkeyPatch) -> list[GpuBench]:
+    """A CPU that passes for a GPU, and two groups that need neither; gives the runs asked for."""
+    asked: list[GpuBench] = []
+
+    def one(bench: GpuBench) -> GpuGroup:
+        asked.append(bench)
+        lines = (Line("one", "litotes-dense", 2.0, 500.0, (2.0,)),)
+        return GpuGroup(BenchResult("litotes-dense", lines, {}), {}, {"litotes-dense": {"x_y": 3}})
+
+    def two(bench: GpuBench) -> GpuGroup:
+        raise RuntimeError("no kernel image")
+
+    monkeypatch.setattr(groups, "require_gpu", lambda: torch.device("cpu"))
+    monkeypatch.setattr(groups, "GROUPS", {"one": one, "two": two})
+    monkeypatch.setattr(GpuBench, "as_json", lambda bench: {"n_pieces": 1})
+    return asked
+
+
+def test_a_gpu_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    assert main(["bench", "gpu"]) == 2
+    assert "needs a CUDA device" in capsys.readouterr().err
+
+
+def test_the_gpu_bench_shows_what_it_measured_and_what_failed(
+    fake_gpu: list[GpuBench], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", "--out", str(tmp_path), "--csv", "7", "--model", "mine"]) == 0
+    shown = capsys.readouterr()
+    assert "litotes-dense" in shown.out
+    assert "x y" in shown.out
+    assert "two: whole group: failed: RuntimeError: no kernel image" in shown.err
+    content = json.loads((tmp_path / "gpu.json").read_text("utf-8"))
+    assert content["data"] == "sampler"
+    assert list(content["groups"]) == ["one", "two"]
+    (bench,) = fake_gpu
+    assert (len(bench.texts), bench.n_rows, bench.trained) == (1024, 7, "mine")
+    assert not (tmp_path / "bench.json").exists()
+
+
+def test_the_gpu_bench_as_json_and_for_a_first_look(
+    fake_gpu: list[GpuBench], capsys: pytest.CaptureFixture[str]
+) -> None:
+    content = content_of(capsys, "gpu", "--quick", "--texts", "3", "--groups", "one")
+    assert list(content["groups"]) == ["one"]
+    assert content["groups"]["one"]["facts"] == {"litotes-dense": {"x_y": 3}}
+    assert content["n_texts"] == 3
+    assert fake_gpu[0].is_quick
+
+
+def test_a_group_that_is_not_there_is_told(
+    fake_gpu: list[GpuBench], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "gpu", "--groups", "on"]) == 2
+    assert "Did you mean 'one'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (["classify", "--csv", "5"], "--groups and --csv belong to `litotes bench gpu`"),
+        (["train", "--groups", "csv"], "--groups and --csv belong to `litotes bench gpu`"),
+        (["gpu", "--pruned", "x"], "--pruned belongs to classify"),
+        (["gpu", "--heads", "mean"], "belong to `litotes bench train`"),
+    ],
+)
+def test_choices_that_do_not_fit_are_refused(
+    given: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", *given]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("has_gpu", [True, False])
+def test_without_a_name_a_gpu_is_measured_where_there_is_one(
+    has_gpu: bool,
+    fake_gpu: list[GpuBench],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def measure_nothing(what: object, texts: list[str], **_: object) -> measure.BenchReport:
+        assert "gpu" not in what  # type: ignore[operator]
+        return measure.BenchReport({}, len(texts), {}, {})
+
+    monkeypatch.setattr(measure, "measure", measure_nothing)
+    monkeypatch.setattr(device, "is_cpu", lambda name: not has_gpu)
+    monkeypatch.setattr(command, "_load_subject", lambda options: None)
+    content = content_of(capsys, "--texts", "2")
+    assert ("gpu" in content) == has_gpu == bool(fake_gpu)

@@ -1,6 +1,7 @@
 """What can be measured side by side.
 
-A new bench is one file and one line in `MODEL_BENCHES` or in `PART_BENCHES`.
+A new bench is one file and one line in `MODEL_BENCHES` or in `PART_BENCHES`; those of a GPU have a
+package and a table of their own (gpu/groups.py).
 """
 
 from collections.abc import Callable

@@ -71,7 +71,7 @@ def parts_figure(lines: Sequence[Line]) -> Figure:
             "These lines have no parts to draw: measure them with `litotes bench profile`."
         )
     shown = _spread_out(lengths)
-    picture = _picture(4.0 * len(shown), 3.1)
+    picture = new_picture(4.0 * len(shown), 3.1)
     axes = picture.subplots(1, len(shown), squeeze=False, sharey=True)[0]
     names = [name for name in OWN if name in by_length]
     for length, ax in zip(shown, axes, strict=True):
@@ -98,7 +98,7 @@ def length_figure(lines: Sequence[Line]) -> Figure:
         raise UserError(
             "These lines have no lengths to draw: measure them with `litotes bench profile`."
         )
-    picture = _picture(9.0, 4.2)
+    picture = new_picture(9.0, 4.2)
     by_text, by_piece = picture.subplots(1, 2)
     for name, points in found.items():
         lengths = sorted(points)
@@ -123,7 +123,7 @@ def growth_figure(lines: Sequence[Line]) -> Figure:
         raise UserError(
             "These lines have no batches to draw: measure them with `litotes bench growth`."
         )
-    picture = _picture(9.0, 4.2)
+    picture = new_picture(9.0, 4.2)
     left, right = picture.subplots(1, 2, sharey=True)
     _draw_growth(left, batches, "texts in a batch, all cores")
     _draw_growth(right, cores, "workers of one thread")
@@ -167,7 +167,7 @@ def _stack(ax: Axes, bars: Mapping[str, Mapping[str, float]]) -> None:
     ax.invert_yaxis()
     # room for the numbers
     ax.set_xlim(0, 1.16 * max(sum(parts.values()) for parts in bars.values()))
-    _plain(ax)
+    hide_frame(ax)
 
 
 def _bar(ax: Axes, place: int, part: str, left: float, width: float) -> None:
@@ -194,7 +194,7 @@ def _powers_of_two(ax: Axes, ticks: Sequence[int]) -> None:
     ax.set_xticks(ticks, [str(tick) for tick in ticks])
     ax.minorticks_off()
     ax.grid(axis="y", color="#DDDDDD", linewidth=0.6)
-    _plain(ax)
+    hide_frame(ax)
 
 
 def _legend(
@@ -216,12 +216,14 @@ def _legend(
     )
 
 
-def _plain(ax: Axes) -> None:
+def hide_frame(ax: Axes) -> None:
+    """Leaves the two axes."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
 
 
-def _picture(width: float, height: float) -> Figure:
+def new_picture(width: float, height: float) -> Figure:
+    """Width and height in inches."""
     from matplotlib.figure import Figure  # takes half a second; only pictures need it
 
     return Figure(figsize=(width, height), layout="constrained")

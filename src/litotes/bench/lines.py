@@ -159,21 +159,29 @@ def time_lines(
     )
     lines = []
     for name, candidate in candidates.items():
-        ms = tuple(_round(second * 1000 / n_batches) for second in seconds[name])
-        lines.append(_line(group, name, candidate, ms, n_texts=n_texts / n_batches))
+        lines.append(
+            make_line(group, name, candidate, seconds[name], n_texts=n_texts, n_batches=n_batches)
+        )
     return tuple(lines)
 
 
-def _line(
-    group: str, name: str, candidate: Candidate, ms: tuple[float, ...], *, n_texts: float
+def make_line(
+    group: str,
+    name: str,
+    candidate: Candidate,
+    seconds: Sequence[float],
+    *,
+    n_texts: int,
+    n_batches: int = 1,
 ) -> Line:
-    """n_texts: those of the work that takes `ms`."""
+    """seconds: of each round, for all its texts and batches."""
+    ms = tuple(_round(second * 1000 / n_batches) for second in seconds)
     middle = statistics.median(ms)
     return Line(
         group,
         name,
         _round(middle),
-        round(n_texts / middle * 1000, 2),
+        round(n_texts / n_batches / middle * 1000, 2),
         ms,
         against=candidate.against,
         flops=candidate.flops,

@@ -71,8 +71,8 @@ def load_subject(
                 "--pruned is compared with the dense model it was made from: give that one with"
                 " --model."
             )
-        dense = _fresh(encoder)
-        return Subject(dense, _with_pruning(dense), (UNTRAINED,))
+        dense = fresh_model(pretrained.load(encoder))
+        return Subject(dense, _with_default_pruning(dense), (UNTRAINED,))
     dense = load_model(model)
     if not dense.classifier.encoder.spec.is_plain:
         raise UserError(
@@ -80,23 +80,28 @@ def load_subject(
             " Give it with --pruned."
         )
     if pruned is None:
-        return Subject(dense, _with_pruning(dense), (ONLY_DENSE,))
+        return Subject(dense, _with_default_pruning(dense), (ONLY_DENSE,))
     pruned_model = load_model(pruned)
     _check_belongs(pruned_model, dense, pruned)
     return Subject(dense, pruned_model)
 
 
-def _fresh(name: str) -> Model:
-    loaded = pretrained.load(name)
+def fresh_model(loaded: pretrained.Pretrained) -> Model:
+    """The encoder with a new head over [CLS]."""
     torch.manual_seed(0)
     classifier = Classifier(loaded.encoder, (SENTIMENT,), head="linear", dropout=0.0).eval()
     return Model(classifier, loaded.tokenizer, loaded.name, loaded.sha256)
 
 
-def _with_pruning(dense: Model) -> Model:
+def _with_default_pruning(dense: Model) -> Model:
+    options = _options(dense.classifier.encoder.spec.n_layers)
+    return with_pruning(dense, PRUNING, options)
+
+
+def with_pruning(dense: Model, pruning: str, options: Mapping[str, Any]) -> Model:
+    """A copy with the same weights that prunes."""
     ours = dense.classifier
-    options = _options(ours.encoder.spec.n_layers)
-    encoder = rebuild_encoder(ours.encoder, pruning=PRUNING, pruning_options=options)
+    encoder = rebuild_encoder(ours.encoder, pruning=pruning, pruning_options=options)
     tasks = list(ours.tasks.values())
     classifier = Classifier(encoder, tasks, head=ours.head_name, dropout=0.0).eval()
     classifier.heads.load_state_dict(ours.heads.state_dict())

@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Any
 from litotes.cli.numbers import count
 
 if TYPE_CHECKING:
+    from litotes.bench.gpu.groups import GpuReport
+    from litotes.bench.gpu.turns import Facts
     from litotes.bench.lines import BenchResult, Line
+    from litotes.bench.measure import BenchReport
     from litotes.bench.subject import Subject
 
 MODEL_BENCHES = ("classify", "latency", "profile", "growth")
-WHAT = (*MODEL_BENCHES, "pcgrad", "entmax", "effective", "attention", "train")
+ALL = (*MODEL_BENCHES, "pcgrad", "entmax", "effective", "attention", "train")
+WHAT = (*ALL, "gpu")
 """The names in `litotes.bench`, written out: importing those tables takes seconds."""
 N_TEXTS, N_ROUNDS = 256, 5
 N_QUICK_TEXTS, N_QUICK_ROUNDS = 12, 1
+N_GPU_TEXTS, N_QUICK_GPU_TEXTS = 1024, 64
 
 ABOUT = """\
 Measures speed side by side in one run, as ratios against named opponents: Hugging Face
@@ -33,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=WHAT,
         metavar="WHAT",
-        help=f"{', '.join(WHAT)} (default: all of them)",
+        help=f"{', '.join(WHAT)} (default: all of them; gpu where there is one)",
     )
     parser.add_argument(
         "--data",
@@ -42,7 +47,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where the texts come from (default: sampler)",
     )
     parser.add_argument(
-        "--texts", type=count, metavar="N", help=f"how many, drawn at random (default {N_TEXTS})"
+        "--texts",
+        type=count,
+        metavar="N",
+        help=f"how many, drawn at random (default {N_TEXTS}; gpu {N_GPU_TEXTS})",
     )
     parser.add_argument(
         "--rounds", type=count, metavar="N", help=f"measured rounds (default {N_ROUNDS})"
@@ -53,7 +61,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="FOLDER",
-        help="a dense model (default: the bundled encoder with a fresh head)",
+        help="a dense model (default: the bundled encoder with a fresh head); gpu: a trained model"
+        " whose labels are compared",
     )
     parser.add_argument("--pruned", metavar="FOLDER", help="the model that was pruned from it")
     parser.add_argument(
@@ -62,42 +71,126 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="train: heads with commas between, or all (default: linear)",
     )
     parser.add_argument("--batch", type=count, metavar="N", help="train: texts a batch (default 8)")
+    parser.add_argument(
+        "--groups", metavar="NAMES", help="gpu: groups with commas between (default: all)"
+    )
+    parser.add_argument(
+        "--csv", type=count, metavar="N", help="gpu: answer a table of so many rows too"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.bench.measure import QUICK, measure
-    from litotes.cli.display import print_json, print_lines, progress, say
+    from litotes.cli.display import print_json, print_lines, progress
+    from litotes.core.device import is_cpu
+    from litotes.core.errors import UserError
     from litotes.core.storage import write_json
 
-    what = WHAT if options.what is None else (options.what,)
-    group_options = (QUICK if options.quick else {}) | {"train": _train_options(options)}
+    if (options.csv or options.groups) and options.what not in (None, "gpu"):
+        raise UserError(
+            f"--groups and --csv belong to `litotes bench gpu`; bench {options.what} has no such"
+            " choice."
+        )
+    train_options = _train_options(options)
+    if options.what == "gpu":
+        if options.pruned:
+            raise UserError(
+                f"--pruned belongs to {', '.join(MODEL_BENCHES)}; bench gpu prunes by itself."
+            )
+        _show_gpu(options, _measure_gpu(options))
+        return
+    what = ALL if options.what is None else (options.what,)
+    group_options = (QUICK if options.quick else {}) | {"train": train_options}
     subject = _load_subject(options)
-    texts = _draw_texts(options)
+    texts = _draw_texts(options, N_QUICK_TEXTS if options.quick else N_TEXTS)
     n_rounds = options.rounds or (N_QUICK_ROUNDS if options.quick else N_ROUNDS)
     with progress() as watch:
         result = measure(
             what, texts, subject=subject, options=group_options, n_rounds=n_rounds, watch=watch
         )
-    for name, library in result.left_out.items():
-        say([f"{name}: left out, `{library}` is not installed."])
+    _say_left_out(result)
     # the name of the source alone: paths are private
     content = {"data": options.data.partition(":")[0], **result.as_json()}
     if options.out:
         write_json(Path(options.out) / "bench.json", content)
+    gpu = _measure_gpu(options) if options.what is None and not is_cpu(None) else None
     if options.json:
-        print_json(content)
+        print_json(content if gpu is None else {**content, "gpu": gpu.as_json()})
         return
     print_lines(", ".join(f"{name} {value}" for name, value in result.machine.items()))
     for name, bench in result.groups.items():
         _show(name, bench, options.data)
+    if gpu is not None:
+        _show_gpu(options, gpu)
 
 
-def _draw_texts(options: argparse.Namespace) -> list[str]:
+def _measure_gpu(options: argparse.Namespace) -> GpuReport:
+    """With --out, gpu.json is written after every group."""
+    from litotes.bench.gpu.context import GpuBench, quick, repeat_to
+    from litotes.bench.gpu.groups import measure_gpu, require_gpu
+    from litotes.cli.display import progress, say
+    from litotes.core.storage import write_json
+
+    device = require_gpu()
+    n_wanted = options.texts or (N_QUICK_GPU_TEXTS if options.quick else N_GPU_TEXTS)
+    data = options.data.partition(":")[0]
+
+    def keep(report: GpuReport) -> None:
+        if options.out:
+            write_json(Path(options.out) / "gpu.json", {"data": data, **report.as_json()})
+
+    with progress() as watch:
+        bench = GpuBench(
+            device,
+            repeat_to(_draw_texts(options, n_wanted), n_wanted),
+            n_rounds=options.rounds or N_ROUNDS,
+            trained=options.model or "builtin",
+            n_rows=options.csv,
+            watch=watch,
+        )
+        names = options.groups.split(",") if options.groups else ()
+        report = measure_gpu(quick(bench) if options.quick else bench, names, on_group=keep)
+    _say_left_out(report.as_report())
+    say(f"{name}: failed: {error}" for name, error in report.failed.items())
+    return report
+
+
+def _show_gpu(options: argparse.Namespace, report: GpuReport) -> None:
+    from litotes.cli.display import print_json, print_lines, print_table
+
+    if options.json:
+        print_json({"data": options.data.partition(":")[0], **report.as_json()})
+        return
+    print_lines(", ".join(f"{name} {value}" for name, value in report.machine.items()))
+    for name, group in report.groups.items():
+        if group.result.lines:
+            _show(name, group.result, options.data)
+        if group.facts:
+            print_table(*table_of_facts(group.facts), title=f"{name}: what else is known")
+
+
+def table_of_facts(facts: Facts) -> tuple[list[str], list[list[str]]]:
+    """A row a line, a column for each number that any of them has."""
+    names = list(dict.fromkeys(name for known in facts.values() for name in known))
+    rows = []
+    for line, known in facts.items():
+        rows.append([line, *(f"{known[name]:g}" if name in known else "" for name in names)])
+    return ["line", *(name.replace("_", " ") for name in names)], rows
+
+
+def _say_left_out(report: BenchReport) -> None:
+    from litotes.cli.display import say
+
+    for name, library in report.left_out.items():
+        say([f"{name}: left out, `{library}` is not installed."])
+
+
+def _draw_texts(options: argparse.Namespace, n_usual: int) -> list[str]:
     from litotes.data.sources import load_with_test_part
 
     corpus = load_with_test_part(options.data)
     texts = [example.text for example in corpus.where(split=corpus.test_split())]
-    n_wanted = options.texts or (N_QUICK_TEXTS if options.quick else N_TEXTS)
+    n_wanted = options.texts or n_usual
     return random.Random(options.seed or 0).sample(texts, min(n_wanted, len(texts)))
 
 

@@ -15,6 +15,7 @@ from litotes.core.processor import n_cores, this_processor
 from litotes.core.version import __version__
 
 LIBRARIES = ("torch", "onnxruntime", "transformers", "tokenizers", "numpy", "entmax", "torchjd")
+GPU_LIBRARIES = ("triton", "adasplash")
 
 
 def machine() -> dict[str, Any]:
@@ -41,6 +42,23 @@ def machine_now() -> dict[str, Any]:
     if not hasattr(os, "getloadavg"):  # Windows
         return machine()
     return machine() | {"load_average": [round(load, 2) for load in os.getloadavg()]}
+
+
+def gpu_facts(device: torch.device) -> dict[str, Any]:
+    """The GPU's name, memory and processors, and what its kernels are compiled by; nothing where
+    the device is no GPU.
+    """
+    if device.type != "cuda":
+        return {}
+    found = torch.cuda.get_device_properties(device)
+    facts = {
+        "gpu": found.name,
+        "gpu_memory_gb": round(found.total_memory / 2**30, 1),
+        "gpu_processors": found.multi_processor_count,
+        "cuda": torch.version.cuda,
+        **{library: _version(library) for library in GPU_LIBRARIES},
+    }
+    return {name: value for name, value in facts.items() if value is not None}
 
 
 def _memory_gb() -> float | None:

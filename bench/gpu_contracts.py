@@ -1,0 +1,144 @@
+"""Every kernel of attention against the plain path in float64, on this machine's GPU:
+
+    python bench/gpu_contracts.py [--dtypes float32,float16,bfloat16]
+
+The cases are those of tests/attention/kernels/cases.py, with more lengths and in all precisions;
+where pytest is installed, the tests in that folder run on the GPU as well. What is found is written
+to docs/results/performance/gpu_contracts.json after every case, with the machine's name. Exit code
+1 if an error is larger than it may be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from litotes.core.errors import reason_of
+from litotes.core.machine import gpu_facts, machine
+from litotes.core.storage import write_json
+
+ROOT = Path(__file__).parent.parent
+TESTS = ROOT / "tests" / "attention" / "kernels"
+RESULTS = ROOT / "docs" / "results" / "performance" / "gpu_contracts.json"
+
+LIMITS = {"float32": 1e-4, "float16": 1e-2, "bfloat16": 8e-2}
+"""The largest error of numbers about 1 that is accepted: some steps of the type."""
+
+Check = Callable[[Any, torch.device, torch.dtype], float]
+Write = Callable[[Mapping[str, Any]], None]
+
+
+def all_cases(cases: Any) -> Iterator[tuple[str, Any]]:
+    """Each with a name. cases: the module of the tests."""
+    for rule in cases.RULES:
+        yield rule, cases.Case(rule, wanted="received")
+        yield f"{rule}, long", cases.Case(rule, lengths=(130, 257, 512), wanted="received")
+        yield f"{rule}, longest", cases.Case(rule, lengths=(1024, 700), n_heads=1)
+    for width in (20, 64, 128):
+        yield f"width {width}", cases.Case("squares", head_width=width, spread=1.0)
+    yield "bias", cases.Case("squares", with_bias=True)
+    yield "bias, firsts only", cases.Case("softmax", with_bias=True, first_only=True)
+    blocks = cases.Case("block_top_k", lengths=(2, 9, 17), first_only=True)
+    yield "blocks, firsts only", blocks
+    yield "heads gone", cases.Case("softmax", alive=(0b01, 0b10, 0b00, 0b11), wanted="received")
+    yield "rows of nobody", cases.Case("lines", n_nobody=7, wanted="received")
+    yield "by value", replace(cases.Case("top_k"), wanted="value")
+
+
+def check_all(
+    named: Iterator[tuple[str, Any]],
+    checks: Mapping[str, Check],
+    device: torch.device,
+    dtypes: list[str],
+    write: Write,
+) -> list[dict[str, Any]]:
+    """An entry for each case, check and precision: its error, or why there is none."""
+    found: list[dict[str, Any]] = []
+    for name, case in named:
+        for what, check in checks.items():
+            for dtype in dtypes:
+                entry = {"case": name, "what": what, "dtype": dtype}
+                found.append(entry | _check(check, case, device, dtype))
+        print(f"{name}: {_worst(found, name)}", flush=True)
+        write({"cases": found})
+    return found
+
+
+def _check(check: Check, case: Any, device: torch.device, dtype: str) -> dict[str, Any]:
+    try:
+        error = check(case, device, getattr(torch, dtype))
+    # a compiler may fail in any way; the others are still tried, and this one is reported
+    except Exception as error:
+        return {"failed": f"{type(error).__name__}: {reason_of(error)}", "is_met": False}
+    return {"error": float(f"{error:.3g}"), "is_met": error <= LIMITS[dtype]}
+
+
+def _worst(found: list[dict[str, Any]], name: str) -> str:
+    """The largest error in each precision, or the first failure."""
+    worst: dict[str, float] = {}
+    for entry in found:
+        if entry["case"] == name:
+            if "failed" in entry:
+                return f"{entry['what']}, {entry['dtype']}: {entry['failed']}"
+            worst[entry["dtype"]] = max(worst.get(entry["dtype"], 0.0), entry["error"])
+    return ", ".join(f"{dtype} {error:.1e}" for dtype, error in worst.items())
+
+
+def run_tests() -> dict[str, Any]:
+    """How many of the folder's tests pass here; nothing where pytest is not installed."""
+    if find_spec("pytest") is None or find_spec("hypothesis") is None:
+        print("pytest or hypothesis is not installed: the tests themselves are left out")
+        return {}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(TESTS)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print(done.stdout[-2000:])
+    return {"exit_code": done.returncode, **count_tests(done.stdout)}
+
+
+def count_tests(shown: str) -> dict[str, int]:
+    """{"passed": 3, "failed": 1}, from what pytest shows at its end."""
+    counts = {}
+    for number, what in re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", shown):
+        counts[what] = int(number)
+    return counts
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--dtypes", default=",".join(LIMITS))
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--no-tests", action="store_true", help="leave the tests themselves out")
+    options = parser.parse_args()
+    if not torch.cuda.is_available():
+        raise SystemExit("This script needs a CUDA device. Run it where there is one.")
+    sys.path.insert(0, str(TESTS))
+    cases = import_module("cases")
+    device = torch.device("cuda")
+    about = {"machine": machine() | gpu_facts(device), "limits": LIMITS}
+
+    def write(content: Mapping[str, Any]) -> None:
+        write_json(options.out, about | dict(content))
+
+    checks = {"forward": cases.forward_error, "gradient": cases.gradient_error}
+    found = check_all(all_cases(cases), checks, device, options.dtypes.split(","), write)
+    tests = {} if options.no_tests else run_tests()
+    write({"cases": found, "tests": tests})
+    missed = [entry for entry in found if not entry["is_met"]]
+    for entry in missed:
+        print(f"missed: {entry}")
+    print(f"{len(found)} errors measured, {len(missed)} missed")
+    return 1 if missed or tests.get("exit_code") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

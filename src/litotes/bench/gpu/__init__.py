@@ -1,0 +1,4 @@
+"""gpu: everything that was promised of a GPU, in one run (`litotes bench gpu`).
+
+A new group is one function from a `GpuBench` to a `GpuGroup` and one line in `GROUPS` (groups.py).
+"""

@@ -1,0 +1,143 @@
+"""Seconds of a training step at batch 32: forward, loss, backward, clipping, optimizer, in
+bfloat16 under autocast, with dropout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_
+from torch.optim import AdamW, Optimizer
+
+from litotes.bench import hugging_face
+from litotes.bench.batching import split
+from litotes.bench.gpu.classify import KINDS
+from litotes.bench.gpu.context import GpuBench
+from litotes.bench.gpu.models import copy_to
+from litotes.bench.gpu.turns import GpuGroup, time_in_guarded_turns
+from litotes.bench.lines import BenchResult, Candidate
+from litotes.bench.train import PADDED, PASSES
+from litotes.data.tasks import SENTIMENT
+from litotes.encoders import pretrained
+from litotes.model.checkpoint import Model
+from litotes.model.classifier import Classifier
+from litotes.pruning.cost import flops
+from litotes.text.packing import pack
+from litotes.text.tokenizer import Pieces
+from litotes.training.checkpoints import trainable_parameters
+from litotes.training.optimizer import make_optimizer
+from litotes.training.settings import TrainingSettings
+
+BATCH = 32
+N_BATCHES = 8
+"""Steps of a round, each of other lengths."""
+
+
+def training(bench: GpuBench) -> GpuGroup:
+    """The large encoder."""
+    return _timed(bench, "training", bench.large)
+
+
+def training_minilm(bench: GpuBench) -> GpuGroup:
+    """The small one."""
+    return _timed(bench, "training-minilm", bench.small)
+
+
+def _timed(bench: GpuBench, group: str, models: Mapping[str, Model]) -> GpuGroup:
+    pieces = bench.pieces[: BATCH * N_BATCHES]
+    parts = split(pieces, BATCH)
+    makers: dict[str, Callable[[], Candidate]] = {
+        PADDED: partial(_padded, bench, models["dense"], parts)
+    }
+    for kind in KINDS:
+        makers[f"litotes-{kind}"] = partial(_own, bench, models[kind], kind, parts)
+    attempts = bench.attempts()
+    lines = time_in_guarded_turns(
+        group,
+        makers,
+        attempts,
+        n_texts=len(pieces),
+        n_batches=len(parts),
+        n_rounds=bench.n_rounds,
+        watch=bench.watch,
+    )
+    result = BenchResult(PADDED, lines, attempts.left_out, ms_of=f"a batch of {BATCH}")
+    return GpuGroup(result, attempts.failed)
+
+
+def _own(bench: GpuBench, model: Model, kind: str, parts: Sequence[Sequence[Pieces]]) -> Candidate:
+    classifier = copy_to(model, bench.device).classifier.train()
+    optimizer = make_optimizer(trainable_parameters(classifier), TrainingSettings())
+    act = our_steps(classifier, optimizer, parts, bench.device)
+    against = (PADDED,) if kind == "dense" else (PADDED, "litotes-dense")
+    lengths = [len(text.ids) for part in parts for text in part]
+    cost = flops(classifier.encoder, lengths, firsts_only=classifier.firsts_only).total
+    return Candidate(act, against=against, flops=PASSES * cost // len(parts))
+
+
+def our_steps(
+    classifier: Classifier,
+    optimizer: Optimizer,
+    parts: Sequence[Sequence[Pieces]],
+    device: torch.device,
+) -> Callable[[object], Any]:
+    """OUR STEP, and the only place that makes it: a step for each batch, as training takes it."""
+    batches = [pack(part, device=device) for part in parts]
+    return plain_steps(lambda batch: classifier(batch)[SENTIMENT.name], batches, optimizer, device)
+
+
+def _padded(bench: GpuBench, model: Model, parts: Sequence[Sequence[Pieces]]) -> Candidate:
+    encoder = model.classifier.encoder
+    ours = pretrained.Pretrained(encoder, model.tokenizer, model.base, None)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        pretrained.save(ours, Path(folder))
+        network = hugging_face.classifier_of(folder, n_labels=SENTIMENT.n_outputs)
+    network = network.to(bench.device)
+    settings = TrainingSettings()
+    optimizer = AdamW(
+        network.parameters(),
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=bench.device.type == "cuda",
+    )
+    batches = []
+    for part in parts:
+        inputs = hugging_face.padded(part, encoder.spec.padding_piece)
+        batches.append({name: tensor.to(bench.device) for name, tensor in inputs.items()})
+    act = plain_steps(lambda batch: network(**batch).logits, batches, optimizer, bench.device)
+    lengths = [length for part in parts for length in hugging_face.padded_lengths(part)]
+    cost = PASSES * flops(encoder, lengths).total // len(parts)
+    return Candidate(act, against=(), flops=cost)
+
+
+def plain_steps(
+    logits_of: Callable[[Any], Tensor],
+    batches: Sequence[Any],
+    optimizer: Optimizer,
+    device: torch.device,
+) -> Callable[[object], Tensor]:
+    """A step for each batch, operation by operation; gives the last loss."""
+    parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    limit = TrainingSettings().max_gradient_norm
+
+    def act(_: object) -> Tensor:
+        for batch in batches:
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast(device.type, torch.bfloat16):
+                logits = logits_of(batch)
+            # any labels will do: the time does not depend on them
+            labels = torch.arange(len(logits), device=device) % logits.shape[1]
+            loss = functional.cross_entropy(logits.float(), labels)
+            loss.backward()
+            clip_grad_norm_(parameters, limit)
+            optimizer.step()
+        return loss.detach()
+
+    return act

@@ -1,0 +1,162 @@
+"""The GPU's benches on a CPU: a tiny encoder, and plain torch in the place of what needs a GPU."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from litotes.attention.kernels.rule import RowRule
+from litotes.attention.weighting import Weighting
+from litotes.bench.gpu.context import GpuBench
+from litotes.bench.gpu.opponents import AttendPacked, MakeAttention
+from litotes.bench.gpu.weightings import our_weightings
+from litotes.data.tasks import SENTIMENT
+from litotes.encoders import pretrained
+from litotes.model.checkpoint import Model, save_model
+from litotes.model.classifier import Classifier
+from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.text.layout import Layout
+
+TEXTS = (
+    "the tea is great",
+    "a queue",
+    "it is not bad and i love the queue for the tea " * 2,
+    "hate great tea and a bad queue",
+) * 3
+SIZES = {"width": 16, "n_layers": 3, "n_attention_heads": 2, "inner_width": 24}
+CPU = torch.device("cpu")
+
+
+class PlainRuntime(TorchRuntime):
+    """Answers as torch does, whatever is asked of a GPU."""
+
+    made: list[tuple[str, int | None]]
+
+    def __init__(
+        self,
+        model: Model,
+        device: torch.device,
+        *,
+        precision: str = "auto",
+        bucket: int | None = None,
+    ) -> None:
+        super().__init__(model, device)
+        type(self).made.append((precision, bucket))
+
+
+def module(name: str, **content: Any) -> ModuleType:
+    made = ModuleType(name)
+    vars(made).update(content)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def runtimes(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int | None]]:
+    """What was asked of our runtime: precision and bucket."""
+    PlainRuntime.made = []
+    inside = module("litotes.runtime.cuda.runtime", CudaRuntime=PlainRuntime)
+    monkeypatch.setitem(sys.modules, "litotes.runtime.cuda", module("litotes.runtime.cuda"))
+    monkeypatch.setitem(sys.modules, "litotes.runtime.cuda.runtime", inside)
+    return PlainRuntime.made
+
+
+@dataclass(frozen=True)
+class Packed:
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    query_bounds: Tensor
+    key_bounds: Tensor
+    tiles: Any
+
+
+@dataclass(frozen=True)
+class Wanted:
+    importance: str = "none"
+    n_slots: int = 1
+
+
+@dataclass(frozen=True)
+class Attended:
+    mixed: Tensor
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> list[Wanted]:
+    """Our attention by its definition; gives what was wanted of it."""
+    asked: list[Wanted] = []
+    plain = {ours.rule(CPU).name: ours.plain for ours in our_weightings().values()}
+
+    def packed_attention(
+        packed: Packed, rule: RowRule, *, wanted: Wanted, dropout: float, seed: None
+    ) -> Attended:
+        asked.append(wanted)
+        bounds = packed.key_bounds.tolist()
+        own: Weighting = plain[rule.name]
+        mixed = []
+        for start, end in pairwise(bounds):
+            parts = (packed.query, packed.key, packed.value)
+            rows = [part[start:end].transpose(0, 1)[None] for part in parts]
+            mixed.append(own.to(rows[0].dtype).attend(*rows)[0].transpose(0, 1))
+        return Attended(torch.cat(mixed))
+
+    forward = module("forward", Packed=Packed, Wanted=Wanted)
+    attention = module("attention", packed_attention=packed_attention)
+    monkeypatch.setitem(sys.modules, "litotes.attention.kernels.forward", forward)
+    monkeypatch.setitem(sys.modules, "litotes.attention.kernels.attention", attention)
+    return asked
+
+
+@pytest.fixture(scope="module")
+def trained_folder(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    loaded = pretrained.load(str(tiny_folder))
+    torch.manual_seed(0)
+    classifier = Classifier(loaded.encoder, (SENTIMENT,), head="linear", dropout=0.0).eval()
+    folder = tmp_path_factory.mktemp("gpu") / "trained"
+    save_model(Model(classifier, loaded.tokenizer, "tiny", None), folder, card="")
+    return folder
+
+
+@pytest.fixture
+def bench_with(tiny_folder: Path, trained_folder: Path) -> Callable[..., GpuBench]:
+    """A run on the tiny encoder, quick unless said otherwise."""
+
+    def make(**choices: Any) -> GpuBench:
+        usual: dict[str, Any] = {
+            "n_rounds": 2,
+            "encoder": str(tiny_folder),
+            "sizes": SIZES,
+            "trained": trained_folder,
+            "buckets": (64, 128),
+            "is_quick": True,
+        }
+        return GpuBench(CPU, TEXTS, **usual | choices)
+
+    return make
+
+
+@pytest.fixture
+def one_by_one() -> MakeAttention:
+    """Torch's attention, text by text, where there is none for packed texts."""
+
+    def make(layout: Layout) -> AttendPacked:
+        def attend(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            mixed, texts = [], [part.split(layout.lengths) for part in (query, key, value)]
+            for parts in zip(*texts, strict=True):
+                rows = [part.transpose(0, 1)[None] for part in parts]
+                mixed.append(functional.scaled_dot_product_attention(*rows)[0].transpose(0, 1))
+            return torch.cat(mixed)
+
+        return attend
+
+    return make
