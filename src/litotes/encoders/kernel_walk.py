@@ -110,6 +110,7 @@ class KernelWalk:
 
     def walk(self) -> Walked:
         """From the route's pieces to the last layer's states."""
+        self.route.lay_out()
         hidden = self.products.embed(self.encoder.embeddings, self.route)
         if self.restores:
             self.restored = torch.zeros_like(hidden)

@@ -243,7 +243,8 @@ def keep_heads(
     total, staying = torch.empty_like(head_importance), torch.empty_like(n_tiles)
     n_texts, n_slots, n_all_heads = head_size.shape
     keep_heads_kernel[(n_texts,)](
-        head_importance, head_size, n_tiles, or_nothing(alive, n_tiles), total, staying, n_heads, n_slots,
+        head_importance, head_size, n_tiles, or_nothing(alive, n_tiles), total, staying,
+        n_heads, n_slots,
         N_HEADS=n_all_heads, WITH_ALIVE=alive is not None, num_warps=1,
     )  # fmt: skip
     return total, staying

@@ -32,12 +32,16 @@ class Shape:
         return 0 < self.block < self.span
 
 
-SHORT = (Shape(32, 32, 2), Shape(64, 64, 4), Shape(128, 64, 4))
-WALKED = (*SHORT, Shape(1024, 64, 4, block=64))
+SHORT = (Shape(64, 64, 4), Shape(128, 64, 4))
+LONG = Shape(1024, 64, 4, block=64)
+WALKED = (*SHORT, LONG)
 WHOLE = (*SHORT, Shape(256, 64, 8), Shape(512, 32, 4), Shape(1024, 16, 4))
 """For softmax, which may walk, and for weightings that look at a whole row several times. Measured
 on an H200: 64 numbers a thread leave room for everything else.
 """
+
+FEW_PIECES = 2048
+"""Up to here a launch costs more than what a shape of its own saves."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +57,18 @@ FIRSTS_WHOLE = (Shape(128, 16, 2), Shape(512, 16, 4), Shape(1024, 16, 4))
 """For one query a text: products have at least 16 rows."""
 
 
-def shapes_for(rule: str, longest: int, *, trains: bool = False) -> tuple[Shape, ...]:
+def shapes_for(
+    rule: str, longest: int, *, n_pieces: int | None = None, trains: bool = False
+) -> tuple[Shape, ...]:
     """The shapes that texts of up to so many pieces need.
 
-    trains: a backward pass looks at whole rows.
+    n_pieces: of all texts together. trains: a backward pass looks at whole rows.
     """
-    return _up_to(longest, WALKED if rule == "softmax" and not trains else WHOLE)
+    if rule != "softmax" or trains:
+        return _up_to(longest, WHOLE)
+    if n_pieces is not None and n_pieces <= FEW_PIECES and longest > SHORT[0].span:
+        return (LONG,)
+    return _up_to(longest, WALKED)
 
 
 def first_shapes(rule: str, longest: int, *, trains: bool = False) -> tuple[Shape, ...]:
@@ -96,8 +106,9 @@ def most_tiles(
     most = []
     shortest = 1
     for shape in shapes:
-        texts = min(n_texts, n_pieces // shortest)
-        most.append(texts + (n_pieces + texts * shift) // shape.rows)
+        texts = min(n_texts, max(1, n_pieces // shortest))
+        of_one = -(-(shape.span + shift) // shape.rows)
+        most.append(min(texts * of_one, texts + (n_pieces + texts * shift) // shape.rows))
         shortest = shape.span + 1
     return most
 

@@ -6,11 +6,7 @@ replays, and later reads the answers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.encoders.encoding import Encoding
@@ -49,7 +45,7 @@ class CapturedPass:
         """Sets a batch going; its logits are in the slot once it is done."""
         slot = self._free_slot()
         self.plan.write(pieces, segments, lengths, slot.numbers.numpy())
-        self.block.copy_(slot.numbers, non_blocking=True)
+        self.block[: self.plan.n_sent].copy_(slot.numbers, non_blocking=True)
         self._run()
         if slot.logits.shape != self.logits.shape:
             slot.logits = torch.empty(self.logits.shape, pin_memory=True)
@@ -60,7 +56,7 @@ class CapturedPass:
 
     def _free_slot(self) -> Slot:
         if len(self.slots) < N_SLOTS:
-            self.slots.append(Slot(self.plan.n_numbers, self.logits))
+            self.slots.append(Slot(self.plan.n_sent, self.logits))
         slot = self.slots[self.n_runs % N_SLOTS]
         slot.done.synchronize()
         return slot
@@ -103,9 +99,3 @@ class CapturedPass:
         if walked.stage is None:
             return BucketLayout.of_firsts(self.route.n_texts, walked.hidden.device)
         return BucketLayout.of_bounds(walked.stage.bounds, walked.stage.n_pieces)
-
-
-def laid_end_to_end(texts: Sequence[Sequence[int]], n_numbers: int) -> NDArray[np.int32]:
-    """The numbers of all texts in one row."""
-    joined = (number for text in texts for number in text)
-    return np.fromiter(joined, dtype=np.int32, count=n_numbers)
