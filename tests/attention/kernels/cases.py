@@ -69,6 +69,11 @@ def all_rules(n_heads: int, device: torch.device) -> dict[str, tuple[RowRule, We
     }
 
 
+def heads_for(rule: str) -> int:
+    """How many attention heads show what a rule does."""
+    return 2 if rule == "learned" else 1
+
+
 RULES = ("softmax", "squares", "lines", "powers", "learned", "top_k", "block_top_k")
 
 

@@ -12,6 +12,7 @@ from cases import (
     Case,
     all_rules,
     gradient_error,
+    heads_for,
     make_inputs,
     run_kernels,
     tiles_of,
@@ -28,7 +29,7 @@ DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])
 @DTYPES
 @pytest.mark.parametrize("rule", RULES)
 def test_follows_autograd(rule: str, dtype: torch.dtype, device: torch.device) -> None:
-    case = Case(rule, lengths=(1, 33))
+    case = Case(rule, lengths=(1, 33), n_heads=heads_for(rule))
     assert gradient_error(case, device, dtype) < CLOSE[dtype]
 
 

@@ -7,7 +7,16 @@ import torch
 
 pytest.importorskip("triton", reason="Triton is not installed: its kernels are not tried")
 
-from cases import RULES, Case, all_rules, dropout_mask, forward_error, make_inputs, run_kernels
+from cases import (
+    RULES,
+    Case,
+    all_rules,
+    dropout_mask,
+    forward_error,
+    heads_for,
+    make_inputs,
+    run_kernels,
+)
 
 from litotes.attention.kernels.forward import Packed, attend
 from litotes.attention.kernels.rule import RowRule
@@ -23,7 +32,7 @@ MEANT = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @DTYPES
 @pytest.mark.parametrize("rule", RULES)
 def test_mixes_as_the_plain_path_does(rule: str, dtype: torch.dtype, device: torch.device) -> None:
-    case = Case(rule, lengths=(1, 33), wanted="received")
+    case = Case(rule, lengths=(1, 33), n_heads=heads_for(rule), wanted="received")
     assert forward_error(case, device, dtype) < CLOSE[dtype]
 
 
@@ -77,8 +86,16 @@ def test_equal_keys_are_chosen_from_the_first(device: torch.device) -> None:
 
 
 @MEANT
-@pytest.mark.parametrize("rule", ["softmax", "squares", "learned", "top_k"])
-@pytest.mark.parametrize("bad", [torch.nan, torch.inf])
+@pytest.mark.parametrize(
+    ("rule", "bad"),
+    [
+        ("softmax", torch.nan),
+        ("softmax", torch.inf),
+        ("squares", torch.inf),
+        ("learned", torch.nan),
+        ("block_top_k", torch.nan),
+    ],
+)
 def test_what_is_not_a_number_stays_in_its_text(
     rule: str, bad: float, device: torch.device
 ) -> None:
