@@ -22,7 +22,7 @@ from litotes.attention.softmax import Softmax
 from litotes.attention.top_k import TopK
 from litotes.attention.weighting import Weighting
 
-LENGTHS = (1, 5, 33, 70)
+LENGTHS = (1, 5, 33)
 N_BUCKETS = 6
 
 

