@@ -75,14 +75,12 @@ def test_what_else_may_be_asked(case: Case, device: torch.device) -> None:
 
 @pytest.mark.slow
 def test_equal_keys_are_chosen_from_the_first(device: torch.device) -> None:
-    case = Case("top_k", lengths=(6,), n_heads=1, head_width=16)
-    inputs = make_inputs(case, device, torch.float32)
-    stacked = inputs.stacked.detach()
-    stacked[:, 1] = stacked[0, 1]
+    query, key, value = torch.randn(3, 6, 1, 16, device=device)
+    bounds = torch.tensor([0, 6], dtype=torch.int32, device=device)
+    tiles = [Tiles(Shape(32, 16, 2), torch.zeros(1, 2, dtype=torch.int32, device=device))]
     rule, _ = all_rules(1, device)["top_k"]
-    out = run_kernels(case, inputs, rule)
-    expected = stacked[:3, 2].mean(0).expand_as(out.mixed)
-    torch.testing.assert_close(out.mixed, expected)
+    out = attend(Packed(query, key[:1].repeat(6, 1, 1), value, bounds, bounds, tiles), rule)
+    torch.testing.assert_close(out.mixed, value[:3].mean(0).expand_as(out.mixed))
 
 
 @MEANT
