@@ -22,7 +22,7 @@ from litotes.attention.softmax import Softmax
 from litotes.attention.top_k import TopK
 from litotes.attention.weighting import Weighting
 
-LENGTHS = (1, 5, 33, 70)
+LENGTHS = (1, 5, 33)
 N_BUCKETS = 6
 
 
@@ -67,6 +67,11 @@ def all_rules(n_heads: int, device: torch.device) -> dict[str, tuple[RowRule, We
             BlockTopK(n_heads, sparsity=0.5, block=4),
         ),
     }
+
+
+def heads_for(rule: str) -> int:
+    """How many attention heads show what a rule does."""
+    return 2 if rule == "learned" else 1
 
 
 RULES = ("softmax", "squares", "lines", "powers", "learned", "top_k", "block_top_k")

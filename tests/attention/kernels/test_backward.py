@@ -12,6 +12,7 @@ from cases import (
     Case,
     all_rules,
     gradient_error,
+    heads_for,
     make_inputs,
     run_kernels,
     tiles_of,
@@ -28,7 +29,7 @@ DTYPES = pytest.mark.parametrize("dtype", CLOSE, ids=["float32", "float16"])
 @DTYPES
 @pytest.mark.parametrize("rule", RULES)
 def test_follows_autograd(rule: str, dtype: torch.dtype, device: torch.device) -> None:
-    case = Case(rule, lengths=(1, 33))
+    case = Case(rule, lengths=(1, 33), n_heads=heads_for(rule))
     assert gradient_error(case, device, dtype) < CLOSE[dtype]
 
 
@@ -39,7 +40,7 @@ def test_longer_texts(length: int, device: torch.device) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("rule", "length"), [("squares", 300), ("top_k", 70), ("block_top_k", 70)])
+@pytest.mark.parametrize(("rule", "length"), [("squares", 140), ("top_k", 70), ("block_top_k", 70)])
 def test_many_tiles(rule: str, length: int, device: torch.device) -> None:
     case = Case(rule, lengths=(length,), n_heads=1)
     assert gradient_error(case, device, torch.float32) < CLOSE[torch.float32]
@@ -66,7 +67,7 @@ def test_widths(head_width: int, dtype: torch.dtype, device: torch.device) -> No
         Case("softmax", with_bias=True, first_only=True),
         Case("learned", lengths=(2, 9), with_bias=True, alive=(0b10, 0b01)),
         Case("block_top_k", lengths=(2, 9, 17), first_only=True),
-        Case("softmax", alive=(0b01, 0b10, 0b00, 0b11)),
+        Case("softmax", alive=(0b01, 0b00, 0b11)),
         Case("lines", n_nobody=7, wanted="received"),
     ],
     ids=lambda case: case.rule,

@@ -14,9 +14,9 @@ from litotes.attention.kernels.forward import Packed, or_nothing, step_of
 from litotes.attention.kernels.rule import LONGEST, RowRule
 from litotes.attention.kernels.tiles import Shape, Tiles
 
-MOST_PAIRS = 2**14
-"""Pairs of a query and a key in a program of whole rows: weights and what pulls on them lie in
-registers together.
+MOST_PAIRS = 2**13
+"""Pairs of a query and a key in a program of whole rows: weights, and what pulls on them, lie in
+registers together. Beyond that they no longer fit (ptxas, sm_90); with more than these two, half.
 """
 
 WIDE_BLOCK = 2**14
@@ -92,9 +92,9 @@ def _pull_queries(
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
     n_queries, n_heads, head_width = query.shape
     shape = tiles.shape
-    n_rows = min(shape.rows, MOST_PAIRS // shape.span)
+    n_rows = _rows_of(shape, packed, rule)
     n_programs = len(tiles.numbers) * (shape.rows // n_rows)
-    nothing = packed.key_bounds
+    nothing, is_single = packed.key_bounds, query.dtype == torch.float32
     n_buckets = 1 if bias is None else len(bias.by_bucket)
     to_bias = None if bias is None else means.new_zeros(n_programs, n_heads, n_buckets)
     query_gradient[(n_programs, n_heads)](
@@ -107,10 +107,10 @@ def _pull_queries(
         STEP=step_of(head_width, shape.span, query.element_size()),
         TILE_ROWS=shape.rows, ROWS=n_rows, SPAN=shape.span, FARTHEST=LONGEST,
         SHIFT=rule.block - 1, N_BUCKETS=n_buckets, RULE=rule.name, CHOOSES=rule.chooses,
-        PRECISE=query.dtype == torch.float32, WITH_ALPHA=towards.alpha is not None,
+        PRECISE=is_single, WITH_ALPHA=towards.alpha is not None,
         WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
         WITH_DROPOUT=remembered.dropout > 0,
-        num_warps=8 if n_rows * shape.span >= MOST_PAIRS // 2 else shape.n_warps,
+        num_warps=8 if shape.span >= 128 or is_single else shape.n_warps,
     )  # fmt: skip
     return to_bias
 
@@ -129,6 +129,7 @@ def _pull_keys(
     shape = tiles.shape
     width = max(16, triton.next_power_of_2(head_width))
     n_keys = _block_of_keys(shape, width, query.element_size())
+    has_more = packed.bias is not None or remembered.dropout > 0
     n_programs = len(tiles.numbers) * -(-shape.rows // n_keys)
     is_single = query.dtype == torch.float32
     key_value_gradient[(n_programs, n_heads)](
@@ -143,14 +144,21 @@ def _pull_keys(
         RULE=rule.name, CHOOSES=rule.chooses, PRECISE=is_single,
         WITH_BIAS=packed.bias is not None, WITH_ALIVE=packed.alive is not None,
         WITH_DROPOUT=remembered.dropout > 0,
-        num_warps=8 if n_keys * width > 2**12 else 4,
+        num_warps=8 if n_keys * width > 2**12 or has_more or is_single else 4,
         num_stages=1 if is_single else 2,
     )  # fmt: skip
 
 
+def _rows_of(shape: Shape, packed: Packed, rule: RowRule) -> int:
+    """How many of a tile's queries a program does: a power of 2, as all of these are."""
+    is_single = packed.query.dtype == torch.float32
+    has_more = rule.name == "powers" or packed.bias is not None or is_single
+    return min(shape.rows, max(16, MOST_PAIRS // (2 if has_more else 1) // shape.span))
+
+
 def _block_of_keys(shape: Shape, width: int, bytes_each: int) -> int:
-    """How many keys a program does, and queries at a time: a power of 2, as all of these are."""
-    return max(16, min(64, shape.span, WIDE_BLOCK // (width * bytes_each)))
+    """How many keys a program does, and queries at a time."""
+    return min(128 // bytes_each, shape.span, max(16, WIDE_BLOCK // (width * bytes_each)))
 
 
 def _pointers(packed: Packed, rule: RowRule, remembered: Remembered) -> list[Tensor]:

@@ -57,11 +57,13 @@ def affinities(
 @triton.jit
 def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key_live, head,
                   N_HEADS: tl.constexpr, FARTHEST: tl.constexpr):  # fmt: skip
-    """What MPNet adds by distance, and each pair's bucket. (query, key)"""
+    """What MPNet adds by distance, and each pair's bucket.
+
+    query_place, key_place: broadcast to the affinities' shape; so are the two that say what lives.
+    """
     query_origin = tl.maximum(tl.load(ORIGIN + query_place, mask=query_live, other=0), 0)
     key_origin = tl.maximum(tl.load(ORIGIN + key_place, mask=key_live, other=0), 0)
-    ahead = key_origin[None, :] - query_origin[:, None]
-    bucket = tl.load(BUCKETS + ahead + FARTHEST)
+    bucket = tl.load(BUCKETS + key_origin - query_origin + FARTHEST)
     return tl.load(BIAS + bucket * N_HEADS + head), bucket
 
 
@@ -164,8 +166,8 @@ def attend_tile(
     if WITH_BIAS:
         # a text's queries are its first pieces, wherever they lie
         bias, _ = distance_bias(
-            ORIGIN, BUCKETS, BIAS, key_start + query_number, key_place, query_live, key_live,
-            head, N_HEADS, FARTHEST,
+            ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
+            query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
         )  # fmt: skip
         affinity += bias
     affinity = tl.where(key_live[None, :], affinity, -float("inf"))

@@ -58,8 +58,8 @@ def walk_keys(
         )  # fmt: skip
         if WITH_BIAS:
             bias, _ = distance_bias(
-                ORIGIN, BUCKETS, BIAS, key_start + query_number, key_place, query_live, key_live,
-                head, N_HEADS, FARTHEST,
+                ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
+                query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
             )  # fmt: skip
             affinity += bias
         affinity = tl.where(key_live[None, :], affinity, -float("inf"))
@@ -101,14 +101,14 @@ def walk_keys(
             key_place = key_start + key_number
             key_rows = KEY + key_place.to(tl.int64) * key_stride
             affinity = affinities(
-            query_rows, key_rows, query_live, key_live, head, scale,
-            HEAD_WIDTH, COLUMNS, ROWS, BLOCK, PRECISE,
-        )  # fmt: skip
+                query_rows, key_rows, query_live, key_live, head, scale,
+                HEAD_WIDTH, COLUMNS, ROWS, BLOCK, PRECISE,
+            )  # fmt: skip
             if WITH_BIAS:
                 bias, _ = distance_bias(
-                ORIGIN, BUCKETS, BIAS, key_start + query_number, key_place, query_live, key_live,
-                head, N_HEADS, FARTHEST,
-            )  # fmt: skip
+                    ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
+                    query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
+                )  # fmt: skip
                 affinity += bias
             weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
             received = tl.sum(tl.where(query_live[:, None], weights, 0.0), 0)

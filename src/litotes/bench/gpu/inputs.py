@@ -54,20 +54,21 @@ class Inputs:
         n_texts = len(self.lengths)
         return tuple(tensor.unflatten(0, (n_texts, -1)).transpose(1, 2) for tensor in self.all)
 
-    def packed(self, block: int = 1) -> Packed:
+    def packed(self, block: int = 1, rule: str = "softmax") -> Packed:
         """For our kernels. block: how many neighbouring queries belong together."""
         from litotes.attention.kernels.forward import Packed
 
         device = self.query.device
         ends = np.cumsum(self.lengths)
         bounds = torch.tensor([0, *ends], dtype=torch.int32, device=device)
-        return Packed(*self.all, bounds, bounds, tiles_of(self.lengths, block, device))
+        return Packed(*self.all, bounds, bounds, tiles_of(self.lengths, block, device, rule))
 
 
-def tiles_of(lengths: Sequence[int], block: int, device: torch.device) -> list[Any]:
-    from litotes.attention.kernels.tiles import Tiles, shapes_up_to, tile_numbers
+def tiles_of(lengths: Sequence[int], block: int, device: torch.device, rule: str) -> list[Any]:
+    from litotes.attention.kernels.tiles import Tiles, shapes_for, tile_numbers
 
-    shapes, counts = shapes_up_to(max(lengths)), np.array(lengths, dtype=np.int32)
+    counts = np.array(lengths, dtype=np.int32)
+    shapes = shapes_for(rule, max(lengths))
     numbers = tile_numbers(counts, counts, shapes, shift=block - 1)
     tiles = []
     for shape, own in zip(shapes, numbers, strict=True):
