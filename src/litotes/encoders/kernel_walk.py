@@ -23,7 +23,6 @@ from litotes.attention.kernels.selection import (
     keep_heads,
     put_back,
     select,
-    take_both,
 )
 from litotes.encoders.kernels.products import Products
 from litotes.encoders.route import Route, RouteOptions, Stage
@@ -151,8 +150,7 @@ class KernelWalk:
                 self.restored, hidden, self.origin, bounds, whole, staying=staying
             )
         self.origin, self.importance = staying.origin, staying.importance
-        hidden, mixed = take_both(hidden, mixed, staying)
-        return self.products.finish(block, hidden, mixed)
+        return self.products.finish_staying(block, hidden, mixed, staying)
 
     def _select(self, layer: int, received: Tensor, stage: Stage, factor: Tensor | None) -> Staying:
         after = self.route.into(layer + 1)

@@ -74,7 +74,7 @@ class Ours:
         from litotes.attention.kernels.forward import Wanted
 
         inputs, rule = inputs.with_gradients(), self.rule(inputs.query.device)
-        packed = inputs.packed(self.block)
+        packed = inputs.packed(self.block, rule.name)
 
         def attend() -> Tensor:
             return packed_attention(packed, rule, wanted=Wanted(), dropout=0.0, seed=None).mixed

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from litotes.attention.kernels.selection import Staying, take, take_both
 from litotes.encoders.embeddings import Embeddings
 from litotes.encoders.kernels.norm import add_and_norm, embed
 
@@ -36,6 +37,12 @@ class Products(ABC):
     @abstractmethod
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
         """From what each piece was and what it gathered to what it is next. (piece, width)"""
+
+    def finish_staying(
+        self, block: Block, hidden: Tensor, mixed: Tensor, staying: Staying
+    ) -> Tensor:
+        """The same for the pieces that stay. (new piece, width)"""
+        return self.finish(block, *take_both(hidden, mixed, staying))
 
 
 class TorchProducts(Products):
@@ -61,7 +68,18 @@ class FusedProducts(Products):
         return hidden if embeddings.projection is None else embeddings.projection(hidden)
 
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
-        hidden = add_and_norm(block.attention.output(mixed), hidden, block.attention_norm)
+        return self._finish(block, hidden, mixed, None)
+
+    def finish_staying(
+        self, block: Block, hidden: Tensor, mixed: Tensor, staying: Staying
+    ) -> Tensor:
+        if staying.fusing is not None:
+            return super().finish_staying(block, hidden, mixed, staying)
+        # the residual is read where it lies: one gather less
+        return self._finish(block, hidden, take(mixed, staying), staying.places)
+
+    def _finish(self, block: Block, hidden: Tensor, mixed: Tensor, places: Tensor | None) -> Tensor:
+        hidden = add_and_norm(block.attention.output(mixed), hidden, block.attention_norm, places)
         return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
 
     def _inner(self, block: Block, hidden: Tensor) -> Tensor:

@@ -19,8 +19,10 @@ from litotes.text.tokenizer import Pieces
 BUCKETS = (256, 1024, 4096, 16384, 32768)
 """Pieces. A batch takes the smallest that holds what is left, else the largest."""
 
-PIECES_PER_TEXT = 16
-"""The fewest pieces a text has on average before a bucket runs out of room for texts."""
+PIECES_PER_TEXT = (48, 16)
+"""How long texts are on average, at least, before a bucket runs out of room for texts: a bucket
+for long ones has fewer programs that find nothing to do, one for short ones holds more of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class Buckets:
         self.classifier = classifier
         self.sizes = tuple(size for size in BUCKETS if size <= largest)
         self.pool = torch.cuda.graph_pool_handle()
-        self.passes: dict[int, CapturedPass] = {}
+        self.passes: dict[tuple[int, int], CapturedPass] = {}
         self.longest = classifier.encoder.spec.max_pieces
 
     def logits(
@@ -78,22 +80,31 @@ class Buckets:
         return _Started(first, n_texts, slot)
 
     def _bucket_for(self, left: Numbers) -> CapturedPass:
-        for size in self.sizes[:-1]:
-            if len(left) <= size // PIECES_PER_TEXT and int(left.sum()) <= size:
-                bucket = self._pass(size)
-                if bucket.plan.n_fitting(left) == len(left):
-                    return bucket
-        return self._pass(self.sizes[-1])
+        total = int(left.sum())
+        size = next((size for size in self.sizes if total <= size), self.sizes[-1])
+        for bucket_size in self.sizes[self.sizes.index(size) :]:
+            bucket = self._pass(bucket_size, self._pieces_per_text(left, bucket_size))
+            if bucket.plan.n_fitting(left) == len(left):
+                return bucket
+        return self._pass(self.sizes[-1], self._pieces_per_text(left, self.sizes[-1]))
 
-    def _pass(self, size: int) -> CapturedPass:
-        if size not in self.passes:
+    def _pieces_per_text(self, left: Numbers, size: int) -> int:
+        """For texts as long as the next ones are."""
+        many, few = PIECES_PER_TEXT
+        n_texts = max(1, size // many)
+        enough = len(left) <= n_texts or int(left[:n_texts].sum()) >= size
+        return many if enough else few
+
+    def _pass(self, size: int, pieces_per_text: int) -> CapturedPass:
+        key = (size, pieces_per_text)
+        if key not in self.passes:
             options = route_options(
                 self.classifier.encoder, firsts_only=self.classifier.firsts_only, trains=False
             )
-            sizes = Sizes(size, max(1, size // PIECES_PER_TEXT), min(self.longest, size))
+            sizes = Sizes(size, max(1, size // pieces_per_text), min(self.longest, size))
             plan = RoutePlan.for_bucket(options, sizes)
-            self.passes[size] = CapturedPass(self.classifier, plan, self.pool)
-        return self.passes[size]
+            self.passes[key] = CapturedPass(self.classifier, plan, self.pool)
+        return self.passes[key]
 
 
 def _collect(started: _Started) -> NDArray[np.float32]:

@@ -67,7 +67,8 @@ class CudaRuntime(TorchRuntime):
     def describe(self) -> str:
         precision = str(self.precision).removeprefix("torch.")
         name = torch.cuda.get_device_name(self._device)
-        return f"torch {torch.__version__}, {precision} on {name}, up to {self.bucket_sizes[-1]} pieces at a time."
+        most = self.bucket_sizes[-1]
+        return f"torch {torch.__version__}, {precision} on {name}, up to {most} pieces at a time."
 
 
 def in_precision(classifier: Classifier, precision: torch.dtype) -> Classifier:
