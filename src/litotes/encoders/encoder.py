@@ -127,7 +127,7 @@ class Encoder(nn.Module):
             block = self.block(number)
             if firsts_only and layer == last:
                 hidden = self._firsts(layer, block, plan, state, observer)
-                return _encoding_of_firsts(hidden, layout)
+                return encoding_of_firsts(hidden, layout)
             state, mixed = self._attend(layer, block, plan, state, observer)
             state = replace(state, hidden=block(state.hidden, mixed))
         if self.pruning.restore and state.survivors.removed:
@@ -223,6 +223,6 @@ class _State:
     context: AttentionContext
 
 
-def _encoding_of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
+def encoding_of_firsts(hidden: Tensor, layout: Layout) -> Encoding:
     """The encoding of each text's first piece alone. hidden: (text, width)"""
     return Encoding(hidden, layout.firsts, torch.zeros_like(layout.firsts.texts))

@@ -12,6 +12,7 @@ from litotes.core.errors import UserError
 from litotes.core.names import can_name_task
 from litotes.core.registry import pick
 from litotes.core.values import Task
+from litotes.encoders.device_encoding import encode
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.encoding import Encoding
 from litotes.heads import HEADS
@@ -47,7 +48,9 @@ class Classifier(nn.Module):
         return self.encoder.device
 
     def forward(self, batch: Batch, *, observer: Observer | None = None) -> dict[str, Tensor]:
-        return self.read(self.encoder(batch, firsts_only=self.firsts_only, observer=observer))
+        return self.read(
+            encode(self.encoder, batch, firsts_only=self.firsts_only, observer=observer)
+        )
 
     def from_layer(self, hidden: Tensor, layout: Layout, layer: int) -> dict[str, Tensor]:
         """The same from hidden states (piece, width) that `layer` layers have already seen."""

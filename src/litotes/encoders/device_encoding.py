@@ -1,0 +1,94 @@
+"""Who computes a batch: the kernels on a GPU, or else the encoder itself, which is the definition.
+
+LITOTES_KERNELS=off switches the kernels off.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from litotes.attention.observer import Observer
+from litotes.attention.pruning import Plan
+from litotes.encoders.encoder import Encoder, encoding_of_firsts
+from litotes.encoders.encoding import Encoding
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+
+SWITCH = "LITOTES_KERNELS"
+
+
+def encode(
+    encoder: Encoder, batch: Batch, *, firsts_only: bool = False, observer: Observer | None = None
+) -> Encoding:
+    """What the encoder makes of a batch; an observer sees more than the kernels write down."""
+    if observer is None and uses_kernels(encoder):
+        return encode_on_device(encoder, batch, firsts_only=firsts_only)
+    return encoder(batch, firsts_only=firsts_only, observer=observer)
+
+
+def uses_kernels(encoder: Encoder) -> bool:
+    """Whether batches of this encoder go through the kernels where it is now."""
+    if not kernels_wanted(encoder.device):
+        return False
+    from litotes.encoders.kernel_walk import has_kernels  # imports Triton
+
+    return has_kernels(encoder)
+
+
+def kernels_wanted(device: torch.device) -> bool:
+    """Whether kernels are to be used on a device, where they know the encoder."""
+    is_off = os.environ.get(SWITCH) == "off"
+    return device.type == "cuda" and not is_off and find_spec("triton") is not None
+
+
+def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> Encoding:
+    """The same by kernels, with gradients, under autocast or not."""
+    from litotes.encoders.kernel_walk import KernelWalk, route_options
+    from litotes.encoders.kernels.products import TorchProducts
+    from litotes.encoders.route import RoutePlan
+
+    layout = batch.layout
+    trains = torch.is_grad_enabled()
+    options = route_options(encoder, firsts_only=firsts_only, trains=trains)
+    plan = RoutePlan.for_texts(options, layout.lengths)
+    on_cuda = layout.device.type == "cuda"
+    numbers = torch.zeros(plan.n_numbers, dtype=torch.int32, pin_memory=on_cuda)
+    # the pieces themselves are on the device already
+    pieces = np.zeros(layout.n_pieces, dtype=np.int32)
+    plan.write(pieces, None, np.array(layout.lengths, dtype=np.int32), numbers.numpy())
+    route = plan.read(numbers.to(layout.device, non_blocking=True))
+    route = replace(route, pieces=batch.pieces, segments=batch.segments)
+    walk = KernelWalk(encoder, route, TorchProducts(), attention_seeds(encoder))
+    hidden = walk.walk().hidden
+    if firsts_only:
+        return encoding_of_firsts(hidden, layout)
+    if walk.restores:
+        return Encoding(hidden, layout, layout.positions)
+    left = _lengths_after(encoder, options.plan, layout)
+    return Encoding(hidden, Layout.of(left, layout.device), walk.origin.long())
+
+
+def attention_seeds(encoder: Encoder) -> Tensor | None:
+    """What decides dropout in the attention of each layer, drawn by torch where the encoder is;
+    None where nothing is dropped. (layer,)
+    """
+    from litotes.encoders.kernel_walk import dropout_seeds
+
+    if not encoder.training or not encoder.spec.attention_dropout:
+        return None
+    seed = torch.randint(2**62, (1,), device=encoder.device)
+    return dropout_seeds(seed, len(encoder.spec.walk))
+
+
+def _lengths_after(encoder: Encoder, plan: Plan, layout: Layout) -> list[int]:
+    """The texts' lengths after the last layer, pieces that stand for those gone included."""
+    kept = plan.counts(-1, layout.lengths)
+    if not encoder.pruning.fuse:
+        return kept
+    return [n + (n < length) for n, length in zip(kept, layout.lengths, strict=True)]
