@@ -25,6 +25,11 @@ def add_runtime(
 ) -> None:
     runtime = f"what computes (default: {default})"
     parser.add_argument("--runtime", choices=("torch", "onnx"), help=runtime)
+    parser.add_argument(
+        "--precision",
+        choices=("auto", "float32", "bfloat16", "float16"),
+        help="what a GPU computes in (default: auto, half precision where it costs no answer)",
+    )
 
 
 def add_verbose(parser: argparse.ArgumentParser) -> None:

@@ -27,9 +27,10 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
 
     opened = [open_model(folder) for folder in folders]
     parts = [part for folder in opened for part in folder.models]
-    runtime, notes = choose_runtime(parts, options.device, options.runtime)
+    runtime, notes = choose_runtime(parts, options.device, options.runtime, options.precision)
     predictors = [
-        Predictor.load(folder, device=options.device, runtime=runtime) for folder in opened
+        Predictor.load(folder, device=options.device, runtime=runtime, precision=options.precision)
+        for folder in opened
     ]
     for predictor in predictors:
         notes += predictor.notes

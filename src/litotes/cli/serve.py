@@ -114,7 +114,12 @@ def run(options: argparse.Namespace) -> None:
     listener = bind_socket(settings.host, settings.port)
     say(_start_notes(folders, settings))
     app = create_app(
-        lambda: load_models(folders, device=options.device, runtime=options.runtime),
+        lambda: load_models(
+            folders,
+            device=options.device,
+            runtime=options.runtime,
+            precision=options.precision,
+        ),
         settings=settings,
     )
     run_server(app, listener, when_ready=lambda: say([f"Ready: {listener_url(listener)}"]))

@@ -129,7 +129,7 @@ class Stage:
 class Route:
     """The stages, and the texts themselves: pieces, positions and segments are (piece,).
 
-    block: where all of it lies; counts, stage_numbers: what the kernel reads besides (route_kernel).
+    block: where all of it lies; counts, stage_numbers: what route_kernel.py reads besides.
     first_bounds: of first pieces alone; first_tiles: the tiles they ask with in the last layer.
     """
 
@@ -193,9 +193,10 @@ class RoutePlan:
         """Room for these texts and nothing more."""
         counts = np.array(lengths, dtype=np.int32)
         sizes = Sizes(int(counts.sum()), len(counts), int(counts.max()))
-        stages = []
-        for left in options.n_left(counts):
-            stages.append(_stage_size(options, sizes, int(left.sum()), int(left.max())))
+        stages = [
+            _stage_size(options, sizes, int(left.sum()), int(left.max()))
+            for left in options.n_left(counts)
+        ]
         return cls(options, sizes, stages)
 
     def n_fitting(self, lengths: Numbers) -> int:

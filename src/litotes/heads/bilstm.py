@@ -5,6 +5,8 @@ Hochreiter and Schmidhuber 1997; Graves and Schmidhuber 2005.
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
@@ -16,6 +18,8 @@ class BiLSTM(Head):
     """z_t = [forward h_t; backward h_t], y = W z_1 + b: at the first piece the backward half has
     read the whole text.
     """
+
+    needs_lengths: ClassVar[bool] = True
 
     def __init__(self, width: int, n_outputs: int, *, dropout: float) -> None:
         super().__init__(width, n_outputs, dropout=dropout)

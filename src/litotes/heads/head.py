@@ -18,9 +18,11 @@ class Head(nn.Module, ABC):
 
     firsts_only: the head reads only each text's first piece, so the encoder may leave out the
     others in its last layer.
+    needs_lengths: the head has to know on the host how long the texts are.
     """
 
     firsts_only: ClassVar[bool] = False
+    needs_lengths: ClassVar[bool] = False
 
     def __init__(self, width: int, n_outputs: int, *, dropout: float) -> None:
         super().__init__()
@@ -50,6 +52,7 @@ class JointHead(nn.Module, ABC):
     """Hidden states → logits {task: (text, n_outputs)}, the tasks read together."""
 
     firsts_only: ClassVar[bool] = False
+    needs_lengths: ClassVar[bool] = False
 
     @abstractmethod
     def __init__(self, width: int, n_outputs: Mapping[str, int], *, dropout: float) -> None:

@@ -44,9 +44,13 @@ class Predictor:
     """
 
     def __init__(
-        self, *models: Model | Runtime, device: str | None = None, notes: Sequence[str] = ()
+        self,
+        *models: Model | Runtime,
+        device: str | None = None,
+        precision: str | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
-        self.runtimes = [_runtime(model, device) for model in models]
+        self.runtimes = [_runtime(model, device, precision) for model in models]
         self.notes = tuple(notes)
         self.tasks: dict[str, Task] = {}
         for runtime in self.runtimes:
@@ -67,11 +71,14 @@ class Predictor:
         *models: str | Path | ModelFolder,
         device: str | None = None,
         runtime: str | None = None,
+        precision: str | None = None,
         n_cores: int | None = None,
     ) -> Predictor:
         """models: folders, or names of built-in models.
 
         runtime: torch or onnx; None: onnx on a CPU where every folder has an export, else torch.
+
+        precision: on a GPU auto, float32, bfloat16 or float16; None: auto.
 
         n_cores: how many it may keep busy, None: all. By torch this holds for everything that the
         process computes.
@@ -79,7 +86,7 @@ class Predictor:
         folders: list[ModelFolder] = []
         for model in models:
             folders += open_model(model).models
-        chosen, notes = choose_runtime(folders, device, runtime)
+        chosen, notes = choose_runtime(folders, device, runtime, precision)
         for folder in folders:
             notes += folder.notes
         if chosen == "onnx":
@@ -92,7 +99,7 @@ class Predictor:
         if n_cores is not None:
             torch.set_num_threads(n_cores)
         loaded = [load_model(folder, files=reading.result()) for folder in folders]
-        return cls(*loaded, device=device, notes=notes)
+        return cls(*loaded, device=device, precision=precision, notes=notes)
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a string is a sequence of strings
@@ -291,9 +298,9 @@ class Predictor:
         return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
 
 
-def _runtime(model: Model | Runtime, device: str | None) -> Runtime:
+def _runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:
     if isinstance(model, Runtime):
         return model
-    from litotes.runtime.torch_runtime import TorchRuntime
+    from litotes.runtime.torch_choice import open_torch_runtime
 
-    return TorchRuntime(model, choose_device(device))
+    return open_torch_runtime(model, choose_device(device), precision)

@@ -14,7 +14,10 @@ RUNTIMES = ("torch", "onnx")
 
 
 def choose_runtime(
-    folders: Sequence[ModelFolder], device: str | None, runtime: str | None
+    folders: Sequence[ModelFolder],
+    device: str | None,
+    runtime: str | None,
+    precision: str | None = None,
 ) -> tuple[str, list[str]]:
     """One runtime for all these model folders, and what the user should know about the choice."""
     if runtime is not None and runtime not in RUNTIMES:
@@ -23,6 +26,13 @@ def choose_runtime(
         raise UserError(
             "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
         )
+    if precision is not None:
+        if runtime == "onnx":
+            raise UserError(
+                "An ONNX file has the precision it was exported with: leave --precision out, or use"
+                " --runtime torch."
+            )
+        return "torch", []
     if runtime is not None:
         return runtime, []
     exported = [folder for folder in folders if has_export(folder)]

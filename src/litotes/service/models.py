@@ -37,7 +37,11 @@ def check_model_name(name: str) -> None:
 
 
 def load_models(
-    folders: Mapping[str, Path], *, device: str | None, runtime: str | None
+    folders: Mapping[str, Path],
+    *,
+    device: str | None,
+    runtime: str | None,
+    precision: str | None = None,
 ) -> dict[str, Predictor]:
     """A predictor for each name, warmed up: what the first request would build has been built.
 
@@ -45,7 +49,9 @@ def load_models(
     """
     models = {}
     for name, folder in folders.items():
-        models[name] = Predictor.load(folder, device=device, runtime=runtime, n_cores=1)
+        models[name] = Predictor.load(
+            folder, device=device, runtime=runtime, precision=precision, n_cores=1
+        )
     for predictor in models.values():
         predictor.predict(_WARM_UP_TEXTS)
         predictor.explain(_WARM_UP_TEXTS[0], methods=[], faithfulness=False)

@@ -111,15 +111,15 @@ class BucketLayout(Layout):
         raise NotImplementedError("only the device knows how long the texts of a bucket are")
 
     @property
-    def bounds(self) -> Tensor:  # type: ignore[override]
+    def bounds(self) -> Tensor:
         return self.fixed_bounds
 
     @property
-    def starts(self) -> Tensor:  # type: ignore[override]
+    def starts(self) -> Tensor:
         return self.fixed_bounds[:-1]
 
     @property
-    def counts(self) -> Tensor:  # type: ignore[override]
+    def counts(self) -> Tensor:
         return self.fixed_bounds.diff()
 
     @cached_property
@@ -128,5 +128,5 @@ class BucketLayout(Layout):
         return torch.searchsorted(self.fixed_bounds[1:], places, right=True)
 
     @property
-    def firsts(self) -> Layout:  # type: ignore[override]
+    def firsts(self) -> Layout:
         return BucketLayout.of_firsts(self.n_texts, self.device)

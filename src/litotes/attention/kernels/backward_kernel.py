@@ -145,7 +145,8 @@ def query_gradient(
     alpha = tl.load(ALPHA + head) if RULE == "powers" else 2.0
     weights = known_weights(
         affinity, ROW_NUMBERS, CHOSEN, row[:, None], key_number[None, :], query_live[:, None],
-        key_live[None, :], alpha, N_HEADS * n_rows_apart, FARTHEST, RULE, CHOOSES, PRECISE)  # fmt: skip
+        key_live[None, :], alpha, N_HEADS * n_rows_apart, FARTHEST, RULE, CHOOSES, PRECISE,
+    )  # fmt: skip
     to_mixed_rows = TO_MIXED + query_far * (N_HEADS * HEAD_WIDTH)
     pull = affinities(to_mixed_rows, VALUE + key_far * value_stride, query_live, key_live,
                       head, 1.0, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip

@@ -10,8 +10,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from litotes.attention.kernels.tiles import Numbers
 from litotes.encoders.kernel_walk import route_options
-from litotes.encoders.route import Numbers, RoutePlan, Sizes
+from litotes.encoders.route import RoutePlan, Sizes
 from litotes.model.classifier import Classifier
 from litotes.runtime.cuda.captured_pass import CapturedPass, Slot
 from litotes.text.tokenizer import Pieces

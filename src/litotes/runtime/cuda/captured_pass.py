@@ -6,13 +6,16 @@ replays, and later reads the answers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from litotes.attention.kernels.tiles import Numbers
 from litotes.encoders.encoding import Encoding
 from litotes.encoders.kernel_walk import KernelWalk, Walked
 from litotes.encoders.kernels.products import FusedProducts
-from litotes.encoders.route import Numbers, RoutePlan
+from litotes.encoders.route import RoutePlan
 from litotes.model.classifier import Classifier
 from litotes.text.layout import BucketLayout, Layout
 
@@ -32,7 +35,7 @@ class Slot:
 class CapturedPass:
     """A classifier over one bucket. pool: the memory that all buckets' graphs share."""
 
-    def __init__(self, classifier: Classifier, plan: RoutePlan, pool: tuple[int, int]) -> None:
+    def __init__(self, classifier: Classifier, plan: RoutePlan, pool: Any) -> None:
         self.classifier, self.plan, self.pool = classifier, plan, pool
         self.block = torch.zeros(plan.n_numbers, dtype=torch.int32, device=classifier.device)
         self.route = plan.read(self.block)

@@ -15,6 +15,7 @@ from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.inference import compute_logits
 from litotes.runtime.cuda.buckets import BUCKETS, Buckets
+from litotes.runtime.runtime import Runtime
 from litotes.runtime.torch_runtime import TorchRuntime
 from litotes.text.tokenizer import Pieces
 
@@ -56,10 +57,14 @@ class CudaRuntime(TorchRuntime):
             together = self.buckets.logits(texts)  # (text, class)
             lost = np.flatnonzero(~np.isfinite(together).all(axis=1))
             if len(lost) and self.precision != torch.float32:
-                exact = compute_logits(self._model, [texts[place] for place in lost])
+                exact = compute_logits(self._model, [texts[place] for place in lost.tolist()])
                 together[lost] = torch.cat(list(exact.values()), dim=1).numpy()
         ends = np.cumsum([task.n_outputs for task in self.tasks.values()])
         return dict(zip(self.tasks, np.split(together, ends[:-1], axis=1), strict=True))
+
+    def to_torch(self) -> Runtime:
+        """Explanations look at float32, without kernels."""
+        return TorchRuntime(self._model, self._device)
 
     def identity(self) -> str:
         return f"{super().identity()} {self.precision}"
