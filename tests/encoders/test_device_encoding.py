@@ -11,16 +11,16 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
-from litotes.core.values import Task  # noqa: E402
-from litotes.encoders import device_encoding  # noqa: E402
-from litotes.encoders.device_encoding import encode, encode_on_device, kernels_wanted  # noqa: E402
-from litotes.encoders.encoder import Encoder  # noqa: E402
-from litotes.encoders.encoding import Encoding  # noqa: E402
-from litotes.heads import HEADS  # noqa: E402
-from litotes.model.classifier import Classifier  # noqa: E402
-from litotes.text.batch import Batch  # noqa: E402
-from litotes.text.layout import Layout  # noqa: E402
-from tests.encoders.test_kernel_walk import DEVICE, KINDS, make_encoder  # noqa: E402
+from litotes.core.values import Task
+from litotes.encoders import device_encoding
+from litotes.encoders.device_encoding import encode, encode_on_device, kernels_wanted
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.encoding import Encoding
+from litotes.heads import HEADS
+from litotes.model.classifier import Classifier
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
+from tests.encoders.test_kernel_walk import DEVICE, KINDS, make_encoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 

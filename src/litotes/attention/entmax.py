@@ -50,7 +50,12 @@ class Entmax(Weighting):
     def row_rule(self, device: torch.device) -> RowRule:
         if self.fixed in (1.5, 2.0):
             return RowRule("squares" if self.fixed == 1.5 else "lines")
-        return RowRule("powers", alpha=self.alpha.to(device))
+        if self.fixed is None:
+            return RowRule("powers", alpha=self.alpha)
+        # made on the device: a recorded pass must not copy from the host
+        return RowRule(
+            "powers", alpha=torch.full((self.n_attention_heads,), self.fixed, device=device)
+        )
 
     def forward(
         self, affinity: Tensor, live: Tensor | None = None, heads: Tensor | None = None

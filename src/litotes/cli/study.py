@@ -36,7 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="change a setting, e.g. recipe.training.epochs=3",
     )
     parser.add_argument(
-        "--workers", type=count, default=1, metavar="N", help="runs at the same time (default 1)"
+        "--workers",
+        type=count,
+        metavar="N",
+        help="runs at the same time (default: 1 on a CPU, as many as fit on a GPU)",
     )
     parser.add_argument(
         "--on",
@@ -77,7 +80,7 @@ def _read(options: argparse.Namespace) -> Study:
     from litotes.core.errors import UserError
     from litotes.study.plan import read_study
 
-    if options.on == "ray" and options.workers != 1:
+    if options.on == "ray" and options.workers not in (None, 1):
         raise UserError(
             "--workers is for this machine; on a Ray cluster as many runs work as it has places"
             " for. Leave it out."

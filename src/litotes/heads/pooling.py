@@ -9,8 +9,8 @@ from litotes.text.layout import Layout
 
 
 def mean_by_text(packed: Tensor, layout: Layout) -> Tensor:
-    """The mean of each text's pieces. (piece, width) → (text, width)"""
-    counts = layout.counts[:, None]
+    """The mean of each text's pieces, 0 of a text without any. (piece, width) → (text, width)"""
+    counts = layout.counts.clamp(min=1)[:, None]
     if packed.is_cuda:
         # adds in order, where index_add adds in a race: the same bytes every time
         total = torch.segment_reduce(

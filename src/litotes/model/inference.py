@@ -41,9 +41,9 @@ def compute_logits(
 
 
 def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
-    from litotes.text.packing import batches_by_budget, pack
+    from litotes.text.packing import batches_without_gradients, pack
 
-    for places in batches_by_budget([len(text.ids) for text in texts]):
+    for places in batches_without_gradients([len(text.ids) for text in texts], device):
         yield pack([texts[place] for place in places], device=device)
 
 

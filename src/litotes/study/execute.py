@@ -20,6 +20,7 @@ from litotes.scale.worker_pool import threads_per_worker
 from litotes.study.corpora import check_test, forget, key_of_test, run_key
 from litotes.study.job import RunJob, run_job
 from litotes.study.plan import Experiment, Setting, Study, format_value
+from litotes.study.workers import choose_workers
 from litotes.training.run import check_names
 
 THREADS = "threads.json"
@@ -47,15 +48,20 @@ def execute(
     study: Study,
     out: Path,
     *,
-    n_workers: int = 1,
+    n_workers: int | None = None,
     on: str = "here",
     device: str | None = None,
     watch: Watch = ignore_progress,
 ) -> StudyRuns:
-    """Does every run that is not done yet; what fails is collected, and tried again next time."""
+    """Does every run that is not done yet; what fails is collected, and tried again next time.
+
+    n_workers: runs at the same time; None: one on a CPU, as many as fit on a GPU.
+    """
     forget()
     for experiment in study.experiments:
         _check(experiment)
+    if n_workers is None:
+        n_workers = 1 if on == "ray" else choose_workers(_encoders(study), device)
     with locked(out):
         for name in ("runs", "figures"):
             clear_staged(out / name, below=True)
@@ -100,6 +106,12 @@ def plan_jobs(
         key: replace(job, label=f"{number}/{len(jobs)} {job.label}")
         for number, (key, job) in numbered
     }
+
+
+def _encoders(study: Study) -> Iterator[str]:
+    for experiment in study.experiments:
+        for setting in experiment.grid:
+            yield setting.recipe.model.encoder
 
 
 def _check(experiment: Experiment) -> None:

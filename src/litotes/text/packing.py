@@ -61,6 +61,13 @@ def batches_by_budget(
         yield batch
 
 
+def batches_without_gradients(lengths: Sequence[int], device: torch.device) -> Iterator[list[int]]:
+    """The same by what suits the device: a GPU is busy only with more than fits a CPU's caches."""
+    if device.type == "cuda":
+        return batches_by_budget(lengths, max_texts=1024, max_pieces=16_384)
+    return batches_by_budget(lengths)
+
+
 @dataclass(frozen=True)
 class TextSet:
     """Texts ready to be packed.

@@ -16,7 +16,7 @@ from litotes.core.errors import UserError
 from litotes.core.progress import Watch, ignore_progress
 from litotes.model.classifier import Classifier
 from litotes.text.layout import Layout
-from litotes.text.packing import TextSet, batches_by_budget
+from litotes.text.packing import TextSet, batches_without_gradients
 
 
 class Inputs(Protocol):
@@ -53,7 +53,7 @@ class HiddenInputs:
         self.hidden: list[Tensor] = []  # per text (piece, width)
         encoder = classifier.eval().encoder
         with torch.no_grad():
-            for places in batches_by_budget(texts.lengths):
+            for places in batches_without_gradients(texts.lengths, device):
                 batch = texts.batch(places, device)
                 embedded = encoder.embeddings(batch)
                 hidden = encoder.walk(embedded, batch.layout, stop=layer).hidden  # (piece, width)
@@ -112,7 +112,7 @@ def all_logits(
     parts: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
     n_done, n_texts = 0, len(inputs.texts)
     with torch.no_grad():
-        for places in batches_by_budget(inputs.texts.lengths):
+        for places in batches_without_gradients(inputs.texts.lengths, classifier.device):
             for task, logits in inputs.logits(classifier, places).items():
                 parts[task].append(logits.float().cpu())
             n_done += len(places)

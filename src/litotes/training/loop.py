@@ -10,32 +10,34 @@ import hashlib
 import math
 import time
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.json_text import to_json
 from litotes.core.progress import Milestone, Watch, ignore_progress
-from litotes.core.registry import pick
 from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
+from litotes.encoders.device_encoding import uses_kernels
 from litotes.model.classifier import Classifier
-from litotes.training.balancing import BALANCINGS
-from litotes.training.checkpoints import Checkpoints, RunState, RunTensors, trainable_parameters
+from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.held_out import score_name
-from litotes.training.inputs import Inputs
+from litotes.training.inputs import Inputs, PieceInputs
 from litotes.training.interruption import Interruption
-from litotes.training.optimizer import make_optimizer, set_learning_rate
+from litotes.training.late_losses import LateLosses
+from litotes.training.optimizer import set_learning_rate
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
-from litotes.training.task_losses import TaskLosses
+from litotes.training.step import StepInputs, TrainingStep
 from litotes.training.teacher import Teacher
 from litotes.training.trackers import TRACKERS
+
+if TYPE_CHECKING:
+    from litotes.training.captured import CapturedSteps
 
 
 @dataclass(frozen=True)
@@ -71,28 +73,22 @@ class Loop:
     ) -> None:
         self.classifier, self.inputs, self.settings = classifier, inputs, settings
         self.seed, self.context, self.validate = seed, context, validate
-        make_balancing = pick(BALANCINGS, settings.balancing, "balancing")
-        self.balancing = make_balancing(len(classifier.tasks)).to(context.device)
-        self.task_losses = TaskLosses(
+        self.step = TrainingStep.of(
+            classifier,
             inputs.texts,
-            classifier.tasks,
             settings,
             device=context.device,
             processes=context.processes,
             teacher=teacher,
         )
-        self.tensors = self._run_tensors()
+        self.task_losses, self.tensors = self.step.task_losses, self.step.tensors
+        self.captured = captured_steps(self.step, classifier, inputs)
+        self.losses = LateLosses()
         self.n_steps = -(-len(inputs.texts) // settings.batch_texts) * settings.epochs
         self.state = RunState()
         self.checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
         self.track = TRACKERS[settings.tracker](context.folder)
         self.saved_at = time.monotonic()
-
-    def _run_tensors(self) -> RunTensors:
-        parameters = trainable_parameters(self.classifier)
-        parameters |= trainable_parameters(self.balancing, "balancing.")
-        buffers = dict(self.task_losses.group_loss.named_buffers())
-        return RunTensors(parameters, buffers, make_optimizer(parameters, self.settings))
 
     def resume(self) -> None:
         """Goes on from the last whole checkpoint, if there is one."""
@@ -126,23 +122,22 @@ class Loop:
 
     def _step(self, places: Sequence[int]) -> None:
         started = time.monotonic()
-        state, optimizer = self.state, self.tensors.optimizer
+        state = self.state
         self._set_up_step()
-        optimizer.zero_grad(set_to_none=True)
-        losses = self._losses(places)
-        loss = self._total(losses)
-        parameters = list(self.tensors.parameters.values())
-        processes = self.context.processes
-        self.balancing.backward(losses, parameters, processes=processes, step=state.step)
-        if self.settings.max_gradient_norm:
-            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
-        optimizer.step()
-        state.loss_sum += loss
+        self.losses.add(state.step, self._take_step(places))
         state.step += 1
         state.place += 1
+        # several processes add theirs up on the host; a CPU has nothing to do meanwhile
+        is_late = self.context.device.type == "cuda" and self.context.processes.n == 1
+        self._read_losses(all_but=1 if is_late else 0)
         state.seconds += time.monotonic() - started
-        mean = state.loss_sum / state.place
-        so_far = f"epoch {state.epoch + 1}, loss {mean:.3f}"
+        self._report_step()
+
+    def _report_step(self) -> None:
+        state = self.state
+        so_far = f"epoch {state.epoch + 1}"
+        if (n_read := state.place - len(self.losses)) > 0:
+            so_far += f", loss {state.loss_sum / n_read:.3f}"
         if state.history and "held_out" in state.history[-1]:
             so_far += f", held-out {state.history[-1]['held_out']:.3f}"
         self.context.watch("training", state.step, self.n_steps, so_far)
@@ -156,28 +151,37 @@ class Loop:
         set_learning_rate(optimizer, self.settings, step=step, n_steps=self.n_steps)
         self.classifier.encoder.set_progress(step / self.n_steps)
 
-    def _losses(self, places: Sequence[int]) -> list[Tensor]:
-        """This process's part of each task's loss."""
+    def _take_step(self, places: Sequence[int]) -> Tensor:
+        """New weights; gives this process's part of the loss, on the device."""
+        if self.captured is not None and self.captured.can_take:
+            loss = self.captured.take(places)
+            if loss is not None:
+                return loss
         share = self.context.processes.share(places)
         # fewer texts than processes: one text without weight keeps every parameter in the graph
         own = share or places[:1]
-        with autocast(self.settings, self.context.device):
-            logits = self.inputs.logits(self.classifier, own)
-        return self.task_losses.of_batch(logits, batch=places, own=own, own_count=bool(share))
+        send = self.task_losses.send
+        inputs = StepInputs(
+            logits=lambda: self.inputs.logits(self.classifier, own),
+            batch=send(places),
+            own=send(share or [-1]),
+        )
+        return self.step.take(inputs, number=self.state.step)
 
-    def _total(self, losses: Sequence[Tensor]) -> float:
-        """The sum of the tasks' losses over all processes, which must be a number."""
-        own = float(torch.stack([loss.detach() for loss in losses]).sum())
-        total = self.context.processes.total(own)
-        if not math.isfinite(total):
-            raise UserError(
-                f"The loss is {total} at step {self.state.step + 1}: training diverged. Lower"
-                " training.learning_rate."
-            )
-        return total
+    def _read_losses(self, *, all_but: int = 0) -> None:
+        """Adds up the losses that are there, over all processes; each must be a number."""
+        for step, own in self.losses.read(all_but=all_but):
+            total = self.context.processes.total(own)
+            if not math.isfinite(total):
+                raise UserError(
+                    f"The loss is {total} at step {step + 1}: training diverged. Lower"
+                    " training.learning_rate."
+                )
+            self.state.loss_sum += total
 
     def _end_epoch(self) -> None:
         state = self.state
+        self._read_losses()
         line: dict[str, float] = {
             "epoch": state.epoch + 1,
             "step": state.step,
@@ -235,19 +239,21 @@ class Loop:
             self._save()
 
     def _save(self) -> None:
+        self._read_losses()  # nothing that diverged is kept
         if self.context.processes.is_first:
             self.checkpoints.save(self.state, self.tensors)
         self.saved_at = time.monotonic()
 
 
-def autocast(
-    settings: TrainingSettings, device: torch.device
-) -> torch.autocast | nullcontext[None]:
-    """bfloat16 where the settings and the device allow it."""
-    is_default = settings.precision == "auto" and device.type == "cuda"
-    if is_default or settings.precision == "bfloat16":
-        return torch.autocast(device.type, torch.bfloat16)
-    return nullcontext()
+def captured_steps(
+    step: TrainingStep, classifier: Classifier, inputs: Inputs
+) -> CapturedSteps | None:
+    """Steps that are recorded and replayed, where they can be."""
+    if not isinstance(inputs, PieceInputs) or not uses_kernels(classifier.encoder):
+        return None
+    from litotes.training.captured import CapturedSteps, can_capture  # imports Triton
+
+    return CapturedSteps(step, classifier, inputs.texts) if can_capture(classifier, step) else None
 
 
 def derive_seed(seed: int, *what: object) -> int:

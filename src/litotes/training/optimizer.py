@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch.nn import Parameter
 from torch.optim import Adam, AdamW, Optimizer
 
@@ -29,7 +31,18 @@ def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettin
     # where many small launches cost more than the arithmetic
     on_cuda = all(parameter.is_cuda for parameter in parameters.values())
     groups = _parameter_groups(parameters, settings)
-    return OPTIMIZERS[settings.optimizer](groups, lr=settings.learning_rate, fused=on_cuda)
+    optimizer = OPTIMIZERS[settings.optimizer](
+        groups, lr=settings.learning_rate, fused=on_cuda, capturable=on_cuda
+    )
+    if on_cuda:
+        keep_rates_on_device(optimizer)
+    return optimizer
+
+
+def keep_rates_on_device(optimizer: Optimizer) -> None:
+    """A recorded step reads its learning rates where they lie."""
+    for group in optimizer.param_groups:
+        group["lr"] = torch.tensor(group["lr"], device=group["params"][0].device)
 
 
 def _parameter_groups(
@@ -65,7 +78,11 @@ def set_learning_rate(
     """
     factor = rate_factor(settings, step=step, n_steps=n_steps)
     for group in optimizer.param_groups:
-        group["lr"] = group["base_rate"] * factor
+        rate = group["base_rate"] * factor
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def rate_factor(settings: TrainingSettings, *, step: int, n_steps: int) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -22,13 +23,21 @@ class Teacher:
     share: float
     temperature: float = 2.0
 
+    def to(self, device: torch.device) -> Teacher:
+        return replace(self, logits={task: some.to(device) for task, some in self.logits.items()})
+
     def mix_in(
-        self, losses: Tensor, logits: Tensor, places: Sequence[int], task: str, weights: Tensor
+        self,
+        losses: Tensor,
+        logits: Tensor,
+        places: Tensor | list[int],
+        task: str,
+        weights: Tensor,
     ) -> Tensor:
         """The losses (text,) of the labels and those of the teacher's answers to the texts at
         `places`, together.
         """
-        wanted = self.logits[task][list(places)].to(logits.device)
+        wanted = self.logits[task][places]
         return (1 - self.share) * losses + self.share * weights * self.differences(
             logits.float(), wanted
         )

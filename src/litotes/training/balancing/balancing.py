@@ -21,6 +21,13 @@ class Balancing(nn.Module, ABC):
         super().__init__()
         self.n_tasks = n_tasks
 
+    @property
+    def repeats(self) -> bool:
+        """Whether every step does the same with its losses, whatever its number, and nothing that
+        the host decides: such a step can be recorded.
+        """
+        return True
+
     @abstractmethod
     def backward(
         self,

@@ -31,6 +31,10 @@ class PCGrad(Balancing):
     output layer, say) keeps its gradient.
     """
 
+    @property
+    def repeats(self) -> bool:
+        return self.n_tasks <= 2  # there is no order to draw between two
+
     def backward(
         self,
         losses: Sequence[Tensor],
@@ -59,25 +63,29 @@ class PCGrad(Balancing):
             )
 
 
-def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> list[float]:
-    product = torch.zeros(n_tasks, n_tasks, dtype=torch.float64)
+def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> Sequence[float | Tensor]:
+    """A number for each task; one on the device stays there, so that the host need not wait."""
+    device = next((row[0].device for row in shared if row[0] is not None), torch.device("cpu"))
+    product = torch.zeros(n_tasks, n_tasks, dtype=torch.float64, device=device)
     for i in range(n_tasks):
         for j in range(i):
             product[i, j] = product[j, i] = inner_product(shared, i, j)
-    if (product >= 0).all():  # no conflict: the sum, and no need for the norms
+    on_cpu = device.type == "cpu"
+    if on_cpu and (product >= 0).all():  # no conflict: the sum, and no need for the norms
         return [1.0] * n_tasks
     for i in range(n_tasks):
         product[i, i] = inner_product(shared, i, i)
-    return surgery(product, seed=step).tolist()
+    weights = surgery(product, seed=step)
+    return weights.tolist() if on_cpu else weights.unbind()
 
 
-def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float:
+def inner_product(rows: Sequence[Gradients], i: int, j: int) -> float | Tensor:
     """Of the gradients of tasks i and j over all given parameters."""
     pairs = ((row[i], row[j]) for row in rows)
     parts = [
         torch.dot(a.flatten(), b.flatten()) for a, b in pairs if a is not None and b is not None
     ]
-    return float(torch.stack(parts).double().sum()) if parts else 0.0
+    return torch.stack(parts).double().sum() if parts else 0.0
 
 
 def surgery(product: Tensor, *, seed: int) -> Tensor:
@@ -90,20 +98,24 @@ def surgery(product: Tensor, *, seed: int) -> Tensor:
     n_tasks = len(product)
     generator = torch.Generator().manual_seed(seed)
     # row i: the i-th projected gradient in terms of all
-    weights = torch.eye(n_tasks, dtype=product.dtype)
+    weights = torch.eye(n_tasks, dtype=product.dtype, device=product.device)
     for i in range(n_tasks):
         for j in torch.randperm(n_tasks, generator=generator).tolist():
+            if i == j:
+                continue
             conflict = weights[i] @ product[:, j]
-            if i != j and conflict < 0:
-                weights[i, j] -= conflict / product[j, j]
+            weights[i, j] -= torch.where(conflict < 0, conflict / product[j, j], 0.0)
     return weights.sum(0)
 
 
-def weighted_sum(parts: Sequence[tuple[Tensor, float]]) -> Tensor:
+def weighted_sum(parts: Sequence[tuple[Tensor, float | Tensor]]) -> Tensor:
     """Σ w g, in the first gradient's place."""
     (total, first), *rest = parts
-    if first != 1.0:
+    if isinstance(first, Tensor) or first != 1.0:
         total.mul_(first)
     for gradient, weight in rest:
-        total.add_(gradient, alpha=weight)
+        if isinstance(weight, Tensor):
+            total.addcmul_(gradient, weight.to(gradient.dtype))
+        else:
+            total.add_(gradient, alpha=weight)
     return total

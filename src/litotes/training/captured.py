@@ -1,0 +1,218 @@
+"""Steps recorded as CUDA graphs, one for each bucket of pieces, and replayed.
+
+A step of a BERT launches some two thousand small kernels, and the host is slower at launching them
+than the device at computing them. Recorded, a step is one launch. All that changes from step to
+step is read from the device's memory: one block of numbers, with the texts and their places in the
+set, the learning rates (optimizer.py), and the state of torch's generator.
+
+The first step in a bucket is taken as it is, which compiles the kernels; the second is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from litotes.attention.learned import Learned
+from litotes.encoders.device_encoding import attention_seeds, uses_kernels
+from litotes.encoders.encoding import Encoding
+from litotes.encoders.kernel_walk import KernelWalk, route_options
+from litotes.encoders.kernels.products import TorchProducts
+from litotes.encoders.route import RoutePlan, Sizes
+from litotes.model.classifier import Classifier
+from litotes.text.layout import BucketLayout
+from litotes.text.packing import TextSet
+from litotes.text.tokenizer import Pieces
+from litotes.training.step import StepInputs, TrainingStep
+
+SMALLEST_STEP = 256
+"""Pieces from one bucket to the next, at least."""
+
+READ_ON_HOST = ("bilstm",)
+"""Heads that have to know the texts' lengths on the host."""
+
+
+def bucket_size(n_pieces: int) -> int:
+    """The pieces of the smallest bucket for so many: at most an eighth of the next power of 2 more.
+
+    Sizes lie 256 apart up to 2,048, 512 up to 4,096, 1,024 up to 8,192 and so on: a dozen for a
+    usual batch, and four more whenever it doubles.
+    """
+    step = max(SMALLEST_STEP, (1 << (n_pieces - 1).bit_length()) // 8)
+    return -(-n_pieces // step) * step
+
+
+def can_capture(classifier: Classifier, step: TrainingStep) -> bool:
+    """Whether steps of this classifier from whole texts are the same work every time."""
+    pruning = classifier.encoder.pruning
+    draws_plans = isinstance(pruning, Learned) and pruning.explore > 0
+    return (
+        step.processes.n == 1
+        and step.balancing.repeats
+        and classifier.head_name not in READ_ON_HOST
+        and not draws_plans
+        and all(parameter.requires_grad for parameter in classifier.parameters())
+        and uses_kernels(classifier.encoder)
+    )
+
+
+class Recorder(Protocol):
+    """Runs a function, or records it to be run again."""
+
+    def run(self, function: Callable[[], Tensor]) -> Tensor: ...
+
+    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]: ...
+
+
+class CudaGraphs:
+    """Graphs that share their memory: they run one after the other."""
+
+    def __init__(self) -> None:
+        self.stream = torch.cuda.Stream()
+        self.pool = torch.cuda.graph_pool_handle()
+
+    def run(self, function: Callable[[], Tensor]) -> Tensor:
+        """On the stream that records: what libraries set up for a stream is then there."""
+        current = torch.cuda.current_stream()
+        self.stream.wait_stream(current)
+        with torch.cuda.stream(self.stream):
+            result = function()
+        current.wait_stream(self.stream)
+        return result
+
+    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(
+            graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"
+        ):
+            result = function()
+
+        def replay() -> Tensor:
+            graph.replay()
+            return result
+
+        return replay
+
+
+class NoGraphs:
+    """For devices without graphs: the function itself, again and again."""
+
+    def run(self, function: Callable[[], Tensor]) -> Tensor:
+        return function()
+
+    def record(self, function: Callable[[], Tensor]) -> Callable[[], Tensor]:
+        return function
+
+
+class CapturedSteps:
+    """The steps of a run in all buckets. texts: those it learns from."""
+
+    def __init__(self, step: TrainingStep, classifier: Classifier, texts: TextSet) -> None:
+        self.step, self.classifier, self.texts = step, classifier, texts
+        self.lengths = np.array(texts.lengths, dtype=np.int32)
+        self.recorder: Recorder = CudaGraphs() if step.device.type == "cuda" else NoGraphs()
+        self.buckets: dict[int, StepBucket] = {}
+
+    @property
+    def can_take(self) -> bool:
+        """Whether the weighting has stopped changing, and a step may be recorded."""
+        return all(one.weighting.is_settled for one in self.classifier.encoder.attentions)
+
+    def take(self, places: Sequence[int]) -> Tensor | None:
+        """Changes the weights; gives the loss, on the device, until the next step overwrites it.
+
+        None, and nothing changed: there is no bucket for such texts.
+        """
+        lengths = self.lengths[list(places)]
+        bucket = self._bucket_for(lengths)
+        if bucket is None:
+            return None
+        return bucket.take([self.texts.pieces[place] for place in places], places, lengths)
+
+    def _bucket_for(self, lengths: np.ndarray) -> StepBucket | None:
+        # many tiny texts, each of which keeps its first piece, need more room than their pieces
+        for n_pieces in (int(lengths.sum()), 2 * int(lengths.sum())):
+            bucket = self._bucket(bucket_size(n_pieces))
+            if bucket.plan.n_fitting(lengths) == len(lengths):
+                return bucket
+        return None
+
+    def _bucket(self, size: int) -> StepBucket:
+        if size not in self.buckets:
+            classifier, n_texts = self.classifier, self.step.settings.batch_texts
+            options = route_options(
+                classifier.encoder, firsts_only=classifier.firsts_only, trains=True
+            )
+            sizes = Sizes(size, n_texts, min(size, int(self.lengths.max())))
+            plan = RoutePlan.for_bucket(options, sizes)
+            self.buckets[size] = StepBucket(self.step, classifier, plan, self.recorder)
+        return self.buckets[size]
+
+
+class StepBucket:
+    """Steps over tensors that stay where they are."""
+
+    def __init__(
+        self, step: TrainingStep, classifier: Classifier, plan: RoutePlan, recorder: Recorder
+    ) -> None:
+        self.step, self.classifier, self.plan, self.recorder = step, classifier, plan, recorder
+        on_cuda = step.device.type == "cuda"
+        n_numbers = plan.n_numbers + plan.sizes.n_texts
+        # the route's block, then the places of the texts
+        self.sent = torch.zeros(n_numbers, dtype=torch.int32, pin_memory=on_cuda)
+        self.arrived = torch.cuda.Event() if on_cuda else None
+        self.block = torch.zeros(n_numbers, dtype=torch.int32, device=step.device)
+        self.route = plan.read(self.block[: plan.n_numbers])
+        self.replay: Callable[[], Tensor] | None = None
+        self.is_new = True
+
+    def take(self, texts: Sequence[Pieces], places: Sequence[int], lengths: np.ndarray) -> Tensor:
+        self._send(texts, places, lengths)
+        if self.is_new:
+            self.is_new = False
+            return self.recorder.run(self._compute)
+        if self.replay is None:
+            self.replay = self.recorder.record(self._compute)
+        return self.replay()
+
+    def _send(self, texts: Sequence[Pieces], places: Sequence[int], lengths: np.ndarray) -> None:
+        if self.arrived is not None:
+            self.arrived.synchronize()  # what was sent the last time
+        n_pieces = int(lengths.sum())
+        ids = chain.from_iterable(text.ids for text in texts)
+        segments = chain.from_iterable(text.segments for text in texts)
+        numbers = self.sent.numpy()
+        self.plan.write(
+            np.fromiter(ids, np.int32, n_pieces),
+            np.fromiter(segments, np.int32, n_pieces),
+            lengths,
+            numbers[: self.plan.n_numbers],
+        )
+        own = numbers[self.plan.n_numbers :]
+        own[:] = -1
+        own[: len(places)] = places
+        self.block.copy_(self.sent, non_blocking=True)
+        if self.arrived is not None:
+            self.arrived.record()
+
+    def _compute(self) -> Tensor:
+        places = self.block[self.plan.n_numbers :].long()
+        # its number is for what the host draws, which a step that repeats does not
+        return self.step.take(StepInputs(self._logits, places, places), number=0)
+
+    def _logits(self) -> dict[str, Tensor]:
+        """{task: (text, class)}"""
+        encoder, n_texts = self.classifier.encoder, self.route.n_texts
+        walked = KernelWalk(encoder, self.route, TorchProducts(), attention_seeds(encoder)).walk()
+        if walked.stage is None:
+            layout = BucketLayout.of_firsts(n_texts, walked.hidden.device)
+        else:
+            layout = BucketLayout.of_bounds(walked.stage.bounds, walked.stage.n_pieces)
+        logits = self.classifier.read(Encoding(walked.hidden, layout, layout.positions))
+        # the last row may be that of the pieces of nobody
+        return {task: values[:n_texts] for task, values in logits.items()}

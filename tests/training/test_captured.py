@@ -1,0 +1,202 @@
+"""Steps over tensors that stay where they are against plain steps, in Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
+
+from torch.optim import AdamW
+
+from litotes.core.errors import UserError
+from litotes.core.values import MISSING, Task
+from litotes.encoders import device_encoding
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.spec import EncoderSpec
+from litotes.model.classifier import Classifier
+from litotes.text.packing import TextSet
+from litotes.text.tokenizer import Pieces
+from litotes.training import captured, optimizer
+from litotes.training.inputs import PieceInputs, freeze
+from litotes.training.loop import Loop, RunContext
+from litotes.training.processes import Processes
+from litotes.training.settings import TrainingSettings
+from litotes.training.teacher import Teacher
+
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
+LENGTHS = (3, 9, 1, 6, 8, 2, 7)
+
+
+@pytest.fixture(autouse=True)
+def small_buckets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(captured, "SMALLEST_STEP", 16)
+    # where a gradient is all rounding, Adam would make a step of it
+    monkeypatch.setitem(optimizer.OPTIMIZERS, "adamw", partial(AdamW, eps=1e-3))
+
+
+def make_texts() -> TextSet:
+    draw = torch.Generator().manual_seed(5)
+    pieces = []
+    for length in LENGTHS:
+        ids = torch.randint(0, 40, (length,), generator=draw).tolist()
+        pieces.append(Pieces(ids, [0] * length, truncated=False))
+    targets = {
+        "mood": torch.tensor([0, 1, MISSING, 1, 0, 0, 1]),
+        "stars": torch.tensor([1.0, 2.0, 3.0, float("nan"), 0.5, 1.5, 2.5]),
+    }
+    return TextSet(pieces, targets, torch.tensor([0, 1, 0, 1, 1, 0, 0]), ("here", "there"))
+
+
+def make_loop(
+    folder: Path,
+    *,
+    head: str = "linear",
+    encoder: dict[str, Any] | None = None,
+    teacher: Teacher | None = None,
+    n_frozen: int = 0,
+    **settings: Any,
+) -> Loop:
+    torch.manual_seed(3)
+    spec = EncoderSpec(
+        family="bert",
+        n_vocabulary=40,
+        width=32,
+        n_layers=2,
+        n_attention_heads=2,
+        inner_width=48,
+        n_positions=16,
+        n_segments=2,
+        dropout=0.0,
+        attention_dropout=0.0,
+        **(encoder or {}),
+    )
+    classifier = Classifier(Encoder(spec), TASKS, head=head, dropout=0.0).to(DEVICE)
+    freeze(classifier, n_frozen)
+    chosen = {"epochs": 2, "batch_texts": 3, "learning_rate": 1e-3, "precision": "float32"}
+    context = RunContext(DEVICE, folder, "key", Processes())
+    return Loop(
+        classifier,
+        PieceInputs(make_texts(), DEVICE),
+        TrainingSettings(**(chosen | settings)),
+        seed=0,
+        context=context,
+        teacher=teacher,
+    )
+
+
+def use_kernels(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
+    monkeypatch.setattr(device_encoding, "kernels_wanted", lambda device: wanted)
+
+
+TEACHER = Teacher({"mood": torch.eye(2).repeat(4, 1)[:7], "stars": torch.ones(7, 1)}, share=0.5)
+CASES: dict[str, dict[str, Any]] = {
+    "dense": {},
+    "cascade, pcgrad and groups": {
+        "head": "mean",
+        "encoder": {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.4]}},
+        "balancing": "pcgrad",
+        "groups": "group_dro",
+    },
+    "learned alpha and uncertainty": {
+        "head": "convolution",
+        "encoder": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
+        "balancing": "uncertainty",
+    },
+    "learned pruning with a teacher": {
+        "head": "crosstalk",
+        "encoder": {"pruning": "learned", "pruning_options": {"importance": "scorer"}},
+        "teacher": TEACHER,
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_captured_steps_are_plain_steps(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two tasks, missing labels, and a last batch of one text."""
+    use_kernels(monkeypatch, False)
+    plain = make_loop(tmp_path / "plain", **CASES[case])
+    assert plain.captured is None
+    plain.run()
+    use_kernels(monkeypatch, True)
+    loop = make_loop(tmp_path / "captured", **CASES[case])
+    assert loop.captured is not None
+    loop.run()
+    assert any(bucket.replay is not None for bucket in loop.captured.buckets.values())
+    for expected, found in zip(plain.state.history, loop.state.history, strict=True):
+        assert found["loss"] == pytest.approx(expected["loss"], rel=1e-4)
+    for name, expected in plain.tensors.parameters.items():
+        difference = (loop.tensors.parameters[name] - expected).abs().max()
+        assert difference < 2e-5, name
+    for name, expected in plain.tensors.buffers.items():
+        torch.testing.assert_close(loop.tensors.buffers[name], expected, atol=1e-4, rtol=1e-4)
+
+
+NOT_CAPTURED: dict[str, dict[str, Any]] = {
+    "bilstm": {"head": "bilstm"},
+    "explores": {"encoder": {"pruning": "learned", "pruning_options": {"explore": 0.5}}},
+    "frozen": {"n_frozen": 1},
+}
+
+
+@pytest.mark.parametrize("case", NOT_CAPTURED)
+def test_steps_that_differ_are_not_captured(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_kernels(monkeypatch, True)
+    assert make_loop(tmp_path, **NOT_CAPTURED[case]).captured is None
+
+
+def test_nothing_is_captured_while_sparsity_rises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_kernels(monkeypatch, True)
+    rising = {"weighting": "top_k", "weighting_options": {"ramp": 0.5}}
+    loop = make_loop(tmp_path, encoder=rising)
+    assert loop.captured is not None
+    able = []
+    for progress in (0.0, 0.4, 0.5, 1.0):
+        loop.classifier.encoder.set_progress(progress)
+        able.append(loop.captured.can_take)
+    assert able == [False, False, True, True]
+
+
+def test_a_loss_that_is_no_number_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_kernels(monkeypatch, True)
+    loop = make_loop(tmp_path)
+    loop.classifier.heads["mood"].output.bias.data[0] = torch.nan
+    with pytest.raises(UserError, match="nan at step 1: training diverged"):
+        loop.run()
+
+
+def test_a_batch_too_large_for_a_bucket_is_left_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_kernels(monkeypatch, True)
+    loop = make_loop(tmp_path)
+    assert loop.captured is not None
+    assert loop.captured.take(range(4)) is None
+
+
+@pytest.mark.parametrize(
+    ("n_pieces", "size"),
+    [(1, 256), (256, 256), (257, 512), (2049, 2560), (4096, 4096), (4097, 5120), (9000, 10240)],
+)
+def test_buckets_grow_with_what_they_hold(
+    n_pieces: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(captured, "SMALLEST_STEP", 256)
+    assert captured.bucket_size(n_pieces) == size
