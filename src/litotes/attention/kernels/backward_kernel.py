@@ -14,7 +14,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import affinities, distance_bias, keeps_weight
+from litotes.attention.kernels.forward_kernel import (
+    affinities,
+    distance_bias,
+    keeps_weight,
+    product,
+)
 from litotes.attention.kernels.row_weights import SMALLEST, weigh_again
 
 
@@ -71,16 +76,6 @@ def pull_on_alpha(weights, centred, alpha):
     series = y * y * (0.5 + y * (1.0 / 6.0 + y * tail))
     beyond = tl.where(y < 0.5, series, tl.exp(y) - 1.0 - y)
     return -tl.sum(weights * centred * beyond, 1) / ((alpha - 1.0) * (alpha - 1.0))
-
-
-@triton.jit
-def product(left, right, before, PRECISE: tl.constexpr):
-    """What was there before, and left · right."""
-    if PRECISE:
-        after = tl.dot(left, right, before, input_precision="tf32x3")
-    else:
-        after = tl.dot(left, right, before)
-    return after
 
 
 @triton.jit

@@ -24,6 +24,16 @@ from litotes.attention.kernels.row_weights import (
 
 
 @triton.jit
+def product(left, right, before, PRECISE: tl.constexpr):
+    """What was there before, and left · right."""
+    if PRECISE:
+        after = tl.dot(left, right, before, input_precision="tf32x3")
+    else:
+        after = tl.dot(left, right, before)
+    return after
+
+
+@triton.jit
 def affinities(
     query_rows, key_rows, query_live, key_live, head, scale,
     HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
@@ -47,10 +57,7 @@ def affinities(
         key = tl.load(
             key_rows[None, :] + place[:, None], mask=inside[:, None] & key_live[None, :], other=0.0
         )
-        if PRECISE:
-            affinity = tl.dot(query, key, affinity, input_precision="tf32x3")
-        else:
-            affinity = tl.dot(query, key, affinity)
+        affinity = product(query, key, affinity, PRECISE)
     return affinity * scale
 
 
@@ -65,6 +72,26 @@ def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key
     key_origin = tl.maximum(tl.load(ORIGIN + key_place, mask=key_live, other=0), 0)
     bucket = tl.load(BUCKETS + key_origin - query_origin + FARTHEST)
     return tl.load(BIAS + bucket * N_HEADS + head), bucket
+
+
+@triton.jit
+def text_affinities(
+    query_rows, key_rows, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
+    key_start, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
+    ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr,
+    WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """With the bias, and −∞ where there is no key. (query, key)"""
+    affinity = affinities(query_rows, key_rows, query_live, key_live, head, scale,
+                          HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+    if WITH_BIAS:
+        # a text's queries are its first pieces, wherever they lie
+        bias, _ = distance_bias(
+            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None],
+            key_start + key_number[None, :], query_live[:, None], key_live[None, :], head,
+            N_HEADS, FARTHEST)  # fmt: skip
+        affinity += bias
+    return tl.where(key_live[None, :], affinity, -float("inf"))
 
 
 @triton.jit
@@ -98,79 +125,24 @@ def keeps_weight(SEED, query_place, key_number, head, dropout, N_HEADS: tl.const
     return tl.rand(seed, offset) >= dropout
 
 
-@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
-def attend_tile(
-    QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES,
-    ALPHA, KEPT, ORIGIN, BUCKETS, BIAS, ALIVE, SEED,
-    RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
-    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots,
-    scale, dropout, missing,
-    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, SHIFT: tl.constexpr,
-    RULE: tl.constexpr, BLOCK: tl.constexpr, PRECISE: tl.constexpr,
-    WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
-    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
-):  # fmt: skip
-    """Programs: (tile, attention_head). TILES: (tile, 2), a text and its tile's number.
+@triton.jit
+def after_dropout(weights, SEED, query_place, key_number, head, dropout, N_HEADS: tl.constexpr,
+                  FARTHEST: tl.constexpr, WITH_DROPOUT: tl.constexpr):  # fmt: skip
+    if WITH_DROPOUT:
+        kept = keeps_weight(SEED, query_place[:, None], key_number[None, :], head, dropout,
+                            N_HEADS, FARTHEST)  # fmt: skip
+        weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
+    return weights
 
-    IMPORTANCE: "none", "received" or "value". RECEIVED: (slot, attention_head, piece), a slot for
-    each tile of a text. HEAD_SIZE: (text, slot, attention_head). ROW_NUMBERS: (3, attention_head,
-    piece). CHOSEN: bits of the chosen keys, (attention_head, piece, FARTHEST / 32).
-    """
-    head = tl.program_id(1)
-    text = tl.load(TILES + 2 * tl.program_id(0))
-    slot = tl.load(TILES + 2 * tl.program_id(0) + 1)
-    if text < 0:
-        return
-    query_start = tl.load(QUERY_BOUNDS + text)
-    n_queries = tl.load(QUERY_BOUNDS + text + 1) - query_start
-    key_start = tl.load(KEY_BOUNDS + text)
-    n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
-    # a text's first piece is a block of queries by itself: SHIFT empty rows before it
-    query_number = slot * ROWS + tl.arange(0, ROWS) - SHIFT
-    key_number = tl.arange(0, SPAN)
-    query_live = (query_number >= 0) & (query_number < n_queries)
-    key_live = key_number < n_keys
-    query_place = query_start + query_number
-    key_place = key_start + key_number
-    part = tl.arange(0, STEP)
-    mixed_rows = MIXED + query_place.to(tl.int64) * (N_HEADS * HEAD_WIDTH)
-    if WITH_ALIVE:
-        if (tl.load(ALIVE + text) >> head) & 1 == 0:
-            nothing = tl.zeros([ROWS, STEP], MIXED.dtype.element_ty)
-            for start in tl.static_range(0, HEAD_WIDTH, STEP):
-                place = head * HEAD_WIDTH + start + part
-                inside = query_live[:, None] & (start + part < HEAD_WIDTH)[None, :]
-                tl.store(mixed_rows[:, None] + place[None, :], nothing, mask=inside)
-            if IMPORTANCE != "none":
-                to = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
-                tl.store(to, tl.zeros([SPAN], tl.float32), mask=key_live)
-            if WITH_HEAD_SIZE:
-                tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, 0.0)
-            return
-    query_rows = QUERY + query_place.to(tl.int64) * query_stride
-    key_rows = KEY + key_place.to(tl.int64) * key_stride
-    affinity = affinities(
-        query_rows,
-        key_rows,
-        query_live,
-        key_live,
-        head,
-        scale,
-        HEAD_WIDTH,
-        STEP,
-        ROWS,
-        SPAN,
-        PRECISE,
-    )
-    if WITH_BIAS:
-        # a text's queries are its first pieces, wherever they lie
-        bias, _ = distance_bias(
-            ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
-            query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
-        )  # fmt: skip
-        affinity += bias
-    affinity = tl.where(key_live[None, :], affinity, -float("inf"))
+
+@triton.jit
+def weigh(
+    affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing,
+    ROWS: tl.constexpr, SPAN: tl.constexpr, RULE: tl.constexpr, BLOCK: tl.constexpr,
+    PRECISE: tl.constexpr,
+):  # fmt: skip
+    """The weights by the rule, each row's three numbers, and which keys may have a weight."""
+    chosen = key_live[None, :]
     if RULE == "squares":
         weights, best, reach, inverse = squares_row(affinity, missing)
     elif RULE == "lines":
@@ -187,62 +159,143 @@ def attend_tile(
         weights, best, reach, inverse = softmax_of_chosen(affinity, chosen)
     else:
         weights, best, reach, inverse = softmax_row(affinity)
-    if WITH_ROW_NUMBERS:
-        to = ROW_NUMBERS + head * n_rows_apart + query_place
-        tl.store(to, best, mask=query_live)
-        tl.store(to + N_HEADS * n_rows_apart, reach, mask=query_live)
-        tl.store(to + 2 * N_HEADS * n_rows_apart, inverse, mask=query_live)
-        if RULE == "top_k" or RULE == "block_top_k":
-            bits = (
-                tl.reshape(chosen.to(tl.int32), [ROWS, SPAN // 32, 32])
-                << tl.arange(0, 32)[None, None, :]
-            )
-            words = tl.sum(bits, 2)
-            word_place = (head * n_rows_apart + query_place).to(tl.int64) * (FARTHEST // 32)
-            to_words = CHOSEN + word_place[:, None] + tl.arange(0, SPAN // 32)[None, :]
-            tl.store(to_words, words, mask=query_live[:, None])
-    if IMPORTANCE != "none":
-        received = tl.sum(tl.where(query_live[:, None], weights, 0.0), 0)
-        if IMPORTANCE == "value":
-            squares = tl.zeros([SPAN], tl.float32)
-            for start in tl.static_range(0, HEAD_WIDTH, STEP):
-                inside = key_live[:, None] & (start + part < HEAD_WIDTH)[None, :]
-                place = (
-                    key_place.to(tl.int64)[:, None] * value_stride
-                    + head * HEAD_WIDTH
-                    + start
-                    + part[None, :]
-                )
-                value = tl.load(VALUE + place, mask=inside, other=0.0).to(tl.float32)
-                squares += tl.sum(value * value, 1)
-            received *= tl.sqrt(squares)
-        to = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
-        tl.store(to, received, mask=key_live)
-    if WITH_DROPOUT:
-        kept = keeps_weight(
-            SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS, FARTHEST
-        )
-        weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
-    used = weights.to(VALUE.dtype.element_ty)
+    return weights, best, reach, inverse, chosen
+
+
+@triton.jit
+def store_row_numbers(to, best, reach, inverse, query_live, n_rows):
+    tl.store(to, best, mask=query_live)
+    tl.store(to + n_rows, reach, mask=query_live)
+    tl.store(to + 2 * n_rows, inverse, mask=query_live)
+
+
+@triton.jit
+def store_chosen(CHOSEN, row, chosen, query_live,
+                 ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr):  # fmt: skip
+    """The chosen keys as bits, 32 a word."""
+    by_word = tl.reshape(chosen.to(tl.int32), [ROWS, SPAN // 32, 32])
+    words = tl.sum(by_word << tl.arange(0, 32)[None, None, :], 2)
+    to_row = CHOSEN + row.to(tl.int64) * (FARTHEST // 32)
+    to = to_row[:, None] + tl.arange(0, SPAN // 32)[None, :]
+    tl.store(to, words, mask=query_live[:, None])
+
+
+@triton.jit
+def received_by_key(
+    weights, value_rows, query_live, key_live, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
+    SPAN: tl.constexpr, IMPORTANCE: tl.constexpr,
+):  # fmt: skip
+    """What the tile's queries gave each key; "value": times its value's length. (key,)"""
+    received = tl.sum(tl.where(query_live[:, None], weights, 0.0), 0)
+    if IMPORTANCE == "value":
+        squares = tl.zeros([SPAN], tl.float32)
+        for start in tl.static_range(0, HEAD_WIDTH, STEP):
+            part = start + tl.arange(0, STEP)
+            inside = key_live[:, None] & (part < HEAD_WIDTH)[None, :]
+            at = value_rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
+            value = tl.load(at, mask=inside, other=0.0).to(tl.float32)
+            squares += tl.sum(value * value, 1)
+        received *= tl.sqrt(squares)
+    return received
+
+
+@triton.jit
+def mix_and_store(
+    used, value_rows, mixed_rows, query_live, key_live, head,
+    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, PRECISE: tl.constexpr,
+):  # fmt: skip
+    """The weights' products with the values, the head's width in steps. Returns the sum of what it
+    stored, without signs; the compiler leaves that out where nobody asks.
+    """
     size = tl.zeros([ROWS], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        inside = (start + part < HEAD_WIDTH)[None, :]
-        place = (
-            key_place.to(tl.int64)[:, None] * value_stride
-            + head * HEAD_WIDTH
-            + start
-            + part[None, :]
-        )
-        value = tl.load(VALUE + place, mask=key_live[:, None] & inside, other=0.0)
-        if PRECISE:
-            mixed = tl.dot(used, value, input_precision="tf32x3")
-        else:
-            mixed = tl.dot(used, value)
-        rounded = mixed.to(MIXED.dtype.element_ty)
-        to = mixed_rows[:, None] + head * HEAD_WIDTH + start + part[None, :]
-        tl.store(to, rounded, mask=query_live[:, None] & inside)
-        if WITH_HEAD_SIZE:
-            size += tl.sum(tl.abs(rounded.to(tl.float32)), 1)
+        part = start + tl.arange(0, STEP)
+        inside = (part < HEAD_WIDTH)[None, :]
+        place = (head * HEAD_WIDTH + part)[None, :]
+        value = tl.load(value_rows[:, None] + place, mask=key_live[:, None] & inside, other=0.0)
+        mixed = product(used, value, tl.zeros([ROWS, STEP], tl.float32), PRECISE)
+        rounded = mixed.to(value.dtype)
+        tl.store(mixed_rows[:, None] + place, rounded, mask=query_live[:, None] & inside)
+        size += tl.sum(tl.abs(rounded.to(tl.float32)), 1)
+    return tl.sum(tl.where(query_live, size, 0.0), 0)
+
+
+@triton.jit
+def store_nothing(
+    mixed_rows, to_received, to_size, query_live, key_live, head,
+    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr,
+):  # fmt: skip
+    """What a removed attention head gives."""
+    nothing = tl.zeros([ROWS, STEP], mixed_rows.dtype.element_ty)
+    for start in tl.static_range(0, HEAD_WIDTH, STEP):
+        part = start + tl.arange(0, STEP)
+        to = mixed_rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
+        tl.store(to, nothing, mask=query_live[:, None] & (part < HEAD_WIDTH)[None, :])
+    if IMPORTANCE != "none":
+        tl.store(to_received, tl.zeros([SPAN], tl.float32), mask=key_live)
     if WITH_HEAD_SIZE:
-        to = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
-        tl.store(to, tl.sum(tl.where(query_live, size, 0.0), 0))
+        tl.store(to_size, 0.0)
+
+
+@triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
+def attend_tile(
+    QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES,
+    ALPHA, KEPT, ORIGIN, BUCKETS, BIAS, ALIVE, SEED, RECEIVED, HEAD_SIZE, ROW_NUMBERS, CHOSEN,
+    query_stride, key_stride, value_stride, n_slots_apart, n_rows_apart, n_slots,
+    scale, dropout, missing, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
+    ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, SHIFT: tl.constexpr,
+    RULE: tl.constexpr, BLOCK: tl.constexpr, PRECISE: tl.constexpr,
+    WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, WITH_DROPOUT: tl.constexpr,
+    IMPORTANCE: tl.constexpr, WITH_HEAD_SIZE: tl.constexpr, WITH_ROW_NUMBERS: tl.constexpr,
+):  # fmt: skip
+    """Programs: (tile, attention_head). TILES: (tile, 2), a text and its tile's number.
+
+    IMPORTANCE: "none", "received" or "value". RECEIVED: (slot, attention_head, piece), a slot for
+    each tile of a text. HEAD_SIZE: (text, slot, attention_head). ROW_NUMBERS: (3, attention_head,
+    piece). CHOSEN: bits of the chosen keys, (attention_head, piece, FARTHEST / 32).
+    """
+    head, tile = tl.program_id(1), tl.program_id(0)
+    text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
+    if text < 0:
+        return
+    query_start, key_start = tl.load(QUERY_BOUNDS + text), tl.load(KEY_BOUNDS + text)
+    n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
+    # a text's first piece is a block of queries by itself: SHIFT empty rows before it
+    query_number = slot * ROWS + tl.arange(0, ROWS) - SHIFT
+    key_number = tl.arange(0, SPAN)
+    query_place, key_place = query_start + query_number, key_start + key_number
+    query_live = (query_number >= 0) & (query_place < tl.load(QUERY_BOUNDS + text + 1))
+    key_live = key_number < n_keys
+    query_far, key_far = query_place.to(tl.int64), key_place.to(tl.int64)
+    mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
+    value_rows = VALUE + key_far * value_stride
+    to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
+    to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
+    if WITH_ALIVE:
+        if (tl.load(ALIVE + text) >> head) & 1 == 0:
+            store_nothing(mixed_rows, to_received, to_size, query_live, key_live, head,
+                          HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+            return
+    affinity = text_affinities(
+        QUERY + query_far * query_stride, KEY + key_far * key_stride, query_number, key_number,
+        query_live, key_live, ORIGIN, BUCKETS, BIAS, key_start, head, scale,
+        N_HEADS, HEAD_WIDTH, STEP, ROWS, SPAN, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    weights, best, reach, inverse, chosen = weigh(
+        affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing,
+        ROWS, SPAN, RULE, BLOCK, PRECISE)  # fmt: skip
+    if WITH_ROW_NUMBERS:
+        row, n_rows = head * n_rows_apart + query_place, N_HEADS * n_rows_apart
+        store_row_numbers(ROW_NUMBERS + row, best, reach, inverse, query_live, n_rows)
+        if RULE == "top_k" or RULE == "block_top_k":
+            store_chosen(CHOSEN, row, chosen, query_live, ROWS, SPAN, FARTHEST)
+    if IMPORTANCE != "none":
+        received = received_by_key(weights, value_rows, query_live, key_live, head,
+                                   HEAD_WIDTH, STEP, SPAN, IMPORTANCE)  # fmt: skip
+        tl.store(to_received, received, mask=key_live)
+    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
+                            N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
+    size = mix_and_store(weights.to(VALUE.dtype.element_ty), value_rows, mixed_rows, query_live,
+                         key_live, head, HEAD_WIDTH, STEP, ROWS, PRECISE)  # fmt: skip
+    if WITH_HEAD_SIZE:
+        tl.store(to_size, size)

@@ -11,7 +11,76 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import affinities, distance_bias, keeps_weight
+from litotes.attention.kernels.forward_kernel import (
+    after_dropout,
+    product,
+    received_by_key,
+    store_row_numbers,
+    text_affinities,
+)
+
+
+@triton.jit
+def gather_block(
+    start, best, total, mixed, query_rows, KEY, VALUE, query_number, query_live, query_place,
+    ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride, head, scale, dropout,
+    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
+    WITH_DROPOUT: tl.constexpr,
+):  # fmt: skip
+    """Best, total and output after one more block of keys."""
+    key_number = start + tl.arange(0, BLOCK)
+    key_live = key_number < n_keys
+    key_far = (key_start + key_number).to(tl.int64)
+    affinity = text_affinities(
+        query_rows, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
+        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
+        N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    better = tl.maximum(best, tl.max(affinity, 1))
+    weights = tl.exp(affinity - better[:, None])
+    fading = tl.exp(best - better)
+    total = total * fading + tl.sum(weights, 1)
+    weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
+                            N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
+    column = tl.arange(0, COLUMNS)[None, :]
+    at = VALUE + (key_far * value_stride)[:, None] + head * HEAD_WIDTH + column
+    value = tl.load(at, mask=key_live[:, None] & (column < HEAD_WIDTH), other=0.0)
+    mixed = product(weights.to(value.dtype), value, mixed * fading[:, None], PRECISE)
+    return better, total, mixed
+
+
+@triton.jit
+def received_in_block(
+    start, best, inverse, query_rows, KEY, VALUE, query_number, query_live,
+    ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
+    N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    BLOCK: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
+    IMPORTANCE: tl.constexpr,
+):  # fmt: skip
+    """What a block's keys received, their numbers, and which of them there are."""
+    key_number = start + tl.arange(0, BLOCK)
+    key_live = key_number < n_keys
+    key_far = (key_start + key_number).to(tl.int64)
+    affinity = text_affinities(
+        query_rows, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
+        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
+        N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
+    received = received_by_key(weights, VALUE + key_far * value_stride, query_live, key_live, head,
+                               HEAD_WIDTH, COLUMNS, BLOCK, IMPORTANCE)  # fmt: skip
+    return received, key_number, key_live
+
+
+@triton.jit
+def store_mixed(MIXED, mixed, query_place, query_live, head, N_HEADS: tl.constexpr,
+                HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr):  # fmt: skip
+    """Returns the sum of what it stored, without signs."""
+    column = tl.arange(0, COLUMNS)[None, :]
+    rounded = mixed.to(MIXED.dtype.element_ty)
+    to = MIXED + query_place.to(tl.int64)[:, None] * (N_HEADS * HEAD_WIDTH) + head * HEAD_WIDTH
+    tl.store(to + column, rounded, mask=query_live[:, None] & (column < HEAD_WIDTH))
+    size = tl.where(query_live[:, None], tl.abs(rounded.to(tl.float32)), 0.0)
+    return tl.sum(tl.sum(size, 1), 0)
 
 
 @triton.jit(do_not_specialize=["n_slots_apart", "n_rows_apart", "n_slots"])
@@ -26,20 +95,17 @@ def walk_keys(
     WITH_ROW_NUMBERS: tl.constexpr,
 ):  # fmt: skip
     """As `attend_tile`, whose arguments these are. BLOCK: keys at a time."""
-    head = tl.program_id(1)
-    text = tl.load(TILES + 2 * tl.program_id(0))
-    slot = tl.load(TILES + 2 * tl.program_id(0) + 1)
+    head, tile = tl.program_id(1), tl.program_id(0)
+    text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if text < 0:
         return
-    query_start = tl.load(QUERY_BOUNDS + text)
+    query_start, key_start = tl.load(QUERY_BOUNDS + text), tl.load(KEY_BOUNDS + text)
     n_queries = tl.load(QUERY_BOUNDS + text + 1) - query_start
-    key_start = tl.load(KEY_BOUNDS + text)
     n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
     query_number = slot * ROWS + tl.arange(0, ROWS)
     query_live = query_number < n_queries
     query_place = query_start + query_number
     query_rows = QUERY + query_place.to(tl.int64) * query_stride
-    column = tl.arange(0, COLUMNS)
     n_used = n_keys
     if WITH_ALIVE:
         # a removed head sees no keys: it gathers nothing and gives nothing
@@ -48,79 +114,27 @@ def walk_keys(
     total = tl.zeros([ROWS], tl.float32)
     mixed = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(0, n_used, BLOCK):
-        key_number = start + tl.arange(0, BLOCK)
-        key_live = key_number < n_keys
-        key_place = key_start + key_number
-        key_rows = KEY + key_place.to(tl.int64) * key_stride
-        affinity = affinities(
-            query_rows, key_rows, query_live, key_live, head, scale,
-            HEAD_WIDTH, COLUMNS, ROWS, BLOCK, PRECISE,
-        )  # fmt: skip
-        if WITH_BIAS:
-            bias, _ = distance_bias(
-                ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
-                query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
-            )  # fmt: skip
-            affinity += bias
-        affinity = tl.where(key_live[None, :], affinity, -float("inf"))
-        better = tl.maximum(best, tl.max(affinity, 1))
-        weights = tl.exp(affinity - better[:, None])
-        fading = tl.exp(best - better)
-        total = total * fading + tl.sum(weights, 1)
-        best = better
-        if WITH_DROPOUT:
-            kept = keeps_weight(
-                SEED, query_place[:, None], key_number[None, :], head, dropout, N_HEADS, FARTHEST
-            )
-            weights = tl.where(kept, weights / (1.0 - dropout), 0.0)
-        place = key_place.to(tl.int64)[:, None] * value_stride + head * HEAD_WIDTH + column[None, :]
-        inside = key_live[:, None] & (column < HEAD_WIDTH)[None, :]
-        value = tl.load(VALUE + place, mask=inside, other=0.0)
-        used = weights.to(VALUE.dtype.element_ty)
-        if PRECISE:
-            mixed = tl.dot(used, value, mixed * fading[:, None], input_precision="tf32x3")
-        else:
-            mixed = tl.dot(used, value, mixed * fading[:, None])
+        best, total, mixed = gather_block(
+            start, best, total, mixed, query_rows, KEY, VALUE, query_number, query_live,
+            query_place, ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride,
+            head, scale, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST,
+            PRECISE, WITH_BIAS, WITH_DROPOUT)  # fmt: skip
     inverse = 1.0 / tl.where(n_used > 0, total, 1.0)
-    rounded = (mixed * inverse[:, None]).to(MIXED.dtype.element_ty)
-    to = MIXED + query_place.to(tl.int64)[:, None] * (N_HEADS * HEAD_WIDTH)
-    to += head * HEAD_WIDTH + column[None, :]
-    tl.store(to, rounded, mask=query_live[:, None] & (column < HEAD_WIDTH)[None, :])
+    size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
+                       N_HEADS, HEAD_WIDTH, COLUMNS)  # fmt: skip
     if WITH_HEAD_SIZE:
-        size = tl.where(query_live[:, None], tl.abs(rounded.to(tl.float32)), 0.0)
-        tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, tl.sum(tl.sum(size, 1), 0))
+        tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, size)
     if WITH_ROW_NUMBERS:
         to_numbers = ROW_NUMBERS + head * n_rows_apart + query_place
-        tl.store(to_numbers, best, mask=query_live)
-        tl.store(to_numbers + N_HEADS * n_rows_apart, tl.zeros_like(best), mask=query_live)
-        tl.store(to_numbers + 2 * N_HEADS * n_rows_apart, inverse, mask=query_live)
+        n_rows = N_HEADS * n_rows_apart
+        store_row_numbers(to_numbers, best, tl.zeros_like(best), inverse, query_live, n_rows)
     if IMPORTANCE != "none":
+        to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
         for start in range(0, n_keys, BLOCK):
-            key_number = start + tl.arange(0, BLOCK)
-            key_live = key_number < n_keys
-            key_place = key_start + key_number
-            key_rows = KEY + key_place.to(tl.int64) * key_stride
-            affinity = affinities(
-                query_rows, key_rows, query_live, key_live, head, scale,
-                HEAD_WIDTH, COLUMNS, ROWS, BLOCK, PRECISE,
-            )  # fmt: skip
-            if WITH_BIAS:
-                bias, _ = distance_bias(
-                    ORIGIN, BUCKETS, BIAS, (key_start + query_number)[:, None], key_place[None, :],
-                    query_live[:, None], key_live[None, :], head, N_HEADS, FARTHEST,
-                )  # fmt: skip
-                affinity += bias
-            weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
-            received = tl.sum(tl.where(query_live[:, None], weights, 0.0), 0)
+            received, key_number, key_live = received_in_block(
+                start, best, inverse, query_rows, KEY, VALUE, query_number, query_live,
+                ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
+                N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS,
+                IMPORTANCE)  # fmt: skip
             received = tl.where(n_used > 0, received, 0.0)
-            if IMPORTANCE == "value":
-                place = (
-                    key_place.to(tl.int64)[:, None] * value_stride
-                    + head * HEAD_WIDTH
-                    + column[None, :]
-                )
-                inside = key_live[:, None] & (column < HEAD_WIDTH)[None, :]
-                value = tl.load(VALUE + place, mask=inside, other=0.0).to(tl.float32)
-                received *= tl.sqrt(tl.sum(value * value, 1))
-            to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
-            tl.store(to_received, received, mask=key_live)
+            tl.store(to_received + key_number, received, mask=key_live)
