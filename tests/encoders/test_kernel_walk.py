@@ -13,13 +13,13 @@ if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"
 pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[kernels]")
 
-from litotes.encoders.encoder import Encoder  # noqa: E402
-from litotes.encoders.kernel_walk import KernelWalk, has_kernels, route_options  # noqa: E402
-from litotes.encoders.kernels.products import FusedProducts, TorchProducts  # noqa: E402
-from litotes.encoders.route import RoutePlan, Sizes  # noqa: E402
-from litotes.encoders.spec import EncoderSpec  # noqa: E402
-from litotes.text.batch import Batch  # noqa: E402
-from litotes.text.layout import Layout  # noqa: E402
+from litotes.encoders.encoder import Encoder
+from litotes.encoders.kernel_walk import KernelWalk, has_kernels, route_options
+from litotes.encoders.kernels.products import FusedProducts, TorchProducts
+from litotes.encoders.route import RoutePlan, Sizes
+from litotes.encoders.spec import EncoderSpec
+from litotes.text.batch import Batch
+from litotes.text.layout import Layout
 
 # rows of nobody hold whatever was in memory
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -14,8 +14,8 @@ def mean_by_text(packed: Tensor, layout: Layout) -> Tensor:
     if packed.is_cuda:
         # adds in order, where index_add adds in a race: the same bytes every time
         total = torch.segment_reduce(
-            packed, "sum", offsets=layout.bounds, axis=0, unsafe=True, initial=0
+            packed.float(), "sum", offsets=layout.bounds, axis=0, unsafe=True, initial=0
         )
-        return total / counts
+        return (total / counts).to(packed.dtype)
     total = packed.new_zeros(layout.n_texts, packed.shape[-1]).index_add(0, layout.texts, packed)
     return total / counts

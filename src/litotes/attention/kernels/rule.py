@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache
 
 import torch
 from torch import Tensor
@@ -33,8 +33,11 @@ class RowRule:
         return self.kept is not None
 
 
-@lru_cache(maxsize=64)
+@cache
 def kept_counts(share: float, device: torch.device) -> Tensor:
-    """⌈share × n⌉ for every n; 0.05 of 20 is 1, whatever floating point says. (n,)"""
+    """⌈share × n⌉ for every n; 0.05 of 20 is 1, whatever floating point says. (n,)
+
+    Kept for good: a recorded pass goes on reading it.
+    """
     counts = [math.ceil(share * n - 1e-9) for n in range(LONGEST + 1)]
     return torch.tensor(counts, dtype=torch.int32).to(device)

@@ -29,11 +29,13 @@ from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.text.packing import pack
+from litotes.text.packing import TextSet, pack
 from litotes.text.tokenizer import Pieces
 from litotes.training.checkpoints import trainable_parameters
 from litotes.training.optimizer import make_optimizer
+from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
+from litotes.training.step import TrainingStep
 
 BATCH = 32
 N_BATCHES = 8
@@ -89,8 +91,33 @@ def our_steps(
     device: torch.device,
 ) -> Callable[[object], Any]:
     """OUR STEP, and the only place that makes it: a step for each batch, as training takes it."""
-    batches = [pack(part, device=device) for part in parts]
-    return plain_steps(lambda batch: classifier(batch)[SENTIMENT.name], batches, optimizer, device)
+    from litotes.training.captured import CapturedSteps, can_capture
+
+    pieces = [text for part in parts for text in part]
+    labels = {SENTIMENT.name: torch.arange(len(pieces)) % 2}
+    groups = torch.zeros(len(pieces), dtype=torch.long)
+    texts = TextSet(pieces, labels, groups, ("all",))
+    settings = TrainingSettings(batch_texts=len(parts[0]))
+    step = TrainingStep.of(classifier, texts, settings, device=device, processes=Processes())
+    if not can_capture(classifier, step):
+        batches = [pack(part, device=device) for part in parts]
+        return plain_steps(
+            lambda batch: classifier(batch)[SENTIMENT.name], batches, optimizer, device
+        )
+    steps = CapturedSteps(step, classifier, texts)
+    firsts = range(0, len(pieces), settings.batch_texts)
+
+    def act(_: object) -> Tensor:
+        losses = [
+            steps.take(range(first, min(first + settings.batch_texts, len(pieces))))
+            for first in firsts
+        ]
+        last = losses[-1]
+        if last is None:
+            raise RuntimeError("a batch fits no bucket")
+        return last
+
+    return act
 
 
 def _padded(bench: GpuBench, model: Model, parts: Sequence[Sequence[Pieces]]) -> Candidate:
