@@ -26,7 +26,7 @@ def choose_runtime(
         raise UserError(
             "The ONNX runtime computes on the CPU: leave --device out, or use --runtime torch."
         )
-    if precision is not None:
+    if precision not in (None, "auto"):
         if runtime == "onnx":
             raise UserError(
                 "An ONNX file has the precision it was exported with: leave --precision out, or use"
