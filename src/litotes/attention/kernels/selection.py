@@ -16,6 +16,7 @@ from torch import Tensor
 
 from litotes.attention.kernels.forward import or_nothing
 from litotes.attention.kernels.rows_kernel import fuse_kernel, gather_kernel, put_back_kernel
+from litotes.attention.kernels.rule import LONGEST
 from litotes.attention.kernels.selection_kernel import (
     add_received_kernel,
     keep_heads_kernel,
@@ -24,6 +25,9 @@ from litotes.attention.kernels.selection_kernel import (
 
 ROWS, COLUMNS = 16, 256
 """What a program that moves rows holds at a time."""
+
+BLOCK = 128
+"""Pieces whose importance a program adds up."""
 
 WORKERS = 4
 """How many programs share the rows a text puts back."""
@@ -74,10 +78,11 @@ def add_received(
     """
     total = torch.empty_like(importance)
     n_texts = len(n_tiles)
-    add_received_kernel[(n_texts,)](
+    n_blocks = triton.cdiv(min(len(importance), LONGEST), BLOCK)
+    add_received_kernel[(n_texts, n_blocks)](
         importance, received, or_nothing(factor, importance), n_tiles, bounds, total,
         n_texts, len(importance), received.shape[2],
-        N_HEADS=received.shape[1], WITH_FACTOR=factor is not None,
+        N_HEADS=received.shape[1], SPAN=BLOCK, WITH_FACTOR=factor is not None,
     )  # fmt: skip
     return total
 

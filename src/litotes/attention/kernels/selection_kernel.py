@@ -66,20 +66,6 @@ def total_importance(
     return total
 
 
-@triton.jit
-def add_to_text(
-    IMPORTANCE, RECEIVED, FACTOR, TOTAL, start, n_pieces, n_slots, n_apart,
-    N_HEADS: tl.constexpr, STEP: tl.constexpr, SPAN: tl.constexpr, WITH_FACTOR: tl.constexpr,
-):  # fmt: skip
-    place = start + tl.arange(0, SPAN)
-    live = tl.arange(0, SPAN) < n_pieces
-    total = total_importance(
-        IMPORTANCE, RECEIVED, FACTOR, place, live, n_slots, n_apart,
-        N_HEADS, STEP, SPAN, WITH_FACTOR,
-    )  # fmt: skip
-    tl.store(TOTAL + place, total, mask=live)
-
-
 # one compiled kernel for all sizes, and for boundaries cut out of one long copy
 @triton.jit(
     do_not_specialize=["n_texts", "n_rows", "n_apart"],
@@ -87,29 +73,22 @@ def add_to_text(
 )
 def add_received_kernel(
     IMPORTANCE, RECEIVED, FACTOR, N_TILES, BOUNDS, TOTAL, n_texts, n_rows, n_apart,
-    N_HEADS: tl.constexpr, WITH_FACTOR: tl.constexpr,
+    N_HEADS: tl.constexpr, SPAN: tl.constexpr, WITH_FACTOR: tl.constexpr,
 ):  # fmt: skip
-    """Programs: (text,)."""
+    """Programs: (text, block of SPAN pieces)."""
     text = tl.program_id(0)
     start = tl.load(BOUNDS + text)
     n_pieces = tl.load(BOUNDS + text + 1) - start
-    n_slots = tl.load(N_TILES + text)
-    fill_rest(TOTAL, tl.load(BOUNDS + n_texts), n_rows, 0.0)
-    if n_pieces <= 32:
-        add_to_text(
-            IMPORTANCE, RECEIVED, FACTOR, TOTAL, start, n_pieces, n_slots, n_apart,
-            N_HEADS, 16, 32, WITH_FACTOR,
+    if tl.program_id(1) == 0:
+        fill_rest(TOTAL, tl.load(BOUNDS + n_texts), n_rows, 0.0)
+    number = tl.program_id(1) * SPAN + tl.arange(0, SPAN)
+    live = number < n_pieces
+    if tl.program_id(1) * SPAN < n_pieces:
+        total = total_importance(
+            IMPORTANCE, RECEIVED, FACTOR, start + number, live, tl.load(N_TILES + text), n_apart,
+            N_HEADS, 16, SPAN, WITH_FACTOR,
         )  # fmt: skip
-    elif n_pieces <= 128:
-        add_to_text(
-            IMPORTANCE, RECEIVED, FACTOR, TOTAL, start, n_pieces, n_slots, n_apart,
-            N_HEADS, 16, 128, WITH_FACTOR,
-        )  # fmt: skip
-    else:
-        add_to_text(
-            IMPORTANCE, RECEIVED, FACTOR, TOTAL, start, n_pieces, n_slots, n_apart,
-            N_HEADS, 4, 1024, WITH_FACTOR,
-        )  # fmt: skip
+        tl.store(TOTAL + start + number, total, mask=live)
 
 
 @triton.jit
@@ -210,6 +189,12 @@ def select_kernel(
             IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
             SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
             N_HEADS, 16, 128, WITH_FACTOR, FUSE,
+        )  # fmt: skip
+    elif n_pieces <= 512:
+        select_in_text(
+            IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
+            SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
+            N_HEADS, 16, 512, WITH_FACTOR, FUSE,
         )  # fmt: skip
     else:
         select_in_text(
