@@ -32,6 +32,8 @@ from litotes.pruning.cost import flops
 from litotes.text.packing import TextSet, pack
 from litotes.text.tokenizer import Pieces
 from litotes.training.checkpoints import trainable_parameters
+from litotes.training.inputs import PieceInputs
+from litotes.training.loop import captured_steps
 from litotes.training.optimizer import make_optimizer
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
@@ -91,20 +93,18 @@ def our_steps(
     device: torch.device,
 ) -> Callable[[object], Any]:
     """OUR STEP, and the only place that makes it: a step for each batch, as training takes it."""
-    from litotes.training.captured import CapturedSteps, can_capture
-
     pieces = [text for part in parts for text in part]
     labels = {SENTIMENT.name: torch.arange(len(pieces)) % 2}
     groups = torch.zeros(len(pieces), dtype=torch.long)
     texts = TextSet(pieces, labels, groups, ("all",))
     settings = TrainingSettings(batch_texts=len(parts[0]))
     step = TrainingStep.of(classifier, texts, settings, device=device, processes=Processes())
-    if not can_capture(classifier, step):
+    steps = captured_steps(step, classifier, PieceInputs(texts, device))
+    if steps is None:
         batches = [pack(part, device=device) for part in parts]
         return plain_steps(
             lambda batch: classifier(batch)[SENTIMENT.name], batches, optimizer, device
         )
-    steps = CapturedSteps(step, classifier, texts)
     firsts = range(0, len(pieces), settings.batch_texts)
 
     def act(_: object) -> Tensor:
