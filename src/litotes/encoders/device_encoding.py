@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from litotes.attention.observer import Observer
-from litotes.attention.pruning import Plan
 from litotes.encoders.encoder import Encoder, encoding_of_firsts
 from litotes.encoders.encoding import Encoding
 from litotes.text.batch import Batch
@@ -58,11 +57,13 @@ def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> En
     options = route_options(encoder, firsts_only=firsts_only, trains=trains)
     plan = RoutePlan.for_texts(options, layout.lengths)
     on_cuda = layout.device.type == "cuda"
-    numbers = torch.zeros(plan.n_numbers, dtype=torch.int32, pin_memory=on_cuda)
+    sent = torch.empty(plan.n_sent, dtype=torch.int32, pin_memory=on_cuda)
+    lengths = np.array(layout.lengths, dtype=np.int32)
     # the pieces themselves are on the device already
-    pieces = np.zeros(layout.n_pieces, dtype=np.int32)
-    plan.write(pieces, None, np.array(layout.lengths, dtype=np.int32), numbers.numpy())
-    route = plan.read(numbers.to(layout.device, non_blocking=True))
+    plan.write(np.zeros(layout.n_pieces, dtype=np.int32), None, lengths, sent.numpy())
+    block = torch.empty(plan.n_numbers, dtype=torch.int32, device=layout.device)
+    block[: plan.n_sent].copy_(sent, non_blocking=True)
+    route = plan.read(block)
     route = replace(route, pieces=batch.pieces, segments=batch.segments)
     walk = KernelWalk(encoder, route, TorchProducts(), attention_seeds(encoder))
     hidden = walk.walk().hidden
@@ -70,7 +71,7 @@ def encode_on_device(encoder: Encoder, batch: Batch, *, firsts_only: bool) -> En
         return encoding_of_firsts(hidden, layout)
     if walk.restores:
         return Encoding(hidden, layout, layout.positions)
-    left = _lengths_after(encoder, options.plan, layout)
+    left = options.n_left(lengths)[-1].tolist()
     return Encoding(hidden, Layout.of(left, layout.device), walk.origin.long())
 
 
@@ -84,11 +85,3 @@ def attention_seeds(encoder: Encoder) -> Tensor | None:
         return None
     seed = torch.randint(2**62, (1,), device=encoder.device)
     return dropout_seeds(seed, len(encoder.spec.walk))
-
-
-def _lengths_after(encoder: Encoder, plan: Plan, layout: Layout) -> list[int]:
-    """The texts' lengths after the last layer, pieces that stand for those gone included."""
-    kept = plan.counts(-1, layout.lengths)
-    if not encoder.pruning.fuse:
-        return kept
-    return [n + (n < length) for n, length in zip(kept, layout.lengths, strict=True)]

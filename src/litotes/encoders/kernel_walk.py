@@ -26,6 +26,7 @@ from litotes.attention.kernels.selection import (
 )
 from litotes.encoders.kernels.products import Products
 from litotes.encoders.route import Route, RouteOptions, Stage
+from litotes.text.layout import BucketLayout
 
 if TYPE_CHECKING:
     from litotes.encoders.encoder import Block, Encoder
@@ -45,14 +46,14 @@ def has_kernels(encoder: Encoder) -> bool:
         and spec.n_attention_heads <= MOST_HEADS
         and spec.head_width <= WIDEST
         and isinstance(encoder.pruning, AttentionSum | KeepAll)
-        and all(_rule(encoder, number) is not None for number in range(spec.n_blocks))
+        and _rule(encoder) is not None
     )
 
 
 def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> RouteOptions:
     """What decides the route of texts through this encoder; a plan drawn anew in training."""
     plan = encoder.pruning.plan()
-    rule = _rule(encoder, 0)
+    rule = _rule(encoder)
     assert rule is not None
     return RouteOptions(
         plan=plan.for_firsts_only() if firsts_only else plan,
@@ -64,8 +65,9 @@ def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> Route
     )
 
 
-def _rule(encoder: Encoder, number: int) -> RowRule | None:
-    return encoder.block(number).attention.weighting.row_rule(encoder.device)
+def _rule(encoder: Encoder) -> RowRule | None:
+    """The first block's rule: all blocks have one weighting, and only its numbers may differ."""
+    return encoder.block(0).attention.weighting.row_rule(encoder.device)
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,13 @@ class Walked:
 
     hidden: Tensor
     stage: Stage | None
+
+    @property
+    def layout(self) -> BucketLayout:
+        """For heads; only the device knows the texts' lengths."""
+        if self.stage is None:
+            return BucketLayout.of_firsts(len(self.hidden), self.hidden.device)
+        return BucketLayout.of_bounds(self.stage.bounds, self.stage.n_pieces)
 
 
 class KernelWalk:

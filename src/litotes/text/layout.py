@@ -108,7 +108,7 @@ class BucketLayout(Layout):
 
     @property
     def longest(self) -> int:
-        raise NotImplementedError("only the device knows how long the texts of a bucket are")
+        raise TypeError("only the device knows how long the texts of a bucket are")
 
     @property
     def bounds(self) -> Tensor:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.core.values import MISSING, Example, Task
@@ -26,6 +28,19 @@ def pack(texts: Sequence[Pieces], *, device: torch.device | str = "cpu") -> Batc
         segments=torch.tensor(segments, dtype=torch.long).to(device, non_blocking=True),  # (piece,)
         layout=Layout.of([len(text.ids) for text in texts], device),
     )
+
+
+def lay_end_to_end(
+    texts: Sequence[Pieces],
+) -> tuple[NDArray[np.int32], NDArray[np.int32] | None]:
+    """Pieces and segments of the texts in order, (piece,); None: segment 0 throughout."""
+    n_pieces = sum(len(text.ids) for text in texts)
+    pieces = np.fromiter(chain.from_iterable([text.ids for text in texts]), np.int32, n_pieces)
+    # a single text has segment 0 throughout, a pair ends in another
+    if not any(text.segments[-1] for text in texts):
+        return pieces, None
+    numbers = chain.from_iterable([text.segments for text in texts])
+    return pieces, np.fromiter(numbers, np.int32, n_pieces)
 
 
 def targets(examples: Sequence[Example], tasks: Iterable[Task]) -> dict[str, Tensor]:

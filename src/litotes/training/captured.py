@@ -11,7 +11,6 @@ The first step in a bucket is taken as it is, which compiles the kernels; the se
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -23,18 +22,15 @@ from litotes.encoders.device_encoding import attention_seeds, uses_kernels
 from litotes.encoders.encoding import Encoding
 from litotes.encoders.kernel_walk import KernelWalk, route_options
 from litotes.encoders.kernels.products import TorchProducts
-from litotes.encoders.route import RoutePlan, Sizes
+from litotes.encoders.route import ALIGNED, RoutePlan, Sizes
+from litotes.heads import HEADS
 from litotes.model.classifier import Classifier
-from litotes.text.layout import BucketLayout
-from litotes.text.packing import TextSet
+from litotes.text.packing import TextSet, lay_end_to_end
 from litotes.text.tokenizer import Pieces
 from litotes.training.step import StepInputs, TrainingStep
 
 SMALLEST_STEP = 256
 """Pieces from one bucket to the next, at least."""
-
-READ_ON_HOST = ("bilstm",)
-"""Heads that have to know the texts' lengths on the host."""
 
 
 def bucket_size(n_pieces: int) -> int:
@@ -54,7 +50,7 @@ def can_capture(classifier: Classifier, step: TrainingStep) -> bool:
     return (
         step.processes.n == 1
         and step.balancing.repeats
-        and classifier.head_name not in READ_ON_HOST
+        and not HEADS[classifier.head_name].needs_lengths
         and not draws_plans
         and all(parameter.requires_grad for parameter in classifier.parameters())
         and uses_kernels(classifier.encoder)
@@ -162,12 +158,14 @@ class StepBucket:
     ) -> None:
         self.step, self.classifier, self.plan, self.recorder = step, classifier, plan, recorder
         on_cuda = step.device.type == "cuda"
-        n_numbers = plan.n_numbers + plan.sizes.n_texts
-        # the route's block, then the places of the texts
-        self.sent = torch.zeros(n_numbers, dtype=torch.int32, pin_memory=on_cuda)
+        # the places of the texts, then the route's block, whose beginning is sent
+        self.begin = -(-plan.sizes.n_texts // ALIGNED) * ALIGNED
+        n_sent = self.begin + plan.n_sent
+        self.sent = torch.zeros(n_sent, dtype=torch.int32, pin_memory=on_cuda)
         self.arrived = torch.cuda.Event() if on_cuda else None
+        n_numbers = self.begin + plan.n_numbers
         self.block = torch.zeros(n_numbers, dtype=torch.int32, device=step.device)
-        self.route = plan.read(self.block[: plan.n_numbers])
+        self.route = plan.read(self.block[self.begin :])
         self.replay: Callable[[], Tensor] | None = None
         self.is_new = True
 
@@ -183,25 +181,16 @@ class StepBucket:
     def _send(self, texts: Sequence[Pieces], places: Sequence[int], lengths: np.ndarray) -> None:
         if self.arrived is not None:
             self.arrived.synchronize()  # what was sent the last time
-        n_pieces = int(lengths.sum())
-        ids = chain.from_iterable(text.ids for text in texts)
-        segments = chain.from_iterable(text.segments for text in texts)
         numbers = self.sent.numpy()
-        self.plan.write(
-            np.fromiter(ids, np.int32, n_pieces),
-            np.fromiter(segments, np.int32, n_pieces),
-            lengths,
-            numbers[: self.plan.n_numbers],
-        )
-        own = numbers[self.plan.n_numbers :]
-        own[:] = -1
-        own[: len(places)] = places
-        self.block.copy_(self.sent, non_blocking=True)
+        numbers[: self.begin] = -1
+        numbers[: len(places)] = places
+        self.plan.write(*lay_end_to_end(texts), lengths, numbers[self.begin :])
+        self.block[: len(self.sent)].copy_(self.sent, non_blocking=True)
         if self.arrived is not None:
             self.arrived.record()
 
     def _compute(self) -> Tensor:
-        places = self.block[self.plan.n_numbers :].long()
+        places = self.block[: self.plan.sizes.n_texts].long()
         # its number is for what the host draws, which a step that repeats does not
         return self.step.take(StepInputs(self._logits, places, places), number=0)
 
@@ -209,10 +198,7 @@ class StepBucket:
         """{task: (text, class)}"""
         encoder, n_texts = self.classifier.encoder, self.route.n_texts
         walked = KernelWalk(encoder, self.route, TorchProducts(), attention_seeds(encoder)).walk()
-        if walked.stage is None:
-            layout = BucketLayout.of_firsts(n_texts, walked.hidden.device)
-        else:
-            layout = BucketLayout.of_bounds(walked.stage.bounds, walked.stage.n_pieces)
+        layout = walked.layout
         logits = self.classifier.read(Encoding(walked.hidden, layout, layout.positions))
         # the last row may be that of the pieces of nobody
         return {task: values[:n_texts] for task, values in logits.items()}

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-import triton
 from torch import Tensor
 
 from litotes.attention.kernels.backward_kernel import key_value_gradient, query_gradient
-from litotes.attention.kernels.forward import Packed, or_nothing, step_of
+from litotes.attention.kernels.forward import Packed, bias_tensors, or_nothing, step_of, whole_width
 from litotes.attention.kernels.rule import LONGEST, RowRule
 from litotes.attention.kernels.tiles import Shape, Tiles
 
@@ -127,7 +126,7 @@ def _pull_keys(
     query, key, value = packed.query, packed.key, packed.value
     n_queries, n_heads, head_width = query.shape
     shape = tiles.shape
-    width = max(16, triton.next_power_of_2(head_width))
+    width = whole_width(head_width)
     n_keys = _block_of_keys(shape, width, query.element_size())
     has_more = packed.bias is not None or remembered.dropout > 0
     n_programs = len(tiles.numbers) * -(-shape.rows // n_keys)
@@ -163,12 +162,10 @@ def _block_of_keys(shape: Shape, width: int, bytes_each: int) -> int:
 
 def _pointers(packed: Packed, rule: RowRule, remembered: Remembered) -> list[Tensor]:
     """What both kernels read besides the products' sides."""
-    bias, nothing = packed.bias, packed.key_bounds
+    nothing = packed.key_bounds
     return [
         or_nothing(rule.alpha, nothing),
-        nothing if bias is None else bias.origin,
-        nothing if bias is None else bias.buckets,
-        nothing if bias is None else bias.by_bucket,
+        *bias_tensors(packed.bias, nothing),
         or_nothing(packed.alive, nothing),
         or_nothing(remembered.seed, nothing),
         remembered.row_numbers,

@@ -79,9 +79,14 @@ class Attended:
     chosen: Tensor | None = None
 
 
+def whole_width(head_width: int) -> int:
+    """An attention head's width as kernels hold it: a power of 2, as products want it."""
+    return max(16, triton.next_power_of_2(head_width))
+
+
 def step_of(head_width: int, span: int, bytes_each: int) -> int:
     """How much of an attention head's width is on the chip at a time."""
-    step = max(16, triton.next_power_of_2(head_width))
+    step = whole_width(head_width)
     while step > 16 and step * span * bytes_each > CHIP:
         step //= 2
     return step
@@ -136,7 +141,7 @@ def _launch_tile(
     attend_tile[(len(tiles.numbers), n_heads)](
         query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
         or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
-        *_bias_tensors(bias, nothing),
+        *bias_tensors(bias, nothing),
         or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
         or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
         or_nothing(out.row_numbers, nothing), or_nothing(out.chosen, nothing),
@@ -170,14 +175,14 @@ def _launch_walk(
     shape, nothing = tiles.shape, packed.key_bounds
     walk_keys[(len(tiles.numbers), n_heads)](
         query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
-        *_bias_tensors(bias, nothing),
+        *bias_tensors(bias, nothing),
         or_nothing(packed.alive, nothing), or_nothing(seed, nothing),
         or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
         or_nothing(out.row_numbers, nothing),
         query.stride(0), key.stride(0), value.stride(0), len(key), n_queries, wanted.n_slots,
         head_width**-0.5, dropout,
         N_HEADS=n_heads, HEAD_WIDTH=head_width,
-        COLUMNS=max(16, triton.next_power_of_2(head_width)),
+        COLUMNS=whole_width(head_width),
         ROWS=shape.rows, BLOCK=shape.block, FARTHEST=LONGEST,
         PRECISE=query.dtype == torch.float32,
         WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
@@ -187,7 +192,8 @@ def _launch_walk(
     )  # fmt: skip
 
 
-def _bias_tensors(bias: DistanceBias | None, nothing: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def bias_tensors(bias: DistanceBias | None, nothing: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What kernels read of the bias, in their order."""
     return (nothing,) * 3 if bias is None else (bias.origin, bias.buckets, bias.by_bucket)
 
 

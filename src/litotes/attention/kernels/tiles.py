@@ -111,12 +111,3 @@ def most_tiles(
         most.append(min(texts * of_one, texts + (n_pieces + texts * shift) // shape.rows))
         shortest = shape.span + 1
     return most
-
-
-def tiles_of_text(
-    n_queries: Numbers, n_keys: Numbers, shapes: tuple[Shape, ...], *, shift: int = 0
-) -> Numbers:
-    """How many tiles each text has. (text,)"""
-    rows = np.array([shape.rows for shape in shapes])
-    kind = np.searchsorted([shape.span for shape in shapes], n_keys)
-    return (-(-(n_queries + shift) // rows[kind])).astype(np.int32)

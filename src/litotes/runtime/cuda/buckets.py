@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import torch
@@ -15,6 +14,7 @@ from litotes.encoders.kernel_walk import route_options
 from litotes.encoders.route import RoutePlan, Sizes
 from litotes.model.classifier import Classifier
 from litotes.runtime.cuda.captured_pass import CapturedPass, Slot
+from litotes.text.packing import lay_end_to_end
 from litotes.text.tokenizer import Pieces
 
 BUCKETS = (256, 1024, 4096, 16384, 32768)
@@ -28,9 +28,8 @@ for long ones has fewer programs that find nothing to do, one for short ones hol
 
 @dataclass(frozen=True)
 class _Started:
-    """A batch on its way: which texts, and where their logits will be."""
+    """A batch on its way: how many texts, and where their logits will be."""
 
-    first: int
     n_texts: int
     slot: Slot
 
@@ -69,16 +68,8 @@ class Buckets:
         bucket = self._bucket_for(left)
         n_texts = bucket.plan.n_fitting(left)
         chosen = texts[first : first + n_texts]
-        n_pieces = int(left[:n_texts].sum())
-        ids = chain.from_iterable([text.ids for text in chosen])
-        pieces = np.fromiter(ids, np.int32, n_pieces)
-        segments = None
-        # a single text has segment 0 throughout, a pair ends in another
-        if any(text.segments[-1] for text in chosen):
-            numbers = chain.from_iterable([text.segments for text in chosen])
-            segments = np.fromiter(numbers, np.int32, n_pieces)
-        slot = bucket.start(pieces, segments, left[:n_texts])
-        return _Started(first, n_texts, slot)
+        pieces, segments = lay_end_to_end(chosen)
+        return _Started(n_texts, bucket.start(pieces, segments, left[:n_texts]))
 
     def _bucket_for(self, left: Numbers) -> CapturedPass:
         total = int(left.sum())

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from litotes.attention.kernels.tiles import Numbers
 from litotes.encoders.encoding import Encoding
-from litotes.encoders.kernel_walk import KernelWalk, Walked
+from litotes.encoders.kernel_walk import KernelWalk
 from litotes.encoders.kernels.products import FusedProducts
 from litotes.encoders.route import RoutePlan
 from litotes.model.classifier import Classifier
-from litotes.text.layout import BucketLayout, Layout
 
 N_SLOTS = 2
 """Batches on their way at a time: one is computed while the next is written."""
@@ -83,7 +82,7 @@ class CapturedPass:
         """The logits of all tasks side by side. (text, class)"""
         walked = KernelWalk(self.classifier.encoder, self.route, FusedProducts()).walk()
         hidden = walked.hidden.float()
-        layout = self._layout(walked)
+        layout = walked.layout
         with torch.autocast(
             "cuda",
             self.classifier.encoder.embeddings.piece.weight.dtype,
@@ -97,8 +96,3 @@ class CapturedPass:
         """A head that reads all pieces is as much work as a layer; one row a text is nothing."""
         is_half = self.classifier.encoder.embeddings.piece.weight.dtype != torch.float32
         return is_half and not self.classifier.firsts_only
-
-    def _layout(self, walked: Walked) -> Layout:
-        if walked.stage is None:
-            return BucketLayout.of_firsts(self.route.n_texts, walked.hidden.device)
-        return BucketLayout.of_bounds(walked.stage.bounds, walked.stage.n_pieces)
