@@ -6,6 +6,7 @@ import math
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
@@ -35,9 +36,27 @@ class Embeddings(nn.Module):
         if self.segment is not None:
             # RoBERTa has a single segment, whatever the tokenizer says of a pair.
             segments = segments.clamp(max=self.segment.num_embeddings - 1)
-            hidden = hidden + self.segment(segments)
+            hidden = hidden + rows_of_few(self.segment.weight, segments)
         hidden = self.dropout(self.norm(hidden))
         return hidden if self.projection is None else self.projection(hidden)  # (piece, width)
+
+
+def rows_of_few(table: Tensor, numbers: Tensor) -> Tensor:
+    """The rows (number, width) of a table that has very few.
+
+    On a GPU torch adds up the gradient of a row that thousands of pieces share in no fixed order, and
+    two runs of one seed would differ; a product with 0 and 1 is summed the same way every time.
+    """
+    if table.device.type != "cuda" or not torch.is_grad_enabled():
+        return functional.embedding(numbers, table)
+    return weighted_rows(table, numbers)
+
+
+def weighted_rows(table: Tensor, numbers: Tensor) -> Tensor:
+    """Each row times 1 where it is meant, times 0 where it is not. (number, width)"""
+    rows = torch.arange(len(table), device=numbers.device)
+    is_meant = (numbers[:, None] == rows).to(table.dtype)  # (number, row)
+    return (is_meant[:, :, None] * table).sum(1)
 
 
 class RelativeBias(nn.Module):

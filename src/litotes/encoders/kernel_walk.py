@@ -52,6 +52,7 @@ def has_kernels(encoder: Encoder) -> bool:
 
 def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> RouteOptions:
     """What decides the route of texts through this encoder; a plan drawn anew in training."""
+    weight = encoder.block(0).attention.qkv.weight
     plan = encoder.pruning.plan()
     rule = _rule(encoder)
     assert rule is not None
@@ -62,6 +63,7 @@ def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> Route
         fuse=encoder.pruning.fuse,
         firsts_only=firsts_only,
         trains=trains,
+        halves=weight.dtype != torch.float32,
     )
 
 

@@ -53,6 +53,7 @@ class RouteOptions:
 
     rule: the name of the weighting's rule; shift: its empty rows before a text's first query.
     firsts_only: whether the last layer computes first pieces alone. trains: with a backward pass.
+    halves: in half precision.
     """
 
     plan: Plan
@@ -61,6 +62,7 @@ class RouteOptions:
     fuse: bool = False
     firsts_only: bool = False
     trains: bool = False
+    halves: bool = False
 
     @cached_property
     def stage_before(self) -> tuple[int, ...]:
@@ -291,7 +293,13 @@ class RoutePlan:
 
 def _stage_size(options: RouteOptions, sizes: Sizes, n_pieces: int, longest: int) -> StageSize:
     longest = min(longest, LONGEST)
-    shapes = shapes_for(options.rule, longest, n_pieces=sizes.n_pieces, trains=options.trains)
+    shapes = shapes_for(
+        options.rule,
+        longest,
+        n_pieces=sizes.n_pieces,
+        trains=options.trains,
+        halves=options.halves,
+    )
     tiles = most_tiles(n_pieces, sizes.n_texts, shapes, shift=options.shift)
     n_slots = max(-(-(min(longest, shape.span) + options.shift) // shape.rows) for shape in shapes)
     return StageSize(n_pieces, n_slots, shapes, tuple(tiles))

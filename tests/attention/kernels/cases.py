@@ -31,7 +31,8 @@ class Case:
     """What is attended to, and how.
 
     first_only: each text's first piece alone asks. n_nobody: rows at the end that belong to no
-    text. alive: each text's attention heads as bits. spread: of queries and keys.
+    text. alive: each text's attention heads as bits. spread: of queries and keys. halves: affinities
+    of long texts are held in half precision.
     """
 
     rule: str
@@ -44,6 +45,7 @@ class Case:
     n_nobody: int = 0
     wanted: str = "none"
     spread: float = 1.5
+    halves: bool = False
 
 
 def all_rules(n_heads: int, device: torch.device) -> dict[str, tuple[RowRule, Weighting]]:
@@ -130,9 +132,9 @@ def tiles_of(
     shift: int = 0,
     *,
     rule: str = "squares",
-    walks: bool = False,
+    halves: bool = False,
 ) -> list[Tiles]:
-    shapes = shapes_for(rule, max(n_keys, default=1), trains=not walks)
+    shapes = shapes_for(rule, max(n_keys, default=1), trains=not halves, halves=halves)
     numbers = tile_numbers(
         np.array(n_queries, np.int32), np.array(n_keys, np.int32), shapes, shift=shift
     )
@@ -160,7 +162,8 @@ def run_kernels(
         key_tiles = tiles_of(case.lengths, case.lengths, device)
         stacked = None
     alive = None if case.alive is None else torch.tensor(case.alive, device=device)
-    tiles = tiles_of(n_queries, case.lengths, device, shift=rule.block - 1)
+    shift = rule.block - 1
+    tiles = tiles_of(n_queries, case.lengths, device, shift, rule=rule.name, halves=case.halves)
     packed = Packed(query, key, value, query_bounds, bounds, tiles, inputs.bias, alive)
     wanted = Wanted(case.wanted, case.wanted != "none", n_slots=n_slots(case, rule))
     return packed_attention(
@@ -175,16 +178,16 @@ def run_kernels(
 
 
 def n_slots(case: Case, rule: RowRule) -> int:
-    return max((n_tiles(n, rule) for n in case.lengths), default=1)
+    return max((n_tiles(case, n, rule) for n in case.lengths), default=1)
 
 
-def n_tiles(length: int, rule: RowRule) -> int:
+def n_tiles(case: Case, length: int, rule: RowRule) -> int:
     """How many tiles of queries a text has."""
-    return -(-(length + rule.block - 1) // shape_of(length).rows)
+    return -(-(length + rule.block - 1) // shape_of(case, length).rows)
 
 
-def shape_of(length: int) -> Shape:
-    return shapes_for("squares", length)[-1]
+def shape_of(case: Case, length: int) -> Shape:
+    return shapes_for("squares", length, halves=case.halves)[-1]
 
 
 def run_plain(
@@ -252,7 +255,7 @@ def forward_error(case: Case, device: torch.device, dtype: torch.dtype) -> float
     if out.received is None or out.head_size is None:
         return max(errors)
     for text, (start, end) in enumerate(zip(inputs.bounds, inputs.bounds[1:], strict=False)):
-        used = 1 if case.first_only else n_tiles(end - start, rule)
+        used = 1 if case.first_only else n_tiles(case, end - start, rule)
         received = weights[text].sum(1)  # (attention_head, key)
         if case.wanted == "value":
             received = received * inputs.stacked[start:end, 2].double().norm(dim=-1).T

@@ -10,8 +10,9 @@ import triton
 from torch import Tensor
 
 from litotes.attention.kernels.forward_kernel import attend_tile
+from litotes.attention.kernels.pairs_kernel import attend_pairs
 from litotes.attention.kernels.rule import LONGEST, RowRule
-from litotes.attention.kernels.tiles import Tiles
+from litotes.attention.kernels.tiles import PAIRED, Tiles
 from litotes.attention.kernels.walk_kernel import walk_keys
 
 CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
@@ -120,7 +121,9 @@ def attend(
     )
     for tiles in packed.tiles:
         if len(tiles.numbers):
-            launch = _launch_walk if tiles.shape.walks else _launch_tile
+            launch = _launch_tile
+            if tiles.shape.walks:
+                launch = _launch_walk if rule.name == "softmax" else _launch_pairs
             launch(packed, rule, tiles, out, wanted=wanted, dropout=dropout, seed=seed)
     return out
 
@@ -189,6 +192,35 @@ def _launch_walk(
         WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
         WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
         num_warps=shape.n_warps, num_stages=2,
+    )  # fmt: skip
+
+
+def _launch_pairs(
+    packed: Packed,
+    rule: RowRule,
+    tiles: Tiles,
+    out: Attended,
+    *,
+    wanted: Wanted,
+    dropout: float,
+    seed: Tensor | None,
+) -> None:
+    assert rule.name in PAIRED and not (wanted.row_numbers or dropout or seed is not None)
+    query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
+    n_heads, head_width = query.shape[1:]
+    shape, nothing = tiles.shape, packed.key_bounds
+    attend_pairs[(len(tiles.numbers), n_heads)](
+        query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
+        or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
+        *bias_tensors(bias, nothing), or_nothing(packed.alive, nothing),
+        or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
+        query.stride(0), key.stride(0), value.stride(0), len(key), wanted.n_slots,
+        head_width**-0.5, CLOSE[query.dtype],
+        N_HEADS=n_heads, HEAD_WIDTH=head_width, COLUMNS=whole_width(head_width),
+        ROWS=shape.rows, PART=shape.block, FARTHEST=LONGEST, RULE=rule.name,
+        WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
+        IMPORTANCE=wanted.importance, WITH_HEAD_SIZE=wanted.head_size,
+        num_warps=shape.n_warps,
     )  # fmt: skip
 
 

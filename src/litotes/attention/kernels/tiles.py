@@ -19,7 +19,8 @@ Numbers = NDArray[np.int32]
 class Shape:
     """Texts of up to `span` keys, `rows` queries a tile, and the warps that work on it.
 
-    block: keys that lie on the chip at a time; all of them, or else the program walks.
+    block: keys that a program looks at together: all of them, or else it walks from block to block,
+    for softmax in float32 (walk_kernel.py), for others in half precision (pairs_kernel.py).
     """
 
     span: int
@@ -40,6 +41,11 @@ WHOLE = (*SHORT, Shape(256, 64, 8), Shape(512, 32, 4), Shape(1024, 16, 4))
 on an H200: 64 numbers a thread leave room for everything else.
 """
 
+HALVES = (*SHORT, Shape(256, 64, 8), Shape(512, 64, 4, block=64), Shape(1024, 16, 4))
+"""The same where affinities may be held in half precision, for `PAIRED` rules."""
+
+PAIRED = ("squares", "powers", "top_k")
+
 FEW_PIECES = 2048
 """Up to here a launch costs more than what a shape of its own saves."""
 
@@ -58,12 +64,20 @@ FIRSTS_WHOLE = (Shape(128, 16, 2), Shape(512, 16, 4), Shape(1024, 16, 4))
 
 
 def shapes_for(
-    rule: str, longest: int, *, n_pieces: int | None = None, trains: bool = False
+    rule: str,
+    longest: int,
+    *,
+    n_pieces: int | None = None,
+    trains: bool = False,
+    halves: bool = False,
 ) -> tuple[Shape, ...]:
     """The shapes that texts of up to so many pieces need.
 
-    n_pieces: of all texts together. trains: a backward pass looks at whole rows.
+    n_pieces: of all texts together. trains: a backward pass looks at whole rows. halves: queries,
+    keys and values come in half precision.
     """
+    if rule in PAIRED and halves and not trains:
+        return _up_to(longest, HALVES)
     if rule != "softmax" or trains:
         return _up_to(longest, WHOLE)
     if n_pieces is not None and n_pieces <= FEW_PIECES and longest > SHORT[0].span:

@@ -13,16 +13,49 @@ import triton.language as tl
 
 from litotes.attention.kernels.forward_kernel import (
     after_dropout,
+    distance_bias,
     product,
     received_by_key,
     store_row_numbers,
-    text_affinities,
 )
 
 
 @triton.jit
+def load_rows(rows, live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr):
+    """An attention head's part of some rows, 0 where there are none. (row, COLUMNS)
+
+    rows: pointers to the rows' first numbers.
+    """
+    column = tl.arange(0, COLUMNS)[None, :]
+    at = rows[:, None] + head * HEAD_WIDTH + column
+    return tl.load(at, mask=live[:, None] & (column < HEAD_WIDTH), other=0.0)
+
+
+@triton.jit
+def key_affinities(
+    query, key_rows, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
+    key_start, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, FARTHEST: tl.constexpr,
+    PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """With the bias, and −∞ where there is no key. (query, key) query: (query, COLUMNS)"""
+    column = tl.arange(0, COLUMNS)[:, None]
+    at = key_rows[None, :] + head * HEAD_WIDTH + column
+    key = tl.load(at, mask=key_live[None, :] & (column < HEAD_WIDTH), other=0.0)
+    affinity = product(query, key, tl.zeros([ROWS, BLOCK], tl.float32), PRECISE) * scale
+    if WITH_BIAS:
+        # a text's queries are its first pieces, wherever they lie
+        bias, _ = distance_bias(
+            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None],
+            key_start + key_number[None, :], query_live[:, None], key_live[None, :], head,
+            N_HEADS, FARTHEST)  # fmt: skip
+        affinity += bias
+    return tl.where(key_live[None, :], affinity, -float("inf"))
+
+
+@triton.jit
 def gather_block(
-    start, best, total, mixed, query_rows, KEY, VALUE, query_number, query_live, query_place,
+    start, best, total, mixed, query, KEY, VALUE, query_number, query_live, query_place,
     ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride, head, scale, dropout,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
@@ -32,8 +65,8 @@ def gather_block(
     key_number = start + tl.arange(0, BLOCK)
     key_live = key_number < n_keys
     key_far = (key_start + key_number).to(tl.int64)
-    affinity = text_affinities(
-        query_rows, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
+    affinity = key_affinities(
+        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
         ORIGIN, BUCKETS, BIAS, key_start, head, scale,
         N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
     better = tl.maximum(best, tl.max(affinity, 1))
@@ -42,16 +75,14 @@ def gather_block(
     total = total * fading + tl.sum(weights, 1)
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
                             N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
-    column = tl.arange(0, COLUMNS)[None, :]
-    at = VALUE + (key_far * value_stride)[:, None] + head * HEAD_WIDTH + column
-    value = tl.load(at, mask=key_live[:, None] & (column < HEAD_WIDTH), other=0.0)
+    value = load_rows(VALUE + key_far * value_stride, key_live, head, HEAD_WIDTH, COLUMNS)
     mixed = product(weights.to(value.dtype), value, mixed * fading[:, None], PRECISE)
     return better, total, mixed
 
 
 @triton.jit
 def received_in_block(
-    start, best, inverse, query_rows, KEY, VALUE, query_number, query_live,
+    start, best, inverse, query, KEY, VALUE, query_number, query_live,
     ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
@@ -61,8 +92,8 @@ def received_in_block(
     key_number = start + tl.arange(0, BLOCK)
     key_live = key_number < n_keys
     key_far = (key_start + key_number).to(tl.int64)
-    affinity = text_affinities(
-        query_rows, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
+    affinity = key_affinities(
+        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
         ORIGIN, BUCKETS, BIAS, key_start, head, scale,
         N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
     weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
@@ -105,7 +136,8 @@ def walk_keys(
     query_number = slot * ROWS + tl.arange(0, ROWS)
     query_live = query_number < n_queries
     query_place = query_start + query_number
-    query_rows = QUERY + query_place.to(tl.int64) * query_stride
+    query = load_rows(QUERY + query_place.to(tl.int64) * query_stride, query_live, head,
+                      HEAD_WIDTH, COLUMNS)  # fmt: skip
     n_used = n_keys
     if WITH_ALIVE:
         # a removed head sees no keys: it gathers nothing and gives nothing
@@ -115,7 +147,7 @@ def walk_keys(
     mixed = tl.zeros([ROWS, COLUMNS], tl.float32)
     for start in range(0, n_used, BLOCK):
         best, total, mixed = gather_block(
-            start, best, total, mixed, query_rows, KEY, VALUE, query_number, query_live,
+            start, best, total, mixed, query, KEY, VALUE, query_number, query_live,
             query_place, ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride,
             head, scale, dropout, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST,
             PRECISE, WITH_BIAS, WITH_DROPOUT)  # fmt: skip
@@ -132,7 +164,7 @@ def walk_keys(
         to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
         for start in range(0, n_keys, BLOCK):
             received, key_number, key_live = received_in_block(
-                start, best, inverse, query_rows, KEY, VALUE, query_number, query_live,
+                start, best, inverse, query, KEY, VALUE, query_number, query_live,
                 ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
                 N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS,
                 IMPORTANCE)  # fmt: skip

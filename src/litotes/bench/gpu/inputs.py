@@ -54,21 +54,33 @@ class Inputs:
         n_texts = len(self.lengths)
         return tuple(tensor.unflatten(0, (n_texts, -1)).transpose(1, 2) for tensor in self.all)
 
-    def packed(self, block: int = 1, rule: str = "softmax") -> Packed:
-        """For our kernels. block: how many neighbouring queries belong together."""
+    def packed(self, block: int = 1, rule: str = "softmax", *, trains: bool = False) -> Packed:
+        """For our kernels. block: how many neighbouring queries belong together. trains: with a
+        backward pass.
+        """
         from litotes.attention.kernels.forward import Packed
 
         device = self.query.device
         ends = np.cumsum(self.lengths)
         bounds = torch.tensor([0, *ends], dtype=torch.int32, device=device)
-        return Packed(*self.all, bounds, bounds, tiles_of(self.lengths, block, device, rule))
+        halves = self.query.dtype != torch.float32
+        tiles = tiles_of(self.lengths, block, device, rule, trains=trains, halves=halves)
+        return Packed(*self.all, bounds, bounds, tiles)
 
 
-def tiles_of(lengths: Sequence[int], block: int, device: torch.device, rule: str) -> list[Any]:
+def tiles_of(
+    lengths: Sequence[int],
+    block: int,
+    device: torch.device,
+    rule: str,
+    *,
+    trains: bool,
+    halves: bool,
+) -> list[Any]:
     from litotes.attention.kernels.tiles import Tiles, shapes_for, tile_numbers
 
     counts = np.array(lengths, dtype=np.int32)
-    shapes = shapes_for(rule, max(lengths))
+    shapes = shapes_for(rule, max(lengths), trains=trains, halves=halves)
     numbers = tile_numbers(counts, counts, shapes, shift=block - 1)
     tiles = []
     for shape, own in zip(shapes, numbers, strict=True):

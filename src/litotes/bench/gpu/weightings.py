@@ -74,9 +74,12 @@ class Ours:
         from litotes.attention.kernels.forward import Wanted
 
         inputs, rule = inputs.with_gradients(), self.rule(inputs.query.device)
-        packed = inputs.packed(self.block, rule.name)
+        by_trains = {
+            trains: inputs.packed(self.block, rule.name, trains=trains) for trains in (False, True)
+        }
 
         def attend() -> Tensor:
+            packed = by_trains[torch.is_grad_enabled()]
             return packed_attention(packed, rule, wanted=Wanted(), dropout=0.0, seed=None).mixed
 
         learned = () if rule.alpha is None else (rule.alpha,)

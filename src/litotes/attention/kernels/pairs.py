@@ -1,0 +1,129 @@
+"""Two half-precision numbers in one register, and arithmetic on both at once.
+
+A row of 512 affinities does not fit a program's registers as float32; as halves it does. They are
+what a pass in half precision would keep in memory anyway, and the chip adds and compares two of
+them in one instruction.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from litotes.attention.kernels.row_weights import INTERPRETED
+
+
+@triton.jit
+def as_bits(half):
+    return half.to(tl.int16, bitcast=True).to(tl.int32) & 0xFFFF
+
+
+@triton.jit
+def as_half(bits):
+    return (bits & 0xFFFF).to(tl.int16).to(tl.float16, bitcast=True)
+
+
+@triton.jit
+def pair(first, second):
+    """One tensor of int32 from two of float32."""
+    if INTERPRETED:
+        return as_bits(first.to(tl.float16)) | (as_bits(second.to(tl.float16)) << 16)
+    else:
+        return tl.inline_asm_elementwise(
+            "cvt.rn.f16x2.f32 $0, $2, $1;",
+            "=r,f,f", [first, second], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def first_of(pairs):
+    """As float32. Not pure, on purpose: the compiler would take it out of a loop, and with it twice
+    the registers.
+    """
+    if INTERPRETED:
+        return as_half(pairs).to(tl.float32)
+    else:
+        return tl.inline_asm_elementwise(
+            "{ .reg .b16 low, high; mov.b32 {low, high}, $1; cvt.f32.f16 $0, low; }",
+            "=f,r", [pairs], dtype=tl.float32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def second_of(pairs):
+    if INTERPRETED:
+        return as_half(pairs >> 16).to(tl.float32)
+    else:
+        return tl.inline_asm_elementwise(
+            "{ .reg .b16 low, high; mov.b32 {low, high}, $1; cvt.f32.f16 $0, high; }",
+            "=f,r", [pairs], dtype=tl.float32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def moved(pairs):
+    """The same: a loop that hands on nothing but what it computed can load ahead."""
+    if INTERPRETED:
+        return pairs
+    else:
+        return tl.inline_asm_elementwise(
+            "mov.b32 $0, $1;", "=r,r", [pairs], dtype=tl.int32, is_pure=True, pack=1
+        )
+
+
+@triton.jit
+def plus_if_positive(pairs, more):
+    """max(pairs + more, 0)"""
+    if INTERPRETED:
+        first = tl.maximum(first_of(pairs) + first_of(more), 0.0)
+        second = tl.maximum(second_of(pairs) + second_of(more), 0.0)
+        return pair(first, second)
+    else:
+        return tl.inline_asm_elementwise(
+            "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, one, $2; }",
+            "=r,r,r", [pairs, more], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def reaches(pairs, least):
+    """1 where pairs ≥ least, else 0."""
+    if INTERPRETED:
+        first = (first_of(pairs) >= first_of(least)).to(tl.float32)
+        second = (second_of(pairs) >= second_of(least)).to(tl.float32)
+        return pair(first, second)
+    else:
+        return tl.inline_asm_elementwise(
+            "set.ge.f16x2.f16x2 $0, $1, $2;",
+            "=r,r,r", [pairs, least], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def plus(left, right):
+    if INTERPRETED:
+        return pair(first_of(left) + first_of(right), second_of(left) + second_of(right))
+    else:
+        return tl.inline_asm_elementwise(
+            "add.rn.f16x2 $0, $1, $2;",
+            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def plus_square(sums, pairs):
+    """sums + pairs²"""
+    if INTERPRETED:
+        first, second = first_of(pairs), second_of(pairs)
+        return pair(first_of(sums) + first * first, second_of(sums) + second * second)
+    else:
+        return tl.inline_asm_elementwise(
+            "fma.rn.f16x2 $0, $2, $2, $1;",
+            "=r,r,r", [sums, pairs], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def row_sums(pairs):
+    """The sum of each row's numbers, float32. (query,)"""
+    return tl.sum(first_of(pairs) + second_of(pairs), 1)
