@@ -51,7 +51,7 @@ def make_fetchable(encoder: Path, wheels: Path) -> Fetchable:
     files = {file.name: sha256_of(file) for file in sorted(encoder.iterdir())}
     n_bytes = sum(file.stat().st_size for file in encoder.iterdir())
     return Fetchable(
-        tuple(packages), "toy", files, n_bytes, "someone/tiny", "0" * 40, "CC0", "a toy"
+        tuple(packages), "zip", "toy", files, n_bytes, "someone/tiny", "0" * 40, "CC0", "a toy"
     )
 
 

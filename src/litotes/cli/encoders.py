@@ -110,6 +110,7 @@ def _fetch(options: argparse.Namespace) -> Fetched:
 
 def _check(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines
+    from litotes.core.numbers import counted
     from litotes.encoders.catalog import check_encoder, named_encoders
 
     names = [options.name]
@@ -121,6 +122,6 @@ def _check(options: argparse.Namespace) -> None:
         return
     for one in checked:
         print_lines(
-            f"{one.name} is whole: the hash of each of {one.n_files} files in {one.folder} is right"
-            f" and a sentence of {one.n_pieces} pieces gives states of width {one.width}."
+            f"{one.name} is whole: {counted(one.n_files, 'file')} verified in {one.folder}; a"
+            f" sentence of {one.n_pieces} pieces gives states of width {one.width}."
         )

@@ -51,7 +51,7 @@ def named_encoders() -> Iterator[NamedEncoder]:
     for name, bundled in BUNDLED.items():
         yield NamedEncoder(name, bundled_folder(name), 0, bundled.hub_name, bundled.about)
     for name, wanted in FETCHABLE.items():
-        hub_name = f"{wanted.hub_name}@{wanted.revision}"
+        hub_name = f"{wanted.hub_name}@{wanted.revision or 'REVISION'}"
         folder, about = fetched_folder(name), describe_fetchable(name)
         yield NamedEncoder(name, folder, wanted.n_download, hub_name, about)
 

