@@ -100,6 +100,16 @@ def test_a_folder_of_something_else_is_left_alone(toy: FakePip, tmp_path: Path) 
     assert not toy.asked
 
 
+def test_the_folder_one_stands_in_is_left_alone(
+    toy: FakePip, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    with pytest.raises(UserError, match="where you are"):
+        fetch(toy, Path(""))
+    assert not toy.asked
+
+
 def test_another_package_of_the_same_name_is_refused(
     toy: FakePip, monkeypatch: pytest.MonkeyPatch
 ) -> None:

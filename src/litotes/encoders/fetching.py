@@ -121,6 +121,8 @@ def fetch_from_hub(name: str) -> Fetched:
 
 def _check_replaceable(target: Path, wanted: Fetchable) -> None:
     """A damaged encoder is fetched anew; a folder of something else is not touched."""
+    if target in (here := Path.cwd(), *here.parents):
+        raise UserError(f"{target} is where you are. Name a folder of its own by --to.")
     if target.exists() and not target.is_dir():
         raise UserError(f"{target} is not a folder. Choose another --to.")
     foreign = find_foreign_file(target, [*wanted.files, MANIFEST])
