@@ -17,6 +17,7 @@ from litotes.core.errors import UserError
 from litotes.data.sources import load as load_corpus
 from litotes.encoders import pretrained
 from litotes.encoders.bundled import BUNDLED
+from litotes.encoders.fetchable import fetched_folder
 from litotes.encoders.weights import to_family_tensors
 from litotes.text.packing import pack
 
@@ -55,13 +56,23 @@ def test_bundled_weights_equal_transformers_on_100_besstie_texts(shared_data: Pa
     compare_with_transformers([example.text for example in corpus.examples[::23]][:100])
 
 
-def compare_with_transformers(texts: list[str]) -> None:
-    """Alone with `transformers`, alone with us, and in a batch with us: all the same to 1e-5."""
-    from transformers import BertModel
+@pytest.mark.slow
+@torch.no_grad()
+def test_fetched_weights_equal_transformers_on_100_besstie_texts(shared_data: Path) -> None:
+    if fetched_folder("mpnet") is None:
+        pytest.skip("mpnet is not on this machine: litotes encoders get mpnet")
+    corpus = load_corpus(f"besstie:{shared_data / 'besstie'}").where(split="valid")
+    texts = [example.text for example in corpus.examples[::23]][:100]
+    compare_with_transformers(texts, name="mpnet")
 
-    loaded = pretrained.load("minilm")
-    reference = BertModel.from_pretrained(
-        pretrained.find_encoder("minilm")[0], add_pooling_layer=False
+
+def compare_with_transformers(texts: list[str], *, name: str = "minilm") -> None:
+    """Alone with `transformers`, alone with us, and in a batch with us: all the same to 1e-5."""
+    from transformers import AutoModel
+
+    loaded = pretrained.load(name)
+    reference = AutoModel.from_pretrained(
+        pretrained.find_encoder(name)[0], add_pooling_layer=False
     ).eval()
     pieces = loaded.tokenizer.encode(texts)
     for start in range(0, len(texts), 20):

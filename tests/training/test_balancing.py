@@ -59,7 +59,10 @@ def conflicting_seeds(wanted: bool) -> list[int]:
 def step(model: TwoTasks, name: str, number: int = 0) -> dict[str, Tensor | None]:
     balancing = BALANCINGS[name](len(model.outputs))
     balancing.backward(
-        model.losses(model.features()), list(model.parameters()), processes=Processes(), step=number
+        [model.losses(model.features())],
+        list(model.parameters()),
+        processes=Processes(),
+        step=number,
     )
     return model.gradients()
 
@@ -121,7 +124,7 @@ def test_a_batch_without_labels_of_one_task_is_no_conflict() -> None:
     model = TwoTasks()
     first, second = model.losses(model.features())
     PCGrad(2).backward(
-        [first, second * 0.0], list(model.parameters()), processes=Processes(), step=0
+        [[first, second * 0.0]], list(model.parameters()), processes=Processes(), step=0
     )
     alone = TwoTasks()
     alone.losses(alone.features())[0].backward()
@@ -138,7 +141,7 @@ def test_uncertainty_learns_to_trust_the_quieter_task() -> None:
     for _ in range(400):
         optimizer.zero_grad()
         balancing.backward(
-            list(losses), list(balancing.parameters()), processes=Processes(), step=0
+            [list(losses)], list(balancing.parameters()), processes=Processes(), step=0
         )
         optimizer.step()
     torch.testing.assert_close(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,7 @@ NOT_CAPTURED: dict[str, dict[str, Any]] = {
     "bilstm": {"head": "bilstm"},
     "explores": {"encoder": {"pruning": "learned", "pruning_options": {"explore": 0.5}}},
     "frozen": {"n_frozen": 1},
+    "recomputes": {"recompute_activations": True},
 }
 
 
@@ -156,6 +158,41 @@ def test_steps_that_differ_are_not_captured(
 ) -> None:
     use_kernels(monkeypatch, True)
     assert make_loop(tmp_path, **NOT_CAPTURED[case]).captured is None
+
+
+@pytest.mark.slow
+def test_batches_of_many_pieces_are_computed_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LENGTHS in batches of three: some have more than 14 pieces, some not."""
+    use_kernels(monkeypatch, False)
+    plain = make_loop(tmp_path / "plain")
+    plain.run()
+    use_kernels(monkeypatch, True)
+    said: list[str] = []
+    loop = make_loop(tmp_path / "parts", pieces_at_once=14)
+    loop.context = replace(loop.context, watch=lambda what, done, total, note: said.append(note))
+    loop.run()
+    assert loop.captured is not None
+    assert loop.captured.buckets
+    divided = [len(loop._divide(places)) > 1 for places in loop._epoch_batches()]
+    assert set(divided) == {True, False}
+    assert "batches of more than 14 pieces are not recorded" in said
+    for name, expected in plain.tensors.parameters.items():
+        assert (loop.tensors.parameters[name] - expected).abs().max() < 2e-5, name
+
+
+@pytest.mark.slow
+def test_recomputing_says_that_kernels_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_kernels(monkeypatch, True)
+    monkeypatch.setattr("litotes.training.loop.kernels_wanted", lambda device: True)
+    said: list[str] = []
+    loop = make_loop(tmp_path, recompute_activations=True, epochs=1)
+    loop.context = replace(loop.context, watch=lambda what, done, total, note: said.append(note))
+    loop.run()
+    assert "activations are computed again: no kernels, no recorded steps" in said
 
 
 def test_nothing_is_captured_while_sparsity_rises(

@@ -1,14 +1,16 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch.optim import Adam, AdamW
 
 from litotes.core.values import Task
-from litotes.encoders.pretrained import Pretrained
+from litotes.encoders.pretrained import Pretrained, load
 from litotes.model.classifier import Classifier
 from litotes.training.checkpoints import RunTensors, _restore, trainable_parameters
-from litotes.training.optimizer import make_optimizer, rate_factor, set_learning_rate
+from litotes.training.optimizer import OWN_RATE, make_optimizer, rate_factor, set_learning_rate
 from litotes.training.settings import TrainingSettings
 
 
@@ -90,3 +92,29 @@ def test_a_restored_optimizer_counts_steps_where_it_looks_for_them(
     )
     assert optimizer.state[parameter]["step"].device.type == expected
     assert optimizer.state[parameter]["exp_avg"].device.type == "meta"
+
+
+def rates_by_name(classifier: Classifier, settings: TrainingSettings) -> dict[str, float]:
+    parameters = trainable_parameters(classifier)
+    groups = make_optimizer(parameters, settings).param_groups
+    rates = {id(p): group["base_rate"] for group in groups for p in group["params"]}
+    return {name: rates[id(parameter)] for name, parameter in parameters.items()}
+
+
+def test_lower_layers_may_learn_more_slowly(tiny: Pretrained) -> None:
+    settings = TrainingSettings(learning_rate=1e-4, head_learning_rate=1e-3, layer_decay=0.5)
+    rates = rates_by_name(classifier_of(tiny), settings)
+    assert rates["encoder.blocks.1.inner.weight"] == pytest.approx(1e-4)
+    assert rates["encoder.blocks.0.inner.weight"] == pytest.approx(0.5e-4)
+    assert rates["encoder.embeddings.piece.weight"] == pytest.approx(0.25e-4)
+    assert rates["heads.sentiment.output.weight"] == pytest.approx(1e-3)
+
+
+def test_weightings_have_a_rate_of_their_own(tiny_folder: Path) -> None:
+    sparse = load(str(tiny_folder), weighting="entmax", weighting_options={"alpha": "learned"})
+    name = "encoder.blocks.0.attention.weighting.a"
+    assert rates_by_name(classifier_of(sparse), TrainingSettings())[name] == OWN_RATE
+    settings = TrainingSettings(weighting_learning_rate=0.02, layer_decay=0.5)
+    rates = rates_by_name(classifier_of(sparse), settings)
+    assert rates[name] == 0.02
+    assert rates["encoder.blocks.0.attention.qkv.weight"] == pytest.approx(0.5 * 5e-5)

@@ -47,7 +47,8 @@ def load_corpus(source: str) -> Corpus:
 
 
 def load_encoder(name: str = "minilm", *, max_pieces: int | None = None) -> Pretrained:
-    """Reads a pretrained encoder: a bundled one, a Hugging Face folder, or OWNER/NAME@REVISION.
+    """Reads a pretrained encoder: one of `litotes encoders list`, a Hugging Face folder, or
+    OWNER/NAME@REVISION.
 
     max_pieces: where texts are cut; None: at the longest the encoder can read, at most 512.
 

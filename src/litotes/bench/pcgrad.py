@@ -87,7 +87,7 @@ class ConflictingStep:
 
     def backward_with_ours(self, made: Forward) -> None:
         _, losses = made
-        PCGrad(2).backward(losses, self.parameters, processes=Processes(), step=0)
+        PCGrad(2).backward([losses], self.parameters, processes=Processes(), step=0)
 
     def backward_with_torchjd(self) -> Callable[[Forward], None]:
         from torchjd.aggregation import PCGrad as Theirs

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_data(parser)
     tuned = (
         "the encoder the model was tuned from, to see what changed (default: the one its folder"
-        " names, if that is a bundled one)"
+        " names, if that has a name and is here)"
     )
     parser.add_argument("--tuned-from", metavar="BASE", help=tuned)
     parser.add_argument(
@@ -135,12 +135,12 @@ def _load_base(
     """The encoder the model was tuned from, if an analysis needs it and it is known.
 
     A model folder must not send us to other folders or to the network: the base it names is used
-    only if that is a bundled encoder.
+    only if that is a named encoder that is here.
     """
     from litotes.encoders import pretrained
-    from litotes.encoders.bundled import BUNDLED
+    from litotes.encoders.catalog import is_here
 
-    if tuned_from is None and model.base in BUNDLED:
+    if tuned_from is None and is_here(model.base):
         tuned_from = model.base
     needs_base = any(analysis.measure.needs_base for analysis in analyses.values())
     return pretrained.load(tuned_from).encoder if tuned_from and needs_base else None

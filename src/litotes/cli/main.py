@@ -38,6 +38,7 @@ COMMANDS = {
     "submit": "a checked entry to the shared task",
     "serve": "answers over HTTP, with a page to try it",
     "bench": "side by side, ratios in one run",
+    "encoders": "which encoders are here, and fetch one",
     "list": "what there is, one line each",
 }
 """Each command's line in `litotes --help`; its module in this package has the command's name."""

@@ -33,7 +33,7 @@ def encode(
 
 def uses_kernels(encoder: Encoder) -> bool:
     """Whether batches of this encoder go through the kernels where it is now."""
-    if not kernels_wanted(encoder.device):
+    if encoder.recomputes or not kernels_wanted(encoder.device):
         return False
     from litotes.encoders.kernel_walk import has_kernels  # imports Triton
 

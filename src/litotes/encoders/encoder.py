@@ -11,12 +11,14 @@ texts as rows (attention/rows.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
 
 from litotes.attention import PRUNINGS
 from litotes.attention.observer import LayerTrace, Observer
@@ -80,6 +82,7 @@ class Encoder(nn.Module):
     def __init__(self, spec: EncoderSpec) -> None:
         super().__init__()
         self.spec = spec
+        self.recomputes = False
         self.embeddings = Embeddings(spec)
         self.relative_bias = RelativeBias(spec) if spec.n_relative_buckets else None
         self.blocks = nn.ModuleList(
@@ -128,8 +131,10 @@ class Encoder(nn.Module):
             if firsts_only and layer == last:
                 hidden = self._firsts(layer, block, plan, state, observer)
                 return encoding_of_firsts(hidden, layout)
-            state, mixed = self._attend(layer, block, plan, state, observer)
-            state = replace(state, hidden=block(state.hidden, mixed))
+            if self.recomputes and observer is None:
+                state = self._recomputed_layer(layer, block, plan, state)
+            else:
+                state = self._layer(layer, block, plan, state, observer)
         if self.pruning.restore and state.survivors.removed:
             return Encoding(state.survivors.restore(state.hidden), layout, layout.positions)
         return Encoding(state.hidden, state.survivors.layout, state.survivors.origin)
@@ -137,6 +142,23 @@ class Encoder(nn.Module):
     def _plan(self, *, firsts_only: bool) -> Plan:
         plan = self.pruning.plan()
         return plan.for_firsts_only() if firsts_only else plan
+
+    def _layer(
+        self, layer: int, block: Block, plan: Plan, state: _State, observer: Observer | None
+    ) -> _State:
+        state, mixed = self._attend(layer, block, plan, state, observer)
+        return replace(state, hidden=block(state.hidden, mixed))
+
+    def _recomputed_layer(self, layer: int, block: Block, plan: Plan, state: _State) -> _State:
+        """The same, computed once more in the backward pass, with the same dropout, instead of kept
+        until then.
+        """
+
+        def of(hidden: Tensor) -> _State:
+            return self._layer(layer, block, plan, replace(state, hidden=hidden), None)
+
+        # an argument of its own: from it torch learns which device's random state to restore
+        return checkpoint(of, state.hidden, use_reentrant=False)
 
     def _attend(
         self, layer: int, block: Block, plan: Plan, state: _State, observer: Observer | None
@@ -221,6 +243,16 @@ class _State:
     hidden: Tensor
     survivors: Survivors
     context: AttentionContext
+
+
+@contextmanager
+def recompute(encoder: Encoder, wanted: bool) -> Iterator[None]:
+    """Where gradients are wanted, what layers compute is computed again instead of kept."""
+    encoder.recomputes = wanted and torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        encoder.recomputes = False
 
 
 def encoding_of_firsts(hidden: Tensor, layout: Layout) -> Encoding:

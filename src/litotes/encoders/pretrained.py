@@ -1,6 +1,8 @@
-"""Where encoders come from: bundled with the package, a folder, or the Hugging Face Hub.
+"""Where encoders come from: bundled with the package, fetched once, a folder, or the Hugging Face
+Hub.
 
-A name is `minilm`, a path, or `OWNER/NAME@REVISION`. The Hub is asked only for the last kind.
+A name is `minilm`, `mpnet`, a path, or `OWNER/NAME@REVISION`. The Hub is asked only for the last
+kind.
 """
 
 from __future__ import annotations
@@ -13,13 +15,15 @@ from typing import Any
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from litotes.core.errors import UserError, reason_of
+from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
 from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
 from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
+from litotes.encoders.fetchable import FETCHABLE, require_fetched
+from litotes.encoders.hub import fetch_snapshot
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
@@ -31,13 +35,6 @@ from litotes.encoders.weights import (
 from litotes.text.tokenizer import PieceTokenizer
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
-_HUB_FILES = [
-    "config.json",
-    "tokenizer.json",
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "model-*-of-*.safetensors",
-]
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     spec = replace(_read_spec(folder), **choices)
     files = weight_files(folder)
     if sha256 is not None:
-        _check_hash(files[0], sha256, sha256_of(files[0]))
+        _check_hash(name, files[0], sha256, sha256_of(files[0]))
     tensors: dict[str, Tensor] = {}
     for file in files:
         tensors |= read_tensors(file)
@@ -74,7 +71,8 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     encoder = Encoder(spec)
     load_family_tensors(encoder, tensors, str(folder))
     tokenizer = read_tokenizer(folder, spec, max_pieces=max_pieces)
-    return Pretrained(encoder.eval(), tokenizer, label, sha256)
+    # a model is kept as a difference only from what every installation has
+    return Pretrained(encoder.eval(), tokenizer, label, sha256 if name in BUNDLED else None)
 
 
 def bundled_tensors(name: str, *, sha256: str) -> dict[str, Tensor]:
@@ -94,7 +92,7 @@ def check_bundled(name: str, sha256: str, *, found: str) -> None:
             f"This model is a difference from {name!r} with sha256 {sha256}, which is not the one"
             " this litotes uses."
         )
-    _check_hash(bundled_weights(name), sha256, found)
+    _check_hash(name, bundled_weights(name), sha256, found)
 
 
 def load_tokenizer(name: str) -> PieceTokenizer:
@@ -111,10 +109,12 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
     """
     if name in BUNDLED:
         return bundled_folder(name), name, BUNDLED[name].sha256
+    if name in FETCHABLE:
+        return require_fetched(name), name, FETCHABLE[name].sha256
     if Path(name).is_dir():
         return Path(name), name, None
     if _HUB_NAME.match(name) and not name.startswith("."):
-        folder = _download(name)
+        folder = fetch_snapshot(name)
         return folder, f"{name.split('@')[0]}@{folder.name}", None
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         raise UserError(
@@ -122,7 +122,7 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
             f" revision: {name}@REVISION."
         )
     raise UserError(
-        unknown_name(name, BUNDLED, "encoder")
+        unknown_name(name, [*BUNDLED, *FETCHABLE], "encoder")
         + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well."
     )
 
@@ -173,35 +173,12 @@ def read_tokenizer(
     return tokenizer
 
 
-def _download(name: str) -> Path:
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import (
-            HfHubHTTPError,
-            HFValidationError,
-            LocalEntryNotFoundError,
-        )
-    except ImportError as error:
-        raise UserError(
-            f"{name!r} is a Hub id, and the Hub client is not installed: `pip install"
-            " litotes[hub]`, or give a folder."
-        ) from error
-    owner_name, _, revision = name.partition("@")
-    try:
-        return Path(snapshot_download(owner_name, revision=revision, allow_patterns=_HUB_FILES))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
-        reason = reason_of(error)
-        raise UserError(
-            f"The encoder {name!r} could not be fetched from the Hugging Face Hub: {reason} Check"
-            " the name, the revision and the network, or give a folder; `minilm` needs no network."
-        ) from error
-
-
-def _check_hash(file: Path, sha256: str, found: str) -> None:
+def _check_hash(name: str, file: Path, sha256: str, found: str) -> None:
     if found != sha256:
+        again = "Reinstall the package" if name in BUNDLED else f"Run `litotes encoders get {name}`"
         raise UserError(
-            f"{file}: its sha256 is {found}, expected {sha256}. Reinstall the package; the file is"
-            " damaged or was replaced."
+            f"{file}: its sha256 is {found}, expected {sha256}. {again}; the file is damaged or was"
+            " replaced."
         )
 
 

@@ -52,6 +52,7 @@ def can_capture(classifier: Classifier, step: TrainingStep) -> bool:
         and step.balancing.repeats
         and not HEADS[classifier.head_name].needs_lengths
         and not draws_plans
+        and not step.settings.recompute_activations
         and all(parameter.requires_grad for parameter in classifier.parameters())
         and uses_kernels(classifier.encoder)
     )

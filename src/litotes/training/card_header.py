@@ -14,6 +14,7 @@ from typing import Any
 from litotes.core.harmless import harmless
 from litotes.core.json_text import to_json
 from litotes.encoders.bundled import BUNDLED
+from litotes.encoders.fetchable import FETCHABLE
 from litotes.evaluation.evaluate import AnyScores, CellScores
 from litotes.evaluation.scores import Scores
 from litotes.model.checkpoint import Model
@@ -50,6 +51,8 @@ def hub_name(base: str) -> str | None:
     """The encoder's name on the Hub; None for a folder of one's own."""
     if base in BUNDLED:
         return BUNDLED[base].hub_name
+    if base in FETCHABLE:
+        return FETCHABLE[base].hub_name
     found = _HUB_NAME.fullmatch(base)
     return None if found is None else found[1]
 

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,10 @@ from litotes.core.json_text import to_json
 from litotes.core.progress import Milestone, Watch, ignore_progress
 from litotes.core.storage import write_text
 from litotes.data.corpus import Corpus
-from litotes.encoders.device_encoding import uses_kernels
+from litotes.encoders.device_encoding import kernels_wanted, uses_kernels
+from litotes.encoders.encoder import recompute
 from litotes.model.classifier import Classifier
+from litotes.text.packing import batches_by_budget
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.held_out import score_name
 from litotes.training.inputs import Inputs, PieceInputs
@@ -96,6 +99,7 @@ class Loop:
 
     def run(self) -> RunState:
         """Trains to the end and leaves the best weights in the classifier."""
+        self._report_plain_steps()
         with Interruption() as interruption:
             while not self.state.finished:
                 for places in self._epoch_batches()[self.state.place :]:
@@ -111,6 +115,17 @@ class Loop:
         if self.tensors.best:
             self.classifier.load_state_dict(self.tensors.best, strict=False)
         return self.state
+
+    def _report_plain_steps(self) -> None:
+        """Says which steps a GPU takes one by one because of the settings."""
+        settings, device = self.settings, self.context.device
+        if settings.recompute_activations and kernels_wanted(device):
+            words = "activations are computed again: no kernels, no recorded steps"
+        elif settings.pieces_at_once is not None and self.captured is not None:
+            words = f"batches of more than {settings.pieces_at_once} pieces are not recorded"
+        else:
+            return
+        self.context.watch("training", self.state.step, self.n_steps, Milestone(words))
 
     def _epoch_batches(self) -> list[list[int]]:
         """The places of the texts of each batch: the same for the same seed and epoch."""
@@ -153,20 +168,33 @@ class Loop:
 
     def _take_step(self, places: Sequence[int]) -> Tensor:
         """New weights; gives this process's part of the loss, on the device."""
-        if self.captured is not None and self.captured.can_take:
+        share = self.context.processes.share(places)
+        # fewer texts than processes: one text without weight keeps every parameter in the graph
+        parts = self._divide(share or places[:1])
+        if self.captured is not None and self.captured.can_take and len(parts) == 1:
             loss = self.captured.take(places)
             if loss is not None:
                 return loss
-        share = self.context.processes.share(places)
-        # fewer texts than processes: one text without weight keeps every parameter in the graph
-        own = share or places[:1]
         send = self.task_losses.send
-        inputs = StepInputs(
-            logits=lambda: self.inputs.logits(self.classifier, own),
-            batch=send(places),
-            own=send(share or [-1]),
-        )
-        return self.step.take(inputs, number=self.state.step)
+        batch = send(places)
+        inputs = [
+            StepInputs(partial(self._logits, part), batch, send(part if share else [-1]))
+            for part in parts
+        ]
+        return self.step.take(*inputs, number=self.state.step)
+
+    def _divide(self, places: Sequence[int]) -> list[Sequence[int]]:
+        """Consecutive texts of at most `pieces_at_once` pieces; a longer text is alone."""
+        limit = self.settings.pieces_at_once
+        if limit is None:
+            return [places]
+        lengths = [len(self.inputs.texts.pieces[place].ids) for place in places]
+        parts = batches_by_budget(lengths, max_texts=len(places), max_pieces=limit)
+        return [[places[number] for number in part] for part in parts]
+
+    def _logits(self, places: Sequence[int]) -> dict[str, Tensor]:
+        with recompute(self.classifier.encoder, self.settings.recompute_activations):
+            return self.inputs.logits(self.classifier, places)
 
     def _read_losses(self, *, all_but: int = 0) -> None:
         """Adds up the losses that are there, over all processes; each must be a number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,16 +16,17 @@ from litotes.training.settings import TrainingSettings
 OPTIMIZERS: dict[str, type[Adam] | type[AdamW]] = {"adamw": AdamW, "adam": Adam}
 
 OWN_RATE = 5e-3
-"""For what a balancing, a weighting or a pruning learns: a few numbers that start far from their
-place and have some hundred steps to get there.
+"""For what a balancing or a pruning learns, and by default a weighting: a few numbers that start
+far from their place and have some hundred steps to get there.
 """
 
-ATTENTION_MARKS = (".weighting.", "encoder.pruning.")
-"""What marks the parameters of a weighting or a pruning."""
+_BLOCK = re.compile(r"encoder\.blocks\.(\d+)\.")
+_BELOW_THE_BLOCKS = ("encoder.embeddings.", "encoder.relative_bias.")
+"""What the first block reads already."""
 
 
 def make_optimizer(parameters: Mapping[str, Parameter], settings: TrainingSettings) -> Optimizer:
-    """Parameters in groups: encoder, heads, attention or balancing, each decayed or not.
+    """Parameters in groups of one learning rate, each decayed or not.
 
     `base_rate` is a group's rate at the top of the schedule.
     """
@@ -48,26 +50,33 @@ def keep_rates_on_device(optimizer: Optimizer) -> None:
 def _parameter_groups(
     parameters: Mapping[str, Parameter], settings: TrainingSettings
 ) -> list[dict[str, Any]]:
-    rates = {
-        "encoder": settings.learning_rate,
-        "heads": settings.head_learning_rate or settings.learning_rate,
-        "attention": OWN_RATE,
-        "balancing": OWN_RATE,
-    }
-    groups = []
-    for part, rate in rates.items():
-        own = [parameter for name, parameter in parameters.items() if _part(name) == part]
-        weights = [parameter for parameter in own if parameter.ndim > 1]
-        biases_and_norms = [parameter for parameter in own if parameter.ndim <= 1]
-        for chosen, decay in ((weights, settings.weight_decay), (biases_and_norms, 0.0)):
-            if chosen:
-                group = {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
-                groups.append(group)
-    return groups
+    n_blocks = max([int(found[1]) + 1 for found in map(_BLOCK.match, parameters) if found] or [0])
+    groups: dict[tuple[float, float], list[Parameter]] = {}
+    for name, parameter in parameters.items():
+        rate = _base_rate(name, settings, n_blocks)
+        decay = settings.weight_decay if parameter.ndim > 1 else 0.0  # not of biases and norms
+        groups.setdefault((rate, decay), []).append(parameter)
+    return [
+        {"params": chosen, "lr": rate, "base_rate": rate, "weight_decay": decay}
+        for (rate, decay), chosen in groups.items()
+    ]
 
 
-def _part(name: str) -> str:
-    return "attention" if any(mark in name for mark in ATTENTION_MARKS) else name.split(".")[0]
+def _base_rate(name: str, settings: TrainingSettings, n_blocks: int) -> float:
+    if ".weighting." in name:
+        return settings.weighting_learning_rate
+    if name.startswith(("encoder.pruning.", "balancing.")):
+        return OWN_RATE
+    if name.startswith("heads."):
+        return settings.head_learning_rate or settings.learning_rate
+    return settings.learning_rate * settings.layer_decay ** _n_blocks_above(name, n_blocks)
+
+
+def _n_blocks_above(name: str, n_blocks: int) -> int:
+    if name.startswith(_BELOW_THE_BLOCKS):
+        return n_blocks
+    found = _BLOCK.match(name)
+    return 0 if found is None else n_blocks - 1 - int(found[1])
 
 
 def set_learning_rate(

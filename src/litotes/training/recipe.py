@@ -73,7 +73,7 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     encoder: str = Field(
-        "minilm", description="a bundled encoder, a folder, or OWNER/NAME@REVISION"
+        "minilm", description="a name of `litotes encoders list`, a folder, or OWNER/NAME@REVISION"
     )
     head: str = Field("mean", description="see `litotes list heads`")
     separate: bool = Field(

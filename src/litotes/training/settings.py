@@ -24,6 +24,15 @@ class TrainingSettings(BaseModel):
     head_learning_rate: float | None = Field(
         None, gt=0, description="for the heads alone; None: the same as the encoder's"
     )
+    layer_decay: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="each layer's rate is that of the layer above times this; embeddings come last",
+    )
+    weighting_learning_rate: float = Field(
+        5e-3, gt=0, description="for what a weighting learns, such as the alpha of entmax"
+    )
     weight_decay: float = Field(0.01, ge=0, description="not applied to biases and norms")
     schedule: Literal["linear", "constant"] = Field(
         "linear", description="after the warm-up: down to 0, or level"
@@ -76,6 +85,21 @@ class TrainingSettings(BaseModel):
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto: bfloat16 on CUDA, float32 elsewhere"
+    )
+    pieces_at_once: int | None = Field(
+        None,
+        ge=1,
+        description=(
+            "a step's texts are computed in parts of at most so many pieces, which takes less"
+            " memory; None: together"
+        ),
+    )
+    recompute_activations: bool = Field(
+        False,
+        description=(
+            "what a layer computes is not kept for the backward pass but computed again: less"
+            " memory, about a third more time"
+        ),
     )
     checkpoint_seconds: float = Field(
         120.0, ge=0, description="how much work a crash may cost at most"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
+from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.model.classifier import Classifier
 from litotes.text.packing import TextSet
@@ -24,10 +25,10 @@ from litotes.training.teacher import Teacher
 
 @dataclass(frozen=True)
 class StepInputs:
-    """What a step reads besides the weights.
+    """What a step, or a part of one, reads besides the weights.
 
-    logits: computes those of this process's texts, {task: (text, class)}.
-    batch: the places of all texts of the batch; own: of this process's; −1: no text. (text,)
+    logits: computes those of this part's texts, {task: (text, class)}.
+    batch: the places of all texts of the batch; own: of this part's; −1: no text. (text,)
     """
 
     logits: Callable[[], dict[str, Tensor]]
@@ -58,6 +59,11 @@ class TrainingStep:
         teacher: Teacher | None = None,
     ) -> TrainingStep:
         """The step of a classifier that learns from these texts."""
+        if settings.pieces_at_once is not None and settings.groups != "none":
+            raise UserError(
+                f"pieces_at_once does not go with groups = {settings.groups}, which weighs a batch"
+                " by the losses of all its texts. Leave one of them out."
+            )
         make_balancing = pick(BALANCINGS, settings.balancing, "balancing")
         balancing = make_balancing(len(classifier.tasks)).to(device)
         task_losses = TaskLosses(
@@ -69,23 +75,33 @@ class TrainingStep:
         tensors = RunTensors(parameters, buffers, make_optimizer(parameters, settings))
         return cls(settings, device, processes, task_losses, balancing, tensors)
 
-    def take(self, inputs: StepInputs, *, number: int) -> Tensor:
+    def take(self, *parts: StepInputs, number: int) -> Tensor:
         """Changes the weights; gives this process's part of the loss, on the device.
 
+        parts: of this process's texts, computed one after the other; the losses have the whole
+        batch's normalisers, so that the step is the same however it is divided.
         Nothing here waits for the device, where the balancing `repeats`.
         """
         optimizer = self.tensors.optimizer
         optimizer.zero_grad(set_to_none=True)
-        with autocast(self.settings, self.device):
-            logits = inputs.logits()
-        losses = self.task_losses.of_batch(logits, batch=inputs.batch, own=inputs.own)
-        total = torch.stack([loss.detach() for loss in losses]).sum()
+        totals: list[Tensor] = []
+
+        def losses_of_parts() -> Iterator[list[Tensor]]:
+            for part in parts:
+                with autocast(self.settings, self.device):
+                    logits = part.logits()
+                losses = self.task_losses.of_batch(logits, batch=part.batch, own=part.own)
+                totals.append(torch.stack([loss.detach() for loss in losses]).sum())
+                yield losses
+
         parameters = list(self.tensors.parameters.values())
-        self.balancing.backward(losses, parameters, processes=self.processes, step=number)
+        self.balancing.backward(
+            losses_of_parts(), parameters, processes=self.processes, step=number
+        )
         if self.settings.max_gradient_norm:
             clip_grad_norm_(parameters, self.settings.max_gradient_norm)
         optimizer.step()
-        return total
+        return torch.stack(totals).sum()
 
 
 def autocast(

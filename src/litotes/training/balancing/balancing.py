@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from torch import Tensor, nn
 from torch.nn import Parameter
@@ -31,7 +31,7 @@ class Balancing(nn.Module, ABC):
     @abstractmethod
     def backward(
         self,
-        losses: Sequence[Tensor],
+        parts: Iterable[Sequence[Tensor]],
         parameters: Sequence[Parameter],
         *,
         processes: Processes,
@@ -39,6 +39,6 @@ class Balancing(nn.Module, ABC):
     ) -> None:
         """Fills every parameter's `.grad` with the step's direction, added up over the processes.
 
-        losses: this process's part of each task's loss; step: the number of the step, for what is
-        drawn at random.
+        parts: of the step's texts, computed as they are asked for: this process's share of each
+        task's loss, which adds up over the parts. step: its number, for what is drawn at random.
         """

@@ -12,7 +12,7 @@ weighted sum in place; nothing is flattened or copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -37,21 +37,21 @@ class PCGrad(Balancing):
 
     def backward(
         self,
-        losses: Sequence[Tensor],
+        parts: Iterable[Sequence[Tensor]],
         parameters: Sequence[Parameter],
         *,
         processes: Processes,
         step: int,
     ) -> None:
         tasks: list[Gradients] = []
-        for number, loss in enumerate(losses):
-            again = number + 1 < len(losses)
-            gradients = torch.autograd.grad(loss, parameters, retain_graph=again, allow_unused=True)
+        for losses in parts:
+            found = _task_gradients(losses, parameters)
+            tasks = [*map(_add, tasks, found)] if tasks else found
+        for gradients in tasks:
             processes.add_up(gradients)
-            tasks.append(gradients)
         by_parameter = list(zip(*tasks, strict=True))
         shared = [row for row in by_parameter if sum(gradient is not None for gradient in row) > 1]
-        weights = _weights(shared, len(losses), step)
+        weights = _weights(shared, len(tasks), step)
         for parameter, row in zip(parameters, by_parameter, strict=True):
             reached = [
                 (gradient, weight)
@@ -61,6 +61,20 @@ class PCGrad(Balancing):
             parameter.grad = (
                 weighted_sum(reached) if len(reached) > 1 else reached[0][0] if reached else None
             )
+
+
+def _task_gradients(losses: Sequence[Tensor], parameters: Sequence[Parameter]) -> list[Gradients]:
+    """Each task's gradient of every parameter; None where the task does not reach it."""
+    tasks: list[Gradients] = []
+    for number, loss in enumerate(losses):
+        again = number + 1 < len(losses)
+        tasks.append(torch.autograd.grad(loss, parameters, retain_graph=again, allow_unused=True))
+    return tasks
+
+
+def _add(one: Gradients, other: Gradients) -> Gradients:
+    pairs = zip(one, other, strict=True)
+    return [b if a is None else a if b is None else a + b for a, b in pairs]
 
 
 def _weights(shared: Sequence[Gradients], n_tasks: int, step: int) -> Sequence[float | Tensor]:

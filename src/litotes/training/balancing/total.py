@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -17,11 +17,12 @@ class Total(Balancing):
 
     def backward(
         self,
-        losses: Sequence[Tensor],
+        parts: Iterable[Sequence[Tensor]],
         parameters: Sequence[Parameter],
         *,
         processes: Processes,
         step: int,
     ) -> None:
-        torch.stack(list(losses)).sum().backward()
+        for losses in parts:
+            torch.stack(list(losses)).sum().backward()
         processes.add_up(parameter.grad for parameter in parameters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -23,12 +23,15 @@ class Uncertainty(Balancing):
 
     def backward(
         self,
-        losses: Sequence[Tensor],
+        parts: Iterable[Sequence[Tensor]],
         parameters: Sequence[Parameter],
         *,
         processes: Processes,
         step: int,
     ) -> None:
-        penalty = self.log_variances / (2 * processes.n)  # every process adds its part of it
-        (torch.exp(-self.log_variances) * torch.stack(list(losses)) + penalty).sum().backward()
+        for number, losses in enumerate(parts):
+            total = torch.exp(-self.log_variances) * torch.stack(list(losses))
+            if number == 0:  # once a step; every process adds its share of it
+                total = total + self.log_variances / (2 * processes.n)
+            total.sum().backward()
         processes.add_up(parameter.grad for parameter in parameters)

@@ -1,0 +1,127 @@
+"""`litotes encoders list | get NAME [--to FOLDER] | check [NAME]`"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from litotes.encoders.fetching import Fetched
+
+ABOUT = """\
+Lists the encoders that have a name, fetches one (once; then it needs no network), or checks that
+what is here is whole and computes.
+"""
+EXAMPLE = "litotes encoders get mpnet"
+USES = ("json",)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "get", "check"), help="what to do")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="an encoder (check: all that are here)"
+    )
+    parser.add_argument(
+        "--to",
+        type=Path,
+        metavar="FOLDER",
+        help="get: put it there, to be named by its folder (default: the user's data folder)",
+    )
+    parser.add_argument(
+        "--hub",
+        action="store_true",
+        help="get: the same files from the Hugging Face Hub, into its cache",
+    )
+
+
+def run(options: argparse.Namespace) -> None:
+    from litotes.core.errors import UserError
+
+    if options.action != "get" and (options.to is not None or options.hub):
+        raise UserError("--to and --hub go with `litotes encoders get` alone.")
+    if options.action == "list":
+        if options.name is not None:
+            raise UserError("`litotes encoders list` takes no name: it lists all.")
+        _list(options)
+    elif options.action == "check":
+        _check(options)
+    else:
+        _get(options)
+
+
+def _list(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_table
+    from litotes.encoders.catalog import named_encoders
+
+    encoders = list(named_encoders())
+    if options.json:
+        print_json([encoder.as_json() for encoder in encoders])
+        return
+    rows = []
+    for encoder in encoders:
+        size = f"not fetched ({encoder.n_download / 1e6:.0f} MB)"
+        where = size if encoder.folder is None else str(encoder.folder)
+        rows.append((encoder.name, encoder.about, where))
+    print_table(("encoder", "", "where"), rows)
+
+
+def _get(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_lines
+
+    fetched = _fetch(options)
+    if options.json:
+        content = {"name": fetched.name, "folder": str(fetched.folder)}
+        print_json(content | {"downloaded_bytes": fetched.n_downloaded, "verified": True})
+        return
+    state = "already there" if fetched.was_there else "fetched"
+    name = fetched.name if options.to is None else str(fetched.folder)
+    print_lines(
+        f"{fetched.name} is in {fetched.folder}: {state}, verified.",
+        f"Use it: litotes train RECIPE --set model.encoder={name}",
+    )
+
+
+def _fetch(options: argparse.Namespace) -> Fetched:
+    from litotes.cli.display import progress, say
+    from litotes.core.errors import UserError
+    from litotes.encoders.bundled import BUNDLED
+    from litotes.encoders.catalog import check_encoder, check_name
+    from litotes.encoders.fetching import Fetched, fetch_encoder, fetch_from_hub
+
+    name, to = options.name, options.to
+    if name is None:
+        raise UserError("Say which encoder: `litotes encoders list` names them.")
+    check_name(name)
+    if to is not None and (options.hub or name in BUNDLED):
+        why = "--hub puts it into the Hub's cache" if options.hub else "it comes with litotes"
+        raise UserError(f"{name} cannot be put elsewhere, since {why}. Leave out --to.")
+    if name in BUNDLED:
+        return Fetched(name, check_encoder(name).folder, 0)
+    if options.hub:
+        return fetch_from_hub(name)
+    try:
+        with progress() as watch:
+            return fetch_encoder(name, to, announce=lambda words: say([words]), watch=watch)
+    except UserError as error:
+        # what writes files speaks of --out, as other commands have it
+        raise UserError(str(error).replace("--out", "--to")) from error
+
+
+def _check(options: argparse.Namespace) -> None:
+    from litotes.cli.display import print_json, print_lines
+    from litotes.core.numbers import counted
+    from litotes.encoders.catalog import check_encoder, named_encoders
+
+    names = [options.name]
+    if options.name is None:
+        names = [encoder.name for encoder in named_encoders() if encoder.folder is not None]
+    checked = [check_encoder(name) for name in names]
+    if options.json:
+        print_json([one.as_json() for one in checked])
+        return
+    for one in checked:
+        print_lines(
+            f"{one.name} is whole: {counted(one.n_files, 'file')} verified in {one.folder}; a"
+            f" sentence of {one.n_pieces} pieces gives states of width {one.width}."
+        )

@@ -1,0 +1,131 @@
+"""A step in parts, or with activations computed again, is the step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny_models import KINDS, TEXTS
+from torch import Tensor
+
+from litotes.core.errors import UserError
+from litotes.core.values import MISSING, Task
+from litotes.encoders import pretrained
+from litotes.model.classifier import Classifier
+from litotes.text.packing import TextSet
+from litotes.training.balancing import BALANCINGS
+from litotes.training.inputs import make_inputs
+from litotes.training.loop import Loop, RunContext
+from litotes.training.processes import Processes
+from litotes.training.settings import TrainingSettings
+
+TASKS = (Task("mood", ("bad", "good")), Task("stars", ()))
+
+
+def loop_of(
+    folder: Path,
+    encoder: Path,
+    *,
+    choices: dict[str, Any] | None = None,
+    head: str = "mean",
+    context: RunContext | None = None,
+    **settings: Any,
+) -> Loop:
+    """Of four texts, one without a label of each task, in one batch."""
+    choices = {"dropout": 0.0, "attention_dropout": 0.0} | (choices or {})
+    loaded = pretrained.load(str(encoder), **choices)
+    torch.manual_seed(1)
+    classifier = Classifier(loaded.encoder, TASKS, head=head, dropout=0.0)
+    targets = {
+        "mood": torch.tensor([0, 1, MISSING, 1]),
+        "stars": torch.tensor([1.0, float("nan"), 3.0, 0.5]),
+    }
+    groups = torch.tensor([0, 1, 0, 1])
+    texts = TextSet(loaded.tokenizer.encode(TEXTS), targets, groups, ("here", "there"))
+    chosen = TrainingSettings(**({"epochs": 1, "max_gradient_norm": 0.0} | settings))
+    device = torch.device("cpu")
+    inputs = make_inputs(texts, classifier, device, freeze_below=0)
+    context = context or RunContext(device, folder, "key", Processes())
+    return Loop(classifier, inputs, chosen, seed=0, context=context)
+
+
+def gradients_of(loop: Loop) -> tuple[float, dict[str, Tensor]]:
+    """The loss and the gradients of one step."""
+    loop._set_up_step()
+    loss = loop._take_step(range(len(TEXTS)))
+    gradients = {
+        name: parameter.grad
+        for name, parameter in loop.tensors.parameters.items()
+        if parameter.grad is not None
+    }
+    return float(loss), gradients
+
+
+def assert_same_step(found: Loop, expected: Loop, *, tolerance: float) -> None:
+    loss, gradients = gradients_of(found)
+    expected_loss, expected_gradients = gradients_of(expected)
+    assert loss == pytest.approx(expected_loss, rel=1e-5)
+    assert set(gradients) == set(expected_gradients)
+    for name, gradient in expected_gradients.items():
+        torch.testing.assert_close(
+            gradients[name], gradient, atol=tolerance, rtol=1e-4, msg=lambda m, name=name: name + m
+        )
+
+
+@pytest.mark.parametrize("balancing", sorted(BALANCINGS))
+@pytest.mark.parametrize("limit", [1, 40])
+def test_a_step_in_parts_is_the_whole_step(
+    balancing: str, limit: int, tiny_folder: Path, tmp_path: Path
+) -> None:
+    """limit 1: each text alone; 40: two and two."""
+    whole = loop_of(tmp_path, tiny_folder, balancing=balancing)
+    divided = loop_of(tmp_path, tiny_folder, balancing=balancing, pieces_at_once=limit)
+    n_parts = {1: 4, 40: 2}[limit]
+    assert len(divided._divide(range(len(TEXTS)))) == n_parts
+    assert_same_step(divided, whole, tolerance=1e-6)
+
+
+def test_parts_hold_at_most_so_many_pieces(tiny_folder: Path, tmp_path: Path) -> None:
+    loop = loop_of(tmp_path, tiny_folder, pieces_at_once=40)
+    lengths = loop.inputs.texts.lengths
+    parts = loop._divide([3, 0, 1, 2])
+    assert [place for part in parts for place in part] == [3, 0, 1, 2]
+    for part in parts:
+        assert len(part) == 1 or sum(lengths[place] for place in part) <= 40
+
+
+def test_groups_that_need_the_whole_batch_refuse_parts(tiny_folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"pieces_at_once.*group_dro"):
+        loop_of(tmp_path, tiny_folder, groups="group_dro", pieces_at_once=40)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "cascade", "fused", "restored"])
+def test_activations_computed_again_give_the_same_gradients(
+    kind: str, dropout: float, tiny_folder: Path, tmp_path: Path
+) -> None:
+    choices = KINDS[kind] | {"dropout": dropout, "attention_dropout": dropout}
+    kept = loop_of(tmp_path, tiny_folder, choices=choices)
+    again = loop_of(tmp_path, tiny_folder, choices=choices, recompute_activations=True)
+    assert_same_step(again, kept, tolerance=1e-6)
+
+
+def test_recomputing_keeps_less_and_ends_with_the_run(tiny_folder: Path, tmp_path: Path) -> None:
+    n_kept = {}
+    for again in (False, True):
+        loop = loop_of(tmp_path, tiny_folder, recompute_activations=again)
+        kept: list[int] = []
+        with torch.autograd.graph.saved_tensors_hooks(lambda t, k=kept: keep(t, k), lambda t: t):
+            loop._set_up_step()
+            loop._take_step(range(len(TEXTS)))
+        n_kept[again] = len(kept)
+        loop.run()
+        assert not loop.classifier.encoder.recomputes
+    assert n_kept[True] < n_kept[False] / 2
+
+
+def keep(tensor: Tensor, kept: list[int]) -> Tensor:
+    kept.append(tensor.numel())
+    return tensor
