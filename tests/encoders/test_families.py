@@ -16,19 +16,36 @@ from litotes.attention.rows import Rows
 from litotes.core.errors import UserError
 from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import FAMILIES, weight_names
+from litotes.encoders.families import FAMILIES
+from litotes.encoders.weight_names import weight_names
 from litotes.encoders.weights import load_family_tensors, to_family_tensors
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
 from litotes.text.packing import pack
 from litotes.text.tokenizer import Pieces
 
+# transformers' DeBERTa scripts some functions when it is imported
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+
 COMMON = {"vocab_size": 99, "max_position_embeddings": 300}
+SPECIAL = {
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "cls_token_id": 1,
+    "eos_token_id": 2,
+    "sep_token_id": 2,
+}
 SIZES = {
     "hidden_size": 48,
     "num_hidden_layers": 3,
     "num_attention_heads": 4,
     "intermediate_size": 64,
+}
+DISENTANGLED = {
+    "relative_attention": True,
+    "pos_att_type": "p2c|c2p",
+    "layer_norm_eps": 1e-7,
+    "type_vocab_size": 0,
 }
 CONFIGS: dict[str, dict[str, Any]] = {
     "bert": SIZES,
@@ -46,21 +63,58 @@ CONFIGS: dict[str, dict[str, Any]] = {
         }
     ),
     "mpnet": SIZES,
+    "deberta-v2": SIZES | DISENTANGLED | {"position_buckets": 32},
+    "deberta-v2 v3": (
+        SIZES
+        | DISENTANGLED
+        | {
+            "position_buckets": 16,
+            "share_att_key": True,
+            "norm_rel_ebd": "layer_norm",
+            "position_biased_input": False,
+        }
+    ),
+    "deberta-v2 c2p": (
+        SIZES
+        | DISENTANGLED
+        | {"pos_att_type": ["c2p"], "max_relative_positions": 30, "type_vocab_size": 2}
+    ),
+    "deberta-v2 p2c": SIZES | DISENTANGLED | {"pos_att_type": "p2c", "share_att_key": True},
+    "modernbert": SIZES | {"local_attention": 20, "num_hidden_layers": 5},
+    "modernbert biases": (
+        SIZES
+        | {
+            "attention_bias": True,
+            "mlp_bias": True,
+            "norm_bias": True,
+            "hidden_activation": "silu",
+            "local_attention": 7,
+            "global_attn_every_n_layers": 2,
+            "global_rope_theta": 500.0,
+            "local_rope_theta": 30.0,
+        }
+    ),
+    "modernbert global": SIZES | {"global_attn_every_n_layers": 1},
 }
+"""By family, and a word where a family has several configurations."""
 LENGTHS = (1, 7, 290, 40, 3)  # past MPNet's farthest bucket of 128
 
 
 def test_every_family_is_tested() -> None:
-    assert set(CONFIGS) == set(FAMILIES)
+    assert {name.split()[0] for name in CONFIGS} == set(FAMILIES)
+
+
+def config_of(name: str) -> Any:
+    family = name.split()[0]
+    special = SPECIAL if family == "modernbert" else {}  # its defaults lie beyond 99 pieces
+    return AutoConfig.for_model(family, **COMMON | special | CONFIGS[name])
 
 
 @pytest.fixture(params=sorted(CONFIGS))
 def reference(request: pytest.FixtureRequest) -> Any:
     """A random model of `transformers`, with weights large enough to tell mistakes from noise."""
     torch.manual_seed(3)
-    model = AutoModel.from_config(
-        AutoConfig.for_model(request.param, **COMMON | CONFIGS[request.param])
-    ).eval()
+    model = AutoModel.from_config(config_of(request.param)).eval()
     for name, parameter in model.named_parameters():
         torch.nn.init.normal_(
             parameter,
@@ -208,7 +262,7 @@ def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], wor
 
 def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:
     tensors = reference.state_dict()
-    name = next(name for name in tensors if "LayerNorm" in name or "layer_norm" in name)
+    name = next(name for name in tensors if "norm" in name.lower())
     encoder = Encoder(spec_from_config(reference.config.to_dict(), "config.json"))
     with pytest.raises(UserError, match="missing"):
         load_family_tensors(
