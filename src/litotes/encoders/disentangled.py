@@ -77,19 +77,26 @@ class DistanceEmbeddings(nn.Module):
         """places: where the pieces of each block's rows stood, (text, piece). lengths: of the
         longest text of each block, before any piece left.
         """
-        # a distance of `span` has no embedding to the one side: it takes its neighbour's
-        last = 2 * self.span - 1
-        reaches = [self.reach[length - 1] for length in lengths]
-        start = self.span - max(reaches)
-        embeddings = self.table.weight[start : self.span + max(reaches) + 1]  # (distance, width)
+        all_reached = self.reached(max(lengths))
+        numbers = torch.arange(all_reached.start, all_reached.stop, device=places[0].device)
+        embeddings = self.table(numbers)  # (distance, width)
         if self.norm is not None:
             embeddings = self.norm(embeddings)
         pairs = []
-        for block, reach in zip(places, reaches, strict=True):
-            reached = slice(self.span - reach - start, self.span + reach + 1 - start)
-            places_in_table = (self.span + self.bucket(block)).clamp(max=last)
-            pairs.append(PairDistances(reached, places_in_table - start - reached.start))
+        for block, length in zip(places, lengths, strict=True):
+            reached, offset = self.reached(length), all_reached.start
+            in_table = (self.span + self.bucket(block)).clamp(max=2 * self.span - 1)
+            of_block = slice(reached.start - offset, reached.stop - offset)
+            pairs.append(PairDistances(of_block, in_table - reached.start))
         return Distances(embeddings, pairs)
+
+    def reached(self, length: int) -> slice:
+        """The part of the table that the pieces of a text of this length can ask for.
+
+        To one side the farthest bucket has no embedding: it takes its neighbour's.
+        """
+        reach = self.reach[length - 1]
+        return slice(self.span - reach, min(self.span + reach + 1, 2 * self.span))
 
     def bucket(self, places: Tensor) -> Tensor:
         """δ of every pair of a row's pieces. (text, piece) → (text, query, key)"""
@@ -128,11 +135,11 @@ class Disentangled(nn.Module):
         if not spec.shares_projections:
             self.key = nn.Linear(spec.width, inner) if "c2p" in self.terms else None
             self.query = nn.Linear(spec.width, inner) if "p2c" in self.terms else None
-        self.dropout = nn.Dropout(spec.dropout)
+        self.dropout = spec.dropout
 
     def forward(self, distances: Distances, qkv: nn.Linear) -> list[DistanceTerms]:
         """What each block of rows compares its pieces with. qkv: the layer's fused projection."""
-        embeddings = self.dropout(distances.embeddings)
+        embeddings = functional.dropout(distances.embeddings, self.dropout, self.training)
         keys = queries = None
         if "c2p" in self.terms:
             keys = self._project(embeddings, self.key, _part(qkv, 1), self.head_width**-0.5)
