@@ -45,6 +45,12 @@ class Attention(nn.Module):
             WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
         )
 
+    @property
+    def scale(self) -> float:
+        """What the products of queries and keys are multiplied by."""
+        share = 1.0 if self.disentangled is None else self.disentangled.share
+        return float(share * (self.inner // self.n_heads) ** -0.5)
+
     def forward(self, hidden: Tensor, context: AttentionContext) -> Tensor:
         """What each piece gathers. (piece, attention_head × head_width)"""
         query, key, value = self._select(self.project(hidden), context)
