@@ -5,6 +5,7 @@ and loading.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from transformers import AutoConfig, AutoModel
 
 from litotes.attention.rows import Rows
 from litotes.core.errors import UserError
-from litotes.encoders.config import config_from_spec, spec_from_config
+from litotes.encoders.config import config_from_spec, spec_from_config, spec_from_json
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
 from litotes.encoders.weight_names import weight_names
@@ -258,6 +259,80 @@ def test_configs_that_cannot_be_honoured_are_refused(change: dict[str, Any], wor
         spec_from_config(
             {key: value for key, value in config.items() if value is not None}, "config.json"
         )
+
+
+@pytest.mark.parametrize(
+    ("family", "change", "words"),
+    [
+        ("deberta-v2", {"relative_attention": False}, "without relative_attention"),
+        ("deberta-v2", {"conv_kernel_size": 3}, "Use a DeBERTa without one"),
+        ("deberta-v2", {"embedding_size": 24}, "embedding_size 24"),
+        ("deberta-v2", {"attention_head_size": 7}, "attention_head_size 7"),
+        ("deberta-v2", {"pos_att_type": "c2p|p2p"}, "only c2p and p2c"),
+        ("deberta-v2", {"pos_att_type": None}, "only c2p and p2c"),
+        ("deberta-v2", {"norm_rel_ebd": "batch_norm"}, "batch_norm"),
+        ("deberta-v2", {"position_buckets": 64, "max_relative_positions": 33}, "64 buckets"),
+        ("deberta-v2", {"position_buckets": "many"}, "position_buckets"),
+        ("deberta-v2", {"share_att_key": 3}, "share_att_key"),
+        ("modernbert", {"rope_scaling": {"rope_type": "yarn"}}, "scaled"),
+        (
+            "modernbert",
+            {"rope_parameters": {"full_attention": {"rope_type": "yarn", "rope_theta": 1e4}}},
+            "scaled",
+        ),
+        ("modernbert", {"layer_types": ["sliding_attention"] * 3}, "layer_types"),
+        ("modernbert", {"layer_types": 7}, "layer_types"),
+        ("modernbert", {"rope_parameters": [7]}, "rope_parameters"),
+        ("modernbert", {"global_rope_theta": -5.0}, "global_rope_theta"),
+        ("modernbert", {"num_attention_heads": 16}, "3 wide"),
+        ("modernbert", {"local_attention": "wide"}, "local_attention"),
+        ("modernbert", {"norm_bias": "no"}, "norm_bias"),
+    ],
+)
+def test_configs_of_newer_families_that_cannot_be_honoured_are_refused(
+    family: str, change: dict[str, Any], words: str
+) -> None:
+    config = {"model_type": family} | COMMON | SPECIAL | SIZES | DISENTANGLED | change
+    with pytest.raises(UserError, match=words):
+        spec_from_config(config, "config.json")
+
+
+def test_older_spellings_of_modernbert_are_the_same() -> None:
+    """Before transformers 5 four numbers stood for the list of layers and the rotations."""
+    older = {
+        "model_type": "modernbert",
+        "global_attn_every_n_layers": 3,
+        "global_rope_theta": 160000.0,
+        "local_rope_theta": None,
+        "local_attention": 20,
+    }
+    spec = spec_from_config(older | COMMON | SPECIAL | SIZES, "config.json")
+    assert spec.local_rotary_base == spec.rotary_base == 160000.0
+    newer = config_of("modernbert").to_dict()
+    assert spec_from_config(newer, "config.json") == replace(
+        spec, n_layers=5, local_rotary_base=10000.0
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"position_terms": ["c2p", "c2p"], "farthest": 9},
+        {"position_terms": [["c2p"]], "farthest": 9},
+        {"position_terms": ["c2p"]},
+        {"position_terms": ["c2p"], "farthest": 5, "n_distance_buckets": 8},
+        {"distance_norm": "none of them"},
+        {"rotary_base": float("inf")},
+        {"rotary_base": 100.0, "n_attention_heads": 16},
+        {"window": -3},
+        {"global_every": 0},
+    ],
+)
+def test_descriptions_no_encoder_has_are_refused(change: dict[str, Any]) -> None:
+    whole = spec_from_config({"model_type": "bert"} | COMMON | SIZES, "config.json").as_json()
+    assert spec_from_json(whole).family == "bert"
+    with pytest.raises(ValueError, match="encoder|buckets|turned"):
+        spec_from_json(whole | change)
 
 
 def test_missing_and_misshapen_weights_are_named(reference: Any) -> None:

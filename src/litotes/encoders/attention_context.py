@@ -1,5 +1,5 @@
-"""What the attention of a layer needs to know about its pieces: which texts they make up, where they
-stood, and what they may read.
+"""What the attention of a layer needs to know about its pieces: which texts they make up, where
+they stood, and what they may read.
 
 Pieces that leave do not move the others: all that depends on distances goes by `origin`, the places
 pieces had in their whole text.
@@ -24,8 +24,8 @@ from litotes.encoders.spec import EncoderSpec
 class AttentionContext:
     """bias: what is added to the affinities, one for each block of rows or None.
     heads: the attention heads each text still uses, (text, attention_head); None: all.
-    live: for each block of rows the keys a query may read, (text, 1, query or 1, key), or None where
-    it may read all; None altogether: all that are real.
+    live: for each block of rows the keys a query may read, (text, 1, query or 1, key), or None
+    where it may read all; None altogether: all that are real.
     turn: the angles of rotary positions. distances: for disentangled attention.
     """
 
@@ -64,7 +64,7 @@ def make_contexts(
     relative_bias: RelativeBias | None,
     distances: DistanceEmbeddings | None,
 ) -> tuple[AttentionContext, ...]:
-    """Of layers that read the whole text and, where the encoder has such, of those with a window."""
+    """Of layers that read the whole text and, where there are such, of those with a window."""
     rows = Rows.of(survivors.layout)
     # a fused piece stands nowhere: it is given the place of the first
     origin = survivors.origin.clamp(min=0)

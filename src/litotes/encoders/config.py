@@ -13,9 +13,8 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
 from litotes.encoders.config_spellings import NORMALISERS
-from litotes.encoders.disentangled import TERMS
 from litotes.encoders.families import FAMILIES, Family
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoders.spec import POSITION_TERMS, EncoderSpec
 
 _LIMITS = {
     "n_vocabulary": (1, 10_000_000),
@@ -105,7 +104,12 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
         values["first_position"] = values["padding_piece"] + 1
     if name == "electra":
         values["has_projection"] = values["embedding_width"] != values["width"]
-    return EncoderSpec(name, **values)
+    spec = EncoderSpec(name, **values)
+    try:
+        _check_positions(spec)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}. Download or save the encoder again.") from error
+    return spec
 
 
 def _check_supported(config: Mapping[str, Any], where: str) -> None:
@@ -146,11 +150,6 @@ def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None
         raise UserError(
             f"{where}: width {width} is not a multiple of {n_attention_heads} attention heads."
         )
-    if values.get("rotary_base") and width // n_attention_heads % 2:
-        raise UserError(
-            f"{where}: attention heads {width // n_attention_heads} wide cannot be turned by rotary"
-            " positions, which take two numbers at a time."
-        )
 
 
 def _can_be(setting: str, value: Any) -> bool:
@@ -189,10 +188,27 @@ def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
         )
     if spec.max_pieces < 1:
         raise ValueError(f"{spec.n_positions} positions leave no room for a text")
-    if not set(spec.position_terms) <= set(TERMS):
-        raise ValueError(f"no encoder has position_terms = {spec.position_terms!r:.60}")
+    _check_positions(spec)
     _check_heads(spec)
     return spec
+
+
+def _check_positions(spec: EncoderSpec) -> None:
+    """Settings of positions that go together."""
+    terms = [term for term in POSITION_TERMS if term in spec.position_terms]
+    if sorted(map(repr, spec.position_terms)) != sorted(map(repr, terms)):
+        raise ValueError(f"no encoder has position_terms = {spec.position_terms!r:.60}")
+    if terms and spec.farthest - 1 <= spec.n_distance_buckets // 2:
+        raise ValueError(
+            f"{spec.n_distance_buckets} buckets are too many for distances up to {spec.farthest}"
+        )
+    if spec.distance_norm not in ("none", "layer_norm"):
+        raise ValueError(f"no encoder has distance_norm = {spec.distance_norm!r:.60}")
+    if spec.rotary_base and spec.head_width % 2:
+        raise ValueError(
+            f"attention heads {spec.head_width} wide cannot be turned by rotary positions, which"
+            " take two numbers at a time"
+        )
 
 
 def _check_heads(spec: EncoderSpec) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from litotes.core.errors import UserError
-from litotes.encoders.disentangled import TERMS
+from litotes.encoders.spec import POSITION_TERMS
 
 Config = Mapping[str, Any]
 
@@ -19,16 +19,16 @@ def normalise_deberta(config: Config, where: str) -> Config:
     terms = config.get("pos_att_type") or ()
     if isinstance(terms, str):  # "p2c|c2p" in the first checkpoints
         terms = [term.strip() for term in terms.lower().split("|")]
-    if not terms or not set(map(str, terms)) <= set(TERMS):
+    if not terms or not set(map(str, terms)) <= set(POSITION_TERMS):
         raise UserError(
             f"{where}: pos_att_type {config.get('pos_att_type')!r} is not supported, only c2p and"
             " p2c, one or both."
         )
-    norm = str(config.get("norm_rel_ebd", "none")).lower()
+    norm = str(config.get("norm_rel_ebd") or "none").strip().lower()
     if norm not in ("none", "layer_norm"):
         raise UserError(f"{where}: norm_rel_ebd {norm!r} is not supported, only 'layer_norm'.")
     changes = {
-        "pos_att_type": sorted(set(terms)),
+        "pos_att_type": [term for term in POSITION_TERMS if term in terms],
         "norm_rel_ebd": norm,
         "position_buckets": _or_instead(config.get("position_buckets"), 0),
         "max_relative_positions": _or_instead(
@@ -57,7 +57,8 @@ def _check_deberta(config: Config, where: str) -> None:
             " is not supported for deberta-v2. Use an encoder in which they are equal."
         )
     head_width = config.get("attention_head_size")
-    if head_width is not None and head_width * n_heads != width:
+    are_counts = isinstance(head_width, int) and isinstance(n_heads, int)
+    if head_width is not None and not (are_counts and head_width * n_heads == width):
         raise UserError(
             f"{where}: attention_head_size {head_width!r} times {n_heads!r} attention heads is not"
             f" hidden_size {width!r}, which is not supported. Use an encoder in which it is."
@@ -73,10 +74,10 @@ def normalise_modernbert(config: Config, where: str) -> Config:
     """Since transformers 5 a list of layers and a table of rotations take the place of four
     numbers.
     """
-    rotations = config.get("rope_parameters") or {}
+    rotations = _table(config, "rope_parameters", where)
     changes: dict[str, Any] = {}
     for kind, key in _THETAS.items():
-        rotation = rotations.get(kind) or {}
+        rotation = _table(rotations, kind, where)
         if rotation.get("rope_type", "default") != "default" or config.get("rope_scaling"):
             raise UserError(
                 f"{where}: rotary positions that are scaled (rope_type other than 'default') are"
@@ -94,9 +95,17 @@ def normalise_modernbert(config: Config, where: str) -> Config:
 _THETAS = {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}
 
 
+def _table(config: Config, key: str, where: str) -> Config:
+    found = config.get(key) or {}
+    if not isinstance(found, dict):
+        raise UserError(f"{where}: {key} = {found!r:.60} should be a table of settings.")
+    return found
+
+
 def _global_every(layer_types: Any, where: str) -> int:
     """The n for which every n-th layer reads the whole text and the others do not."""
-    is_global = [kind == "full_attention" for kind in layer_types]
+    kinds = layer_types if isinstance(layer_types, list) else [None]
+    is_global = [kind == "full_attention" for kind in kinds]
     later = [layer for layer, whole in enumerate(is_global) if whole and layer > 0]
     every = later[0] if later else len(is_global)
     if is_global != [layer % every == 0 for layer in range(len(is_global))]:

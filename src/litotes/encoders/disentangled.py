@@ -7,8 +7,8 @@ He et al. 2021 (arXiv 2006.03654, §3.1) and, for DeBERTa-v3, He et al. 2023 (ar
 
 with δ the bucket of the distance from k to q, and K, Q the projections of one table of embeddings
 of distances, either by the layer's own key and query projections or by two more. Where a term is
-missing, so is its share of the 3. The paper gives p2c the distance from q to k; the published models
-were trained with δ in both, and so it is here.
+missing, so is its share of the 3. The paper gives p2c the distance from q to k; the published
+models were trained with δ in both, and so it is here.
 
 Buckets: distances up to m/2 have one each, farther ones share buckets that widen logarithmically
 (DeBERTa-v2), m to either side:
@@ -31,8 +31,6 @@ from torch.nn import functional
 
 from litotes.encoders.spec import EncoderSpec
 
-TERMS = ("c2p", "p2c")
-
 
 @dataclass(frozen=True)
 class PairDistances:
@@ -48,7 +46,9 @@ class PairDistances:
 
 @dataclass(frozen=True)
 class Distances:
-    """Embeddings of distances, (distance, width), and for each block of rows which pair has which."""
+    """Embeddings of distances, (distance, width), and which pair of pieces has which, for each
+    block of rows.
+    """
 
     embeddings: Tensor
     pairs: Sequence[PairDistances]

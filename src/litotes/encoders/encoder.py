@@ -5,8 +5,8 @@
     h_{l+1} = norm(a_l + W₂ act(W₁ a_l))
 
 Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et al. 2019 (arXiv
-1810.04805). Newer families norm before instead of after, and gate the feed-forward part (ModernBERT,
-Warner et al. 2024, arXiv 2412.13663, §2.1):
+1810.04805). Newer families norm before instead of after, and gate the feed-forward part
+(ModernBERT, Warner et al. 2024, arXiv 2412.13663, §2.1):
 
     a_l     = h_l + Attention(norm(h_l))
     h_{l+1} = a_l + W₂ (act(W₁ n) ⊙ V n),  n = norm(a_l)        output = norm(h_L)
@@ -17,7 +17,7 @@ texts as rows (attention/rows.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch

@@ -1,9 +1,9 @@
 """Encoder families as data: how each spells its settings and its weights.
 
 Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT, MPNet, DeBERTa and
-ModernBERT stands in this table; the encoder itself (encoder.py) knows none of them. In weight names `{block}` counts blocks;
-ALBERT counts groups and places within a group. A `config.json` is read by config.py; which of the
-weights an encoder has, weight_names.py says.
+ModernBERT stands in this table; the encoder itself (encoder.py) knows none of them. In weight names
+`{block}` counts blocks; ALBERT counts groups and places within a group. A `config.json` is read by
+config.py; which of the weights an encoder has, weight_names.py says.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ WIDEST = 128
 
 
 def has_kernels(encoder: Encoder) -> bool:
-    """Whether the kernels can compute this encoder: known weightings and prunings, usual sizes, norms
-    after attention, and nothing by distance but MPNet's bias.
+    """Whether the kernels can compute this encoder: known weightings and prunings, usual sizes,
+    norms after attention, and nothing by distance but MPNet's bias.
     """
     spec = encoder.spec
     return (

@@ -1,5 +1,5 @@
-"""Rotary positions: queries and keys are turned by where they stand, so that their product knows how
-far apart they are. Su et al. 2021, arXiv 2104.09864, §3.2.
+"""Rotary positions: queries and keys are turned by where they stand, so that their product knows
+how far apart they are. Su et al. 2021, arXiv 2104.09864, §3.2.
 
     x'_j         = x_j cos(p ω_j) − x_{j+d/2} sin(p ω_j)
     x'_{j+d/2}   = x_{j+d/2} cos(p ω_j) + x_j sin(p ω_j)        ω_j = θ^{−2j/d},  j = 0 … d/2 − 1

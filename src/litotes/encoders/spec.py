@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+POSITION_TERMS = ("c2p", "p2c")
+"""Of disentangled attention: a piece's content against the distance to another, and the reverse."""
+
 
 @dataclass(frozen=True)
 class EncoderSpec:
@@ -17,8 +20,8 @@ class EncoderSpec:
     n_segments: 0 for families that do not tell the two texts of a pair apart.
     n_layer_groups, group_size: ALBERT walks few blocks many times; 0 groups mean a block of its own
     for every layer.
-    has_positions: whether the embeddings have a table of positions; else attention alone knows where
-    a piece stands, by one of the three kinds that follow.
+    has_positions: whether the embeddings have a table of positions; else attention alone knows
+    where a piece stands, by one of the three kinds that follow.
     n_relative_buckets: MPNet's bias by distance; 0 elsewhere.
     position_terms: of disentangled attention (DeBERTa, disentangled.py), `c2p` and `p2c`; its
     distances reach to `farthest`, in `n_distance_buckets` (0: a bucket for each distance), their
@@ -26,10 +29,10 @@ class EncoderSpec:
     (`shares_projections`) or on their own.
     rotary_base: θ of rotary positions (ModernBERT, rotary.py), `local_rotary_base` that of layers
     with a window; 0 elsewhere.
-    window: how far apart a query and its farthest keys on both sides may stand in local layers, that
-    is all but every `global_every`-th; 0: no layer is local.
-    is_gated: the feed-forward part multiplies by a gate. norm_first: norms come before attention and
-    feed-forward instead of after, and one more at the end.
+    window: how far a local layer looks, half of it to either side; every `global_every`-th layer
+    looks at the whole text. 0: all layers do.
+    is_gated: the feed-forward part multiplies by a gate. norm_first: norms come before attention
+    and feed-forward instead of after, and one more at the end.
     attention_bias, feed_forward_bias, norm_bias: whether these have offsets.
     weighting, pruning and their options: the two seams of attention, see `litotes list weightings`
     and `litotes list prunings`.
