@@ -18,6 +18,7 @@ from litotes.core.errors import UserError
 from litotes.encoders.config import config_from_spec, spec_from_config, spec_from_json
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
+from litotes.encoders.reshaping import rebuild_encoder
 from litotes.encoders.weight_names import weight_names
 from litotes.encoders.weights import load_family_tensors, to_family_tensors
 from litotes.text.batch import Batch
@@ -177,6 +178,32 @@ def test_rows_together_equal_texts_apart(reference: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
     assert (encoder(batch()).hidden - apart).abs().max() < 1e-5
     assert (encoder(batch(), firsts_only=True).hidden - firsts).abs().max() < 1e-5
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("pruning", ["none", "cascade"])
+def test_all_is_computed_where_the_encoder_is(reference: Any, pruning: str) -> None:
+    """A tensor left on the CPU cannot be combined with one of another device."""
+    encoder, packed = rebuild_encoder(ours(reference), pruning=pruning).to("meta"), batch()
+    pieces, segments = packed.pieces.to("meta"), packed.segments.to("meta")
+    elsewhere = Batch(pieces, segments, Layout.of(LENGTHS, "meta"))
+    for firsts_only in (False, True):
+        hidden = encoder(elsewhere, firsts_only=firsts_only).hidden
+        assert (hidden.device.type, hidden.shape[1]) == ("meta", 48)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_half_precision_is_near(
+    reference: Any, monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    encoder, packed = ours(reference), batch((1, 7, 40))
+    expected = encoder(packed).hidden
+    if together:
+        monkeypatch.setattr(Rows, "of", classmethod(lambda cls, layout: cls(layout, apart=False)))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = encoder(packed).hidden
+    found.float().sum().backward()
+    assert (found - expected).abs().mean() < 0.05 * expected.abs().mean()
 
 
 @torch.no_grad()

@@ -55,14 +55,16 @@ def write_window(graph: Graph, origin: str, *, window: int) -> str:
 
 
 def write_turned(
-    texts: Texts, attention: Attention, values: str, origin: str, *, base: float, max_pieces: int
+    texts: Texts, attention: Attention, values: str, origin: str, *, base: float
 ) -> str:
     """Queries or keys turned by where they stand (encoders/rotary.py).
 
     (text, piece, attention_head × head_width) → the same
     """
     graph, head_width = texts.graph, attention.inner // attention.n_heads
-    angles = Turn.of(torch.arange(max_pieces), base, head_width)  # (place, 1, head_width / 2)
+    angles = Turn.of(
+        torch.arange(texts.most_pieces), base, head_width
+    )  # (place, 1, head_width / 2)
     tables = [graph.constant(as_array(table[:, 0])) for table in (angles.cos, angles.sin)]
     places = graph.add("Expand", origin, graph.concat(texts.n, graph.ints(1), axis=0))
     return graph.add("RotaryEmbedding", values, *tables, places, num_heads=attention.n_heads)
@@ -71,10 +73,9 @@ def write_turned(
 class DistanceGraph:
     """Writes disentangled attention (encoders/disentangled.py)."""
 
-    def __init__(self, texts: Texts, distances: DistanceEmbeddings, *, max_pieces: int) -> None:
+    def __init__(self, texts: Texts, distances: DistanceEmbeddings) -> None:
         self.texts, self.graph, self.distances = texts, texts.graph, distances
-        self.max_pieces = max_pieces
-        reached = [distances.reached(length) for length in range(1, max_pieces + 1)]
+        reached = [distances.reached(length) for length in range(1, texts.most_pieces + 1)]
         # the part of the table that a text can ask for, by its length, (1,) both
         self.start = self._look_up([0, *(part.start for part in reached)])
         self.stop = self._look_up([0, *(part.stop for part in reached)])
@@ -87,9 +88,9 @@ class DistanceGraph:
 
         (text, piece) → (text, query, key)
         """
-        graph, farthest = self.graph, self.max_pieces - 1
+        graph, farthest = self.graph, self.texts.most_pieces - 1
         span = self.distances.span
-        row = self.distances.bucket(torch.arange(self.max_pieces)[None])[0]
+        row = self.distances.bucket(torch.arange(self.texts.most_pieces)[None])[0]
         # of keys from `farthest` behind to `farthest` ahead
         buckets = torch.cat([row[farthest], row[0, 1:]])
         in_table = (span + buckets).clamp(max=2 * span - 1).tolist()
@@ -114,8 +115,10 @@ class DistanceGraph:
     def _terms(self, attention: Attention) -> DistanceTerms:
         """Of all distances: where the weights are known, so are these."""
         assert attention.disentangled is not None
-        places = torch.arange(self.max_pieces, device=self.distances.table.weight.device)[None]
-        whole = self.distances([places], [self.max_pieces])
+        places = torch.arange(self.texts.most_pieces, device=self.distances.table.weight.device)[
+            None
+        ]
+        whole = self.distances([places], [self.texts.most_pieces])
         (terms,) = attention.disentangled(whole, attention.qkv)
         return terms
 
@@ -123,7 +126,7 @@ class DistanceGraph:
         """rows: (text, attention_head, piece, head_width), projected: (attention_head, distance,
         head_width), places: (text, 1, piece, other) → (text, attention_head, piece, other)
         """
-        graph, first = self.graph, self.distances.reached(self.max_pieces).start
+        graph, first = self.graph, self.distances.reached(self.texts.most_pieces).start
         offset = graph.ints(first)
         start, stop = graph.minus(self.start, offset), graph.minus(self.stop, offset)
         all_distances = graph.constant(as_array(projected.transpose(1, 2)).copy())

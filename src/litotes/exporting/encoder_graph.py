@@ -57,9 +57,7 @@ class _Walk:
         self.distances = None
         if encoder.distances is not None:
             with products.graph.part("embeddings"):
-                self.distances = DistanceGraph(
-                    texts, encoder.distances, max_pieces=encoder.spec.max_pieces
-                )
+                self.distances = DistanceGraph(texts, encoder.distances)
         # by origin: written once for layers between which no piece left
         self.by_pair: dict[str, str] = {}
         self.windows: dict[str, str] = {}
@@ -78,10 +76,11 @@ class _Walk:
         return self._finish(self.pruning.restore(state) if state.removed else state.hidden)
 
     def _finish(self, hidden: str) -> str:
+        """Rows of hidden states, normed where norms come first."""
         norm = self.encoder.final_norm
         if norm is None:
             return hidden
-        with self.graph.part("final_norm"):
+        with self.graph.part("head"):
             return write_norm(self.graph, hidden, norm)
 
     def _write_layer(self, layer: int, block: Block, state: GraphState) -> GraphState:
@@ -94,9 +93,9 @@ class _Walk:
         with graph.part(f"layer.{layer}.attention"):
             projections = self._turn(layer, attention, state, projections)
             bias = self._bias(layer, attention, state, projections)
-            if not prunes:
-                mixed = self._write_mixed(block, state, projections, bias)
         if not prunes:
+            with graph.part(f"layer.{layer}.attention"):
+                mixed = self._write_mixed(block, state, projections, bias)
             return self._complete(layer, block, state, mixed)
         with graph.part(f"layer.{layer}.attention"):
             observed = write_attention_with_weights(
@@ -181,11 +180,10 @@ class _Walk:
         origin, turned = state.origin, projections
         if not base or origin is None:
             return projections
-        options = {"base": base, "max_pieces": self.spec.max_pieces}
         if not firsts_only:  # a first piece stands at 0, where nothing is turned
-            query = write_turned(self.texts, attention, projections.query, origin, **options)
+            query = write_turned(self.texts, attention, projections.query, origin, base=base)
             turned = replace(turned, query=query)
-        key = write_turned(self.texts, attention, projections.key, origin, **options)
+        key = write_turned(self.texts, attention, projections.key, origin, base=base)
         return replace(turned, key=key)
 
     def _bias(
