@@ -1,5 +1,5 @@
-"""Tiny models to look into: dense, pruned, with fused pieces, without some heads, sparse, for a
-pair, for a number.
+"""Tiny models to look into: dense, pruned, with fused pieces, without some heads, sparse, of newer
+families, for a pair, for a number.
 """
 
 from __future__ import annotations
@@ -36,6 +36,26 @@ KINDS: dict[str, dict[str, Any]] = {
     "fused": {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.3], "fuse": True}},
     "restored": {"pruning": "learned", "pruning_options": {"shares": [0.6, 0.3], "restore": True}},
     "compacted": {"heads_kept": [[0, 2], [3]]},
+    "deberta": {
+        "family": "deberta-v2",
+        "position_terms": ["c2p", "p2c"],
+        "n_distance_buckets": 8,
+        "farthest": 60,
+    },
+    "modernbert": {
+        "family": "modernbert",
+        "n_segments": 0,
+        "has_positions": False,
+        "rotary_base": 100.0,
+        "local_rotary_base": 20.0,
+        "window": 12,
+        "global_every": 2,
+        "norm_first": True,
+        "is_gated": True,
+        "attention_bias": False,
+        "pruning": "cascade",
+        "pruning_options": {"schedule": [0.6, 0.3]},
+    },
 }
 
 SENTIMENT = Task("sentiment", ("negative", "positive"))

@@ -15,6 +15,7 @@ from torch import Tensor
 from litotes.attention.pruning import AttentionOutput, Plan
 from litotes.attention.survivors import Survivors
 from litotes.encoders.encoder import Encoder
+from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
 
@@ -47,16 +48,17 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         attention = block.attention
         # (head, piece, head_width)
         query, key, value = (
-            attention.qkv(hidden).view(n, 3, spec.n_attention_heads, -1).permute(1, 2, 0, 3)
+            attention.qkv(block.attention_input(hidden))
+            .view(n, 3, spec.n_attention_heads, -1)
+            .permute(1, 2, 0, 3)
         )
-        affinity = query @ key.transpose(-1, -2) / spec.head_width**0.5
-        if encoder.relative_bias is not None:
-            affinity = affinity + encoder.relative_bias(torch.arange(n)[None])[0]
+        affinity = _affinity(encoder, layer, query, key)
         # A weighting may look at its row as a whole (blocks of keys), so the dead are taken out of
         # the rows it sees and put back as zeros.
         weights = torch.zeros_like(affinity)
+        near = _near(spec, layer, n)[live][:, live]
         weights[:, live.nonzero(), live.nonzero().T] = attention.weighting(
-            affinity[:, live][:, :, live][None]
+            affinity[:, live][:, :, live][None], None if near.all() else near[None, None]
         )[0]
         weights = weights * heads[:, None, None]
         mixed = (weights @ value).transpose(0, 1)  # (piece, head, head_width)
@@ -72,7 +74,59 @@ def _one(encoder: Encoder, plan: Plan, hidden: Tensor) -> Walked:
         score[0] = torch.inf
         live = _best(score, plan.counts(layer, [n])[0])
         hidden = block(hidden, mixed.flatten(1))
+    if encoder.final_norm is not None:
+        hidden = encoder.final_norm(hidden)
     return Walked(hidden[live], live.nonzero().flatten().tolist(), all_heads)
+
+
+def _affinity(encoder: Encoder, layer: int, query: Tensor, key: Tensor) -> Tensor:
+    """(head, query, key), pair by pair where a family compares pairs."""
+    spec, n = encoder.spec, query.shape[1]
+    if spec.rotary_base:
+        base = spec.local_rotary_base if spec.is_local(layer) else spec.rotary_base
+        query, key = _turned(query, base), _turned(key, base)
+    affinity = query @ key.transpose(-1, -2)
+    if encoder.distances is not None:
+        affinity = (affinity + _distance_terms(encoder, layer, query, key)) / 3**0.5
+    affinity = affinity / spec.head_width**0.5
+    if encoder.relative_bias is not None:
+        affinity = affinity + encoder.relative_bias(torch.arange(n)[None])[0]
+    return affinity
+
+
+def _turned(values: Tensor, base: float) -> Tensor:
+    """Pairs of numbers as complex ones, each turned by its angle. (head, piece, head_width)"""
+    n, width = values.shape[1:]
+    speeds = base ** (-torch.arange(width // 2) * 2 / width)
+    angles = torch.arange(n)[:, None] * speeds.double()
+    pairs = torch.complex(*values.chunk(2, -1)) * torch.polar(torch.ones_like(angles), angles)
+    return torch.cat([pairs.real, pairs.imag], -1)
+
+
+def _distance_terms(encoder: Encoder, layer: int, query: Tensor, key: Tensor) -> Tensor:
+    """c2p + p2c. (head, query, key)"""
+    distances, n = encoder.distances, query.shape[1]
+    terms = encoder.blocks[encoder.spec.walk[layer]].attention.disentangled
+    rows = (
+        distances.table.weight if distances.norm is None else distances.norm(distances.table.weight)
+    )
+    bucket = distances.bucket(torch.arange(n)[None])[0]
+    places = (bucket + distances.span).clamp(max=2 * distances.span - 1)
+    keys, queries = (
+        part(rows).unflatten(-1, (len(query), -1)) for part in (terms.key, terms.query)
+    )
+    total = torch.zeros(len(query), n, n, dtype=query.dtype)
+    for q in range(n):
+        for k in range(n):
+            to_position = (query[:, q] * keys[places[q, k]]).sum(-1)
+            total[:, q, k] = to_position + (key[:, k] * queries[places[q, k]]).sum(-1)
+    return total
+
+
+def _near(spec: EncoderSpec, layer: int, n: int) -> Tensor:
+    """Which keys a query may read. (query, key)"""
+    apart = (torch.arange(n)[:, None] - torch.arange(n)).abs()
+    return apart <= (spec.window // 2 if spec.is_local(layer) else n)
 
 
 def _importance(

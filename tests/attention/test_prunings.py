@@ -65,6 +65,27 @@ for new in PRUNINGS.keys() - DENSE.keys():
     restores = "restore" in options_of(PRUNINGS[new])
     SETTINGS[new] = {"pruning": new, "pruning_options": {"restore": False} if restores else {}}
 LENGTHS = (1, 2, 9, 40, 17, 3)
+DISENTANGLED: dict[str, Any] = {
+    "family": "deberta-v2",
+    "has_positions": False,
+    "position_terms": ("c2p", "p2c"),
+    "n_distance_buckets": 8,
+    "farthest": 40,
+    "distance_norm": "layer_norm",
+}
+MODERN: dict[str, Any] = {
+    "family": "modernbert",
+    "has_positions": False,
+    "rotary_base": 100.0,
+    "local_rotary_base": 20.0,
+    "window": 10,
+    "global_every": 2,
+    "is_gated": True,
+    "norm_first": True,
+    "attention_bias": False,
+    "feed_forward_bias": False,
+    "norm_bias": False,
+}
 
 
 def encoder_of(seed: int = 0, **choices: Any) -> Encoder:
@@ -142,8 +163,19 @@ def test_removal_equals_masking_at_all_lengths(seed: int) -> None:
     [
         {"family": "mpnet", "n_relative_buckets": 8},
         {"family": "albert", "n_layer_groups": 2, "group_size": 1},
+        DISENTANGLED,
+        MODERN,
+        MODERN | {"weighting": "entmax"},
+        MODERN | {"weighting": "top_k"},
     ],
-    ids=["bias by distance", "blocks that repeat"],
+    ids=[
+        "bias by distance",
+        "blocks that repeat",
+        "disentangled",
+        "rotary and local",
+        "local entmax",
+        "local top_k",
+    ],
 )
 @pytest.mark.parametrize("name", ["shares", "few", "value"])
 def test_removal_equals_masking_in_other_families(family: dict[str, Any], name: str) -> None:

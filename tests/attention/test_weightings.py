@@ -75,6 +75,16 @@ def test_weights_are_a_distribution_over_live_keys(weighting: Weighting, mode: b
     assert (weights[~live.expand_as(weights)] == 0).all()
 
 
+def test_live_keys_may_differ_from_query_to_query(weighting: Weighting, mode: bool) -> None:
+    """Local layers: a query reads its neighbours. Here and there one has only itself."""
+    weighting.train(mode)
+    apart = (torch.arange(16)[:, None] - torch.arange(16)).abs()
+    live = (apart <= torch.arange(16)[:, None] % 3)[None, None]
+    weights = weighting(affinity_of(1, HEADS, 16, 16), live)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(1, HEADS, 16))
+    assert (weights[~live.expand_as(weights)] == 0).all()
+
+
 def test_dead_keys_equal_a_shorter_row(weighting: Weighting, mode: bool) -> None:
     weighting.train(mode)
     affinity = affinity_of(1, HEADS, 4, 9)

@@ -149,3 +149,23 @@ def test_gradients_are_the_encoders(kind: str) -> None:
         scale = expected.abs().max().clamp(min=1e-6)
         difference = (gradients[1][name] - expected).abs().max() / scale
         assert difference < 2e-4, (name, difference)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"position_terms": ("c2p", "p2c"), "farthest": 64},
+        {"has_positions": False},
+        {"rotary_base": 100.0},
+        {"window": 8, "global_every": 2},
+        {"norm_first": True},
+        {"is_gated": True},
+        {"attention_bias": False},
+        {"feed_forward_bias": False},
+        {"norm_bias": False},
+    ],
+    ids=lambda choice: next(iter(choice)),
+)
+def test_newer_layers_are_left_to_the_encoder_itself(choice: dict[str, Any]) -> None:
+    assert has_kernels(make_encoder())
+    assert not has_kernels(make_encoder(**choice))

@@ -156,6 +156,8 @@ def damage(folder: Path, kind: str) -> None:
             weights.write_bytes((2**60).to_bytes(8, "little") + b"{}")
         case "no tokenizer":
             tokenizer.unlink()
+        case "slow tokenizer":
+            tokenizer.rename(folder / "spm.model")
         case "broken tokenizer":
             tokenizer.write_text("{}")
         case "foreign tokenizer":
@@ -184,6 +186,7 @@ def damage(folder: Path, kind: str) -> None:
         ("cut weights", "not a whole safetensors file"),
         ("huge header", "not a whole safetensors file"),
         ("no tokenizer", "no tokenizer.json"),
+        ("slow tokenizer", r"AutoTokenizer.from_pretrained\(.*encoder"),
         ("broken tokenizer", "not a readable tokenizer.json"),
         ("foreign tokenizer", "do not belong together"),
         ("no config", "no config.json"),

@@ -30,7 +30,21 @@ SIZES = {
     "n_positions": 64,
 }
 KEPT = ((0, 1, 2, 3), (2,), (0, 3))
-FAMILIES = {"bert": {"n_segments": 2}, "mpnet": {"n_relative_buckets": 8, "first_position": 2}}
+FAMILIES: dict[str, dict[str, object]] = {
+    "bert": {"n_segments": 2},
+    "mpnet": {"n_relative_buckets": 8, "first_position": 2},
+    "deberta-v2": {"position_terms": ("c2p", "p2c"), "farthest": 6},
+    "modernbert": {
+        "has_positions": False,
+        "rotary_base": 100.0,
+        "local_rotary_base": 20.0,
+        "window": 4,
+        "global_every": 2,
+        "norm_first": True,
+        "is_gated": True,
+        "attention_bias": False,
+    },
+}
 
 
 def encoder_of(family: str = "bert", **choices: object) -> Encoder:
@@ -75,8 +89,9 @@ def test_more_heads_can_be_removed_later() -> None:
     torch.testing.assert_close(in_turn(batch).hidden, at_once(batch).hidden)
 
 
-def test_compacted_weights_are_saved_and_loaded_under_the_familys_names() -> None:
-    small, batch = keep_heads(encoder_of(), KEPT), some_texts()
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_compacted_weights_are_saved_and_loaded_under_the_familys_names(family: str) -> None:
+    small, batch = keep_heads(encoder_of(family), KEPT), some_texts()
     again = Encoder(EncoderSpec(**small.spec.as_json()))
     load_family_tensors(again, to_family_tensors(small), "test")
     torch.testing.assert_close(again.eval()(batch).hidden, small(batch).hidden)

@@ -64,6 +64,28 @@ KINDS: dict[str, dict[str, Any]] = {
         "activation": "gelu_new",
     },
     "mpnet": {"n_segments": 0, "first_position": 2, "n_relative_buckets": 32},
+    "deberta-v2": {
+        "n_segments": 0,
+        "has_positions": False,
+        "position_terms": ("c2p", "p2c"),
+        "n_distance_buckets": 32,
+        "farthest": 300,
+        "distance_norm": "layer_norm",
+        "shares_projections": True,
+    },
+    "modernbert": {
+        "n_segments": 0,
+        "has_positions": False,
+        "rotary_base": 160.0,
+        "local_rotary_base": 10.0,
+        "window": 12,
+        "global_every": 2,
+        "is_gated": True,
+        "norm_first": True,
+        "attention_bias": False,
+        "feed_forward_bias": False,
+        "norm_bias": False,
+    },
 }
 WEIGHTED: dict[str, list[dict[str, Any]]] = {
     "softmax": [{}],
@@ -157,8 +179,34 @@ def test_every_weighting(
     assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 9, 130))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", ["linear", "mean"])
-@pytest.mark.parametrize("family", ["bert", "mpnet"])
+@pytest.mark.parametrize(
+    ("family", "choices"),
+    [
+        ("deberta-v2", {"position_terms": ("c2p",), "shares_projections": False}),
+        ("deberta-v2", {"position_terms": ("p2c",), "n_distance_buckets": 0, "farthest": 20}),
+        ("deberta-v2", {"weighting": "block_top_k", "has_positions": True, "n_segments": 1}),
+        ("modernbert", {"weighting": "entmax", "attention_bias": True, "norm_bias": True}),
+        ("modernbert", {"weighting": "top_k", "window": 2000}),
+    ],
+)
+def test_choices_of_newer_families(
+    family: str, choices: dict[str, Any], head: str, tmp_path: Path
+) -> None:
+    model = model_of(encoder_of(**KINDS[family] | {"family": family} | choices), head=head)
+    assert_equal(model, session_of(model, tmp_path), texts_of(1, 2, 40, 512))
+
+
+@pytest.mark.parametrize("weighting", ["top_k", "block_top_k"])
+def test_weightings_that_count_keys_are_refused_in_local_layers(weighting: str) -> None:
+    encoder = encoder_of(family="modernbert", weighting=weighting, **KINDS["modernbert"])
+    with pytest.raises(UserError, match="local layers cannot be exported"):
+        build_onnx(model_of(encoder), made_from={})
+
+
+@pytest.mark.parametrize("head", ["linear", "mean"])
+@pytest.mark.parametrize("family", ["bert", "mpnet", "deberta-v2", "modernbert"])
 def test_heads_removed_for_good(head: str, family: str, tmp_path: Path) -> None:
     whole = encoder_of(family=family, **KINDS[family], **PRUNED["value"])
     model = model_of(keep_heads(whole, [[0, 2], [3], [1, 2, 3]]), head=head)

@@ -27,6 +27,9 @@ from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
 from litotes.model.inference import compute_logits
 
+# transformers' DeBERTa scripts some functions when it is imported
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
+
 TEXTS = ["great queue, the tea is bad", "a", "it is not the great love of tea, is it? i love it!"]
 SIZES = {
     "hidden_size": 64,
@@ -40,6 +43,8 @@ MORE: dict[str, dict[str, Any]] = {
     "distilbert": {"dim": 64, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
     "electra": {"embedding_size": 24},
     "albert": {"embedding_size": 24, "num_hidden_groups": 2},
+    "deberta-v2": {"relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": True},
+    "modernbert": {"pad_token_id": 0, "num_hidden_layers": 4, "local_attention": 6},
 }
 
 

@@ -34,6 +34,22 @@ KINDS: dict[str, dict[str, Any]] = {
     "projected": {"embedding_width": 16, "has_projection": True},
     "walked again": {"n_layer_groups": 2, "group_size": 1},
     "relative": {"n_relative_buckets": 32},
+    "disentangled": {"position_terms": ("c2p", "p2c"), "n_distance_buckets": 16, "farthest": 64},
+    "one term of distances, pruned": {
+        "position_terms": ("p2c",),
+        "shares_projections": True,
+        "farthest": 30,
+        "pruning": "cascade",
+        "pruning_options": {"schedule": SHARES, "final_heads": 0.4},
+    },
+    "gated and local": {
+        "is_gated": True,
+        "norm_first": True,
+        "rotary_base": 100.0,
+        "local_rotary_base": 20.0,
+        "window": 8,
+        "global_every": 2,
+    },
     "authors": {"pruning": "cascade"},
     "shares and heads": {
         "pruning": "cascade",

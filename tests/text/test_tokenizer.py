@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from litotes.encoders import pretrained
 from litotes.text.tokenizer import PieceTokenizer
@@ -113,6 +113,52 @@ def test_the_blank_of_sentencepiece_is_not_a_known_piece(tmp_path: Path) -> None
     pieces = saved(tokenizer, tmp_path).encode(["😀", "😀 😀", "😀 tea"])
     assert pieces[0].ids == [2, 1]
     assert [text.unreadable for text in pieces] == [True, True, False]
+
+
+def words_of(tokenizer: Tokenizer, folder: Path, text: str) -> list[tuple[str, int, list[str]]]:
+    """Each word, where it begins, and its pieces as strings."""
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (read,) = PieceTokenizer(folder / "tokenizer.json", max_pieces=40).read([text])
+    found = []
+    for word in read.words:
+        assert text[word.start : word.end] == word.written
+        found.append((word.written, word.start, [read.written[piece] for piece in word.pieces]))
+    return found
+
+
+def test_words_of_deberta(tmp_path: Path) -> None:
+    """SentencePiece: a word begins at its blank, which may be a piece of its own."""
+    scores = [("[PAD]", 0.0), ("[UNK]", 0.0), ("▁", -3.0), ("▁tea", -1.0), ("s", -2.0), (",", -2.0)]
+    tokenizer = Tokenizer(models.Unigram(scores, unk_id=1))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Replace(Regex(r"\s{2,}|[\n\r\t]"), " "), normalizers.NFC()]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
+    assert words_of(tokenizer, tmp_path, "teas,  tea\n☕ tea") == [
+        ("teas,", 0, ["▁tea", "s", ","]),
+        ("tea", 7, ["▁tea"]),
+        ("☕", 11, ["▁", "☕"]),
+        ("tea", 13, ["▁tea"]),
+    ]
+
+
+def test_words_of_modernbert(tmp_path: Path) -> None:
+    """Bytes: a word may begin with its blank; runs of blanks are pieces, but no words."""
+    vocabulary = {letter: n for n, letter in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    merges = [("e", "a"), ("t", "ea"), ("Ġ", "tea")]
+    for first, second in merges:
+        vocabulary[first + second] = len(vocabulary)
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges))
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.add_tokens([AddedToken("  ", normalized=True), AddedToken("   ", normalized=True)])
+    assert words_of(tokenizer, tmp_path, "tea teas,   tea é") == [
+        ("tea", 0, ["tea"]),
+        ("teas", 4, ["Ġtea", "s"]),
+        (",", 8, [","]),
+        ("tea", 12, ["tea"]),
+        ("é", 16, ["Ġ", "Ã", "©"]),
+    ]
 
 
 def test_special_pieces_that_a_text_writes_are_not_known_pieces(tmp_path: Path) -> None:

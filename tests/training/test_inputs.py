@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from litotes.core.errors import UserError
 from litotes.data.sources import load
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.pretrained import Pretrained
 from litotes.model.classifier import Classifier
 from litotes.text.packing import TextSet, make_text_set
@@ -43,6 +46,30 @@ def test_frozen_layers_do_not_learn(classifier: Classifier) -> None:
     }
     assert all(name.startswith(("encoder.blocks.1.", "heads.")) for name in learning)
     assert any(name.startswith("encoder.blocks.1.") for name in learning)
+
+
+SHARED = {
+    "mpnet": {"n_relative_buckets": 8},
+    "deberta-v2": {"position_terms": ("c2p", "p2c"), "farthest": 20},
+    "modernbert": {"norm_first": True, "rotary_base": 100.0},
+}
+
+
+@pytest.mark.parametrize("family", SHARED)
+def test_what_frozen_layers_share_with_others_is_frozen(
+    tiny: Pretrained, texts: TextSet, family: str
+) -> None:
+    spec = replace(tiny.encoder.spec, family=family, **SHARED[family])
+    tasks = list(load("sampler").tasks.values())
+    classifier = Classifier(Encoder(spec), tasks, head="mean", dropout=0.1)
+    test_kept_layers_give_the_same_logits(classifier, texts, 2)
+    freeze(classifier, 1)
+    learning = {
+        name for name, parameter in classifier.named_parameters() if parameter.requires_grad
+    }
+    assert all(
+        name.startswith(("encoder.blocks.1.", "encoder.final_norm.", "heads.")) for name in learning
+    )
 
 
 def test_more_frozen_layers_than_there_are(classifier: Classifier) -> None:

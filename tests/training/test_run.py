@@ -12,15 +12,19 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tiny_exports import export_unmeasured
+from tiny_models import KINDS, model_of
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Milestone
 from litotes.core.storage import locked
+from litotes.encoders.pretrained import Pretrained, save
 from litotes.model.checkpoint import load_model
 from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
@@ -41,6 +45,32 @@ def test_the_same_recipe_gives_the_same_bytes(tiny_recipe: Recipe, tmp_path: Pat
     train(tiny_recipe.changed(seed=1), tmp_path / "other")
     assert weights(tmp_path / "one") == weights(tmp_path / "two")
     assert weights(tmp_path / "one") != weights(tmp_path / "other")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["deberta", "modernbert"])
+@pytest.mark.parametrize("weighting", ["softmax", "entmax"])
+def test_newer_families_are_trained_and_answer_from_their_folder(
+    tiny: Pretrained, tiny_recipe: Recipe, tmp_path: Path, kind: str, weighting: str
+) -> None:
+    encoder = model_of(tiny, **KINDS[kind]).classifier.encoder
+    save(replace(tiny, encoder=encoder), tmp_path / "encoder")
+    recipe = tiny_recipe.changed(
+        model__encoder=str(tmp_path / "encoder"),
+        model__weighting=weighting,
+        model__pruning="cascade",
+        training__epochs=1,
+    )
+    train(recipe, tmp_path / "run")
+    model = load_model(tmp_path / "run")
+    assert model.classifier.encoder.spec.family == KINDS[kind]["family"]
+    texts = ["great tea", "the queue is bad, is it not?"]
+    by_torch = Predictor.load(tmp_path / "run", runtime="torch").predict(texts)
+    export_unmeasured(tmp_path / "run")
+    by_onnx = Predictor.load(tmp_path / "run", runtime="onnx").predict(texts)
+    for ours, theirs in zip(by_torch, by_onnx, strict=True):
+        for task, answer in ours.answers.items():
+            assert theirs.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
 
 
 def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) -> None:

@@ -26,7 +26,8 @@ class BlockTopK(SelectiveSoftmax):
     queries by itself: a classification head may ask for its row alone, and it has to be the same
     row.
 
-    The live keys are a text's: the same for all its queries.
+    Where live keys differ from query to query (local layers), a query that can read none of its
+    block's keys reads all it can.
     """
 
     def __init__(
@@ -50,8 +51,9 @@ class BlockTopK(SelectiveSoftmax):
     ) -> Tensor:
         live = expand_live(affinity, live)
         with torch.no_grad():
-            chosen = self._choose_keys(affinity, live)
-        return softmax_over(affinity, chosen & live)
+            chosen = self._choose_keys(affinity, live) & live
+            chosen = torch.where(chosen.any(-1, keepdim=True), chosen, live)
+        return softmax_over(affinity, chosen)
 
     def _choose_keys(self, affinity: Tensor, live: Tensor) -> Tensor:
         """Which keys lie in a block that their query's block keeps.

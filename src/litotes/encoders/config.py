@@ -12,8 +12,9 @@ from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
+from litotes.encoders.config_spellings import NORMALISERS
 from litotes.encoders.families import FAMILIES, Family
-from litotes.encoders.spec import EncoderSpec
+from litotes.encoders.spec import POSITION_TERMS, EncoderSpec
 
 _LIMITS = {
     "n_vocabulary": (1, 10_000_000),
@@ -28,6 +29,10 @@ _LIMITS = {
     "n_layer_groups": (1, 1_000),
     "group_size": (1, 1_000),
     "n_relative_buckets": (4, 10_000),
+    "n_distance_buckets": (4, 100_000),
+    "farthest": (2, 1_000_000),
+    "window": (1, 1_000_000),
+    "global_every": (1, 1_000),
     "first_position": (0, 1_000_000),
 }
 
@@ -36,6 +41,11 @@ _MAY_BE_ZERO = (
     "embedding_width",
     "n_layer_groups",
     "n_relative_buckets",
+    "n_distance_buckets",
+    "farthest",
+    "window",
+    "rotary_base",
+    "local_rotary_base",
 )
 """Of an encoder that has no such thing."""
 
@@ -48,8 +58,20 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "pruning_options": dict,
     "heads_kept": (list, tuple),
     "has_projection": bool,
+    "has_positions": bool,
+    "position_terms": (list, tuple),
+    "distance_norm": str,
+    "shares_projections": bool,
+    "is_gated": bool,
+    "norm_first": bool,
+    "attention_bias": bool,
+    "feed_forward_bias": bool,
+    "norm_bias": bool,
 }
 """Of the settings that are not numbers."""
+
+_LARGEST_BASE = 1e12
+"""Of the angles of rotary positions."""
 
 _REFUSED = {
     "auto_map": "names Python code to be run, and litotes runs no code from a model folder",
@@ -74,13 +96,20 @@ def spec_from_config(config: Mapping[str, Any], where: str) -> EncoderSpec:
     _check_supported(config, where)
     name = config.get("model_type", "")
     family = pick(FAMILIES, str(name), f"encoder family (model_type in {where})")
+    if name in NORMALISERS:
+        config = NORMALISERS[name](config, where)
     values = _read_values(config, family, where)
     _check_ranges(values, family, where)
     if name in ("roberta", "xlm-roberta"):
         values["first_position"] = values["padding_piece"] + 1
     if name == "electra":
         values["has_projection"] = values["embedding_width"] != values["width"]
-    return EncoderSpec(name, **values)
+    spec = EncoderSpec(name, **values)
+    try:
+        _check_positions(spec)
+    except ValueError as error:
+        raise UserError(f"{where}: {error}. Download or save the encoder again.") from error
+    return spec
 
 
 def _check_supported(config: Mapping[str, Any], where: str) -> None:
@@ -111,7 +140,7 @@ def _read_values(config: Mapping[str, Any], family: Family, where: str) -> dict[
 def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None:
     """Refuses values that no encoder has, before memory is asked for them."""
     for ours, theirs in family.keys.items():
-        if not _is_plausible(ours, values[ours]):
+        if not _can_be(ours, values[ours]):
             raise UserError(
                 f"{where}: {theirs} = {values[ours]!r} is not something an encoder can be built"
                 " with."
@@ -123,11 +152,19 @@ def _check_ranges(values: Mapping[str, Any], family: Family, where: str) -> None
         )
 
 
+def _can_be(setting: str, value: Any) -> bool:
+    """Whether an encoder can have the setting, or can be without it."""
+    is_absent = setting in _MAY_BE_ZERO and type(value) in (int, float) and value == 0
+    return is_absent or _is_plausible(setting, value)
+
+
 def _is_plausible(setting: str, value: Any) -> bool:
     if setting in _KINDS:
         return isinstance(value, _KINDS[setting])
     if isinstance(value, bool):
         return False
+    if setting in ("rotary_base", "local_rotary_base"):
+        return isinstance(value, int | float) and 1 < value <= _LARGEST_BASE
     if setting not in _LIMITS:  # a dropout or an epsilon
         return isinstance(value, int | float) and 0 <= value < 1
     lowest, highest = _LIMITS[setting]
@@ -140,8 +177,7 @@ def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
     for setting, value in content.items():
         if setting not in known:
             raise ValueError(f"the encoder's setting {setting!r} is unknown")
-        is_absent = setting in _MAY_BE_ZERO and value == 0
-        if not is_absent and not _is_plausible(setting, value):
+        if not _can_be(setting, value):
             raise ValueError(f"no encoder has {setting} = {value!r:.60}")
     spec = EncoderSpec(**content)
     if spec.family not in FAMILIES:
@@ -152,8 +188,27 @@ def spec_from_json(content: Mapping[str, Any]) -> EncoderSpec:
         )
     if spec.max_pieces < 1:
         raise ValueError(f"{spec.n_positions} positions leave no room for a text")
+    _check_positions(spec)
     _check_heads(spec)
     return spec
+
+
+def _check_positions(spec: EncoderSpec) -> None:
+    """Settings of positions that go together."""
+    terms = [term for term in POSITION_TERMS if term in spec.position_terms]
+    if sorted(map(repr, spec.position_terms)) != sorted(map(repr, terms)):
+        raise ValueError(f"no encoder has position_terms = {spec.position_terms!r:.60}")
+    if terms and spec.farthest - 1 <= spec.n_distance_buckets // 2:
+        raise ValueError(
+            f"{spec.n_distance_buckets} buckets are too many for distances up to {spec.farthest}"
+        )
+    if spec.distance_norm not in ("none", "layer_norm"):
+        raise ValueError(f"no encoder has distance_norm = {spec.distance_norm!r:.60}")
+    if spec.rotary_base and spec.head_width % 2:
+        raise ValueError(
+            f"attention heads {spec.head_width} wide cannot be turned by rotary positions, which"
+            " take two numbers at a time"
+        )
 
 
 def _check_heads(spec: EncoderSpec) -> None:
@@ -176,6 +231,7 @@ def config_from_spec(spec: EncoderSpec) -> dict[str, Any]:
         "architectures": [family.architecture],
         "model_type": spec.family,
         "torch_dtype": "float32",
+        **family.written,
     }
     for ours, theirs in family.keys.items():
         config[theirs] = getattr(spec, ours)

@@ -12,17 +12,24 @@ from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
 
 
+def make_norm(spec: EncoderSpec) -> nn.LayerNorm:
+    """A norm of hidden states."""
+    return nn.LayerNorm(spec.width, eps=spec.norm_epsilon, bias=spec.norm_bias)
+
+
 class Embeddings(nn.Module):
-    """What a piece is, where it stands and (in a pair) which text it belongs to."""
+    """What a piece is and, where a family has such tables, where it stands and (in a pair) which
+    text it belongs to.
+    """
 
     def __init__(self, spec: EncoderSpec) -> None:
         super().__init__()
         width = spec.embedding_width or spec.width
         self.first_position = spec.first_position
         self.piece = nn.Embedding(spec.n_vocabulary, width)
-        self.position = nn.Embedding(spec.n_positions, width)
+        self.position = nn.Embedding(spec.n_positions, width) if spec.has_positions else None
         self.segment = nn.Embedding(spec.n_segments, width) if spec.n_segments else None
-        self.norm = nn.LayerNorm(width, eps=spec.norm_epsilon)
+        self.norm = nn.LayerNorm(width, eps=spec.norm_epsilon, bias=spec.norm_bias)
         self.dropout = nn.Dropout(spec.dropout)
         self.projection = nn.Linear(width, spec.width) if spec.has_projection else None
 
@@ -31,8 +38,9 @@ class Embeddings(nn.Module):
 
     def of(self, pieces: Tensor, positions: Tensor, segments: Tensor) -> Tensor:
         """All three (piece,), positions from 0."""
-        # (piece, embedding_width)
-        hidden = self.piece(pieces) + self.position(positions + self.first_position)
+        hidden = self.piece(pieces)  # (piece, embedding_width)
+        if self.position is not None:
+            hidden = hidden + self.position(positions + self.first_position)
         if self.segment is not None:
             # RoBERTa has a single segment, whatever the tokenizer says of a pair.
             segments = segments.clamp(max=self.segment.num_embeddings - 1)
@@ -44,8 +52,8 @@ class Embeddings(nn.Module):
 def rows_of_few(table: Tensor, numbers: Tensor) -> Tensor:
     """The rows (number, width) of a table that has very few.
 
-    On a GPU torch adds up the gradient of a row that thousands of pieces share in no fixed order, and
-    two runs of one seed would differ; a product with 0 and 1 is summed the same way every time.
+    On a GPU torch adds up the gradient of a row that thousands of pieces share in no fixed order,
+    and two runs of one seed would differ; a product with 0 and 1 is summed the same way every time.
     """
     if table.device.type != "cuda" or not torch.is_grad_enabled():
         return functional.embedding(numbers, table)

@@ -5,13 +5,19 @@
     h_{l+1} = norm(a_l + W₂ act(W₁ a_l))
 
 Post-norm Transformer encoder: Vaswani et al. 2017 (arXiv 1706.03762), Devlin et al. 2019 (arXiv
-1810.04805). Every linear layer sees `(piece, width)` and never padding; only attention looks at
+1810.04805). Newer families norm before instead of after, and gate the feed-forward part
+(ModernBERT, Warner et al. 2024, arXiv 2412.13663, §2.1):
+
+    a_l     = h_l + Attention(norm(h_l))
+    h_{l+1} = a_l + W₂ (act(W₁ n) ⊙ V n),  n = norm(a_l)        output = norm(h_L)
+
+Every linear layer sees `(piece, width)` and never padding; only attention looks at
 texts as rows (attention/rows.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -23,13 +29,14 @@ from torch.utils.checkpoint import checkpoint
 from litotes.attention import PRUNINGS
 from litotes.attention.observer import LayerTrace, Observer
 from litotes.attention.pruning import Plan
-from litotes.attention.rows import Rows
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
 from litotes.core.registry import build, pick
-from litotes.encoders.embeddings import Embeddings, RelativeBias
+from litotes.encoders.attention_context import AttentionContext, make_contexts
+from litotes.encoders.disentangled import DistanceEmbeddings
+from litotes.encoders.embeddings import Embeddings, RelativeBias, make_norm
 from litotes.encoders.encoding import Encoding
-from litotes.encoders.self_attention import Attention, AttentionContext
+from litotes.encoders.self_attention import Attention
 from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
@@ -49,18 +56,22 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Block(nn.Module):
-    """One layer: attention, then feed-forward, each added to its input and normed.
+    """One layer: attention, then feed-forward, each added to its input and normed after or before.
 
     Between the two halves pieces may leave.
     """
 
-    def __init__(self, spec: EncoderSpec, heads: Sequence[int]) -> None:
+    def __init__(self, spec: EncoderSpec, number: int) -> None:
         super().__init__()
-        self.attention = Attention(spec, heads)
-        self.attention_norm = nn.LayerNorm(spec.width, eps=spec.norm_epsilon)
-        self.inner = nn.Linear(spec.width, spec.inner_width)
-        self.outer = nn.Linear(spec.inner_width, spec.width)
-        self.outer_norm = nn.LayerNorm(spec.width, eps=spec.norm_epsilon)
+        self.norm_first, self.is_gated = spec.norm_first, spec.is_gated
+        self.attention = Attention(spec, spec.heads_of(number))
+        # where norms come first, the embeddings have been normed already
+        is_normed = spec.norm_first and number == 0
+        self.attention_norm = nn.Identity() if is_normed else make_norm(spec)
+        n_inner = (1 + spec.is_gated) * spec.inner_width
+        self.inner = nn.Linear(spec.width, n_inner, bias=spec.feed_forward_bias)
+        self.outer = nn.Linear(spec.inner_width, spec.width, bias=spec.feed_forward_bias)
+        self.outer_norm = make_norm(spec)
         self.activation_name = spec.activation
         self.activation = pick(ACTIVATIONS, spec.activation, "activation")
         self.dropout = nn.Dropout(spec.dropout)
@@ -70,10 +81,23 @@ class Block(nn.Module):
 
         (piece, width)
         """
-        hidden = self.attention_norm(hidden + self.dropout(self.attention.output(mixed)))
-        return self.outer_norm(
-            hidden + self.dropout(self.outer(self.activation(self.inner(hidden))))
-        )
+        hidden = hidden + self.dropout(self.attention.output(mixed))
+        if self.norm_first:
+            return hidden + self.dropout(self.feed_forward(self.outer_norm(hidden)))
+        hidden = self.attention_norm(hidden)
+        return self.outer_norm(hidden + self.dropout(self.feed_forward(hidden)))
+
+    def attention_input(self, hidden: Tensor) -> Tensor:
+        """What attention reads of the pieces. (piece, width)"""
+        return self.attention_norm(hidden) if self.norm_first else hidden
+
+    def feed_forward(self, hidden: Tensor) -> Tensor:
+        """W₂ act(W₁ h), or W₂ (act(W₁ h) ⊙ V h) with W₁ and V in one. (piece, width)"""
+        inner = self.inner(hidden)
+        if not self.is_gated:
+            return self.outer(self.activation(inner))
+        opened, gate = inner.chunk(2, dim=-1)
+        return self.outer(self.activation(opened) * gate)
 
 
 class Encoder(nn.Module):
@@ -85,9 +109,9 @@ class Encoder(nn.Module):
         self.recomputes = False
         self.embeddings = Embeddings(spec)
         self.relative_bias = RelativeBias(spec) if spec.n_relative_buckets else None
-        self.blocks = nn.ModuleList(
-            Block(spec, spec.heads_of(block)) for block in range(spec.n_blocks)
-        )
+        self.distances = DistanceEmbeddings(spec) if spec.position_terms else None
+        self.blocks = nn.ModuleList(Block(spec, number) for number in range(spec.n_blocks))
+        self.final_norm = make_norm(spec) if spec.norm_first else None
         sizes = (len(spec.walk), spec.n_attention_heads, spec.width)
         self.pruning = build(
             PRUNINGS, spec.pruning, "pruning", *sizes, options=spec.pruning_options
@@ -115,17 +139,32 @@ class Encoder(nn.Module):
         firsts_only: bool = False,
         observer: Observer | None = None,
     ) -> Encoding:
-        """Layers `start` to `stop` over `hidden` (piece, width).
+        """Layers `start` to `stop` over `hidden` (piece, width); None: to the end, a final norm
+        included.
 
         firsts_only: the last layer computes only each text's first piece. This is exact, because
         nothing after the last layer looks at the others, and saves most of a layer.
         observer: called with the trace of every layer, of all pieces also in the last one.
         """
+        encoding = self._walk_layers(hidden, layout, start, stop, firsts_only, observer)
+        if self.final_norm is None or stop is not None:
+            return encoding
+        return replace(encoding, hidden=self.final_norm(encoding.hidden))
+
+    def _walk_layers(
+        self,
+        hidden: Tensor,
+        layout: Layout,
+        start: int,
+        stop: int | None,
+        firsts_only: bool,
+        observer: Observer | None,
+    ) -> Encoding:
         blocks = self.spec.walk[start:stop]
         last = start + len(blocks) - 1
         plan = self._plan(firsts_only=firsts_only)
         survivors = Survivors.all_of(layout, self.spec.n_attention_heads)
-        state = _State(hidden, survivors, self._context(survivors))
+        state = _State(hidden, survivors, self._contexts(survivors))
         for layer, number in enumerate(blocks, start):
             block = self.block(number)
             if firsts_only and layer == last:
@@ -168,17 +207,16 @@ class Encoder(nn.Module):
         (piece, attention_head × head_width)
         """
         prunes = plan.needs_importance(layer, self.spec.n_attention_heads)
+        read, context = block.attention_input(state.hidden), self._context(layer, state)
         if not prunes and observer is None:
-            return state, block.attention(state.hidden, state.context)
-        attention = block.attention.observe(
-            state.hidden, state.context, keep_weights=observer is not None
-        )
+            return state, block.attention(read, context)
+        attention = block.attention.observe(read, context, keep_weights=observer is not None)
         before, mixed = state, attention.mixed.flatten(1)
         if prunes:
             hidden, mixed, survivors = self.pruning(
                 layer, plan, before.hidden, mixed, before.survivors, attention
             )
-            state = _State(hidden, survivors, self._next_context(before.context, survivors))
+            state = _State(hidden, survivors, self._next_contexts(before.contexts, survivors))
         if observer is not None:
             trace = LayerTrace(
                 layer,
@@ -196,24 +234,25 @@ class Encoder(nn.Module):
     ) -> Tensor:
         """The last layer where only first pieces are read. (text, width)"""
         if observer is None:
-            mixed = block.attention.attend_firsts(state.hidden, state.context)
+            read, context = block.attention_input(state.hidden), self._context(layer, state)
+            mixed = block.attention.attend_firsts(read, context)
             return block(state.hidden[state.survivors.layout.starts], mixed)
         state, mixed = self._attend(layer, block, plan, state, observer)
         return block(state.hidden, mixed)[state.survivors.layout.starts]
 
-    def _context(self, survivors: Survivors) -> AttentionContext:
-        """The pieces still there as rows for attention, and the bias that goes with them."""
-        rows = Rows.of(survivors.layout)
-        if self.relative_bias is None:
-            return AttentionContext(rows, [None] * len(rows.live), survivors.heads)
-        # a fused piece stands nowhere: it is given the place of the first
-        places = rows.places_in_text(survivors.origin.clamp(min=0))
-        return AttentionContext(rows, [self.relative_bias(p) for p in places], survivors.heads)
+    def _context(self, layer: int, state: _State) -> AttentionContext:
+        return state.contexts[self.spec.is_local(layer)]
 
-    def _next_context(self, context: AttentionContext, survivors: Survivors) -> AttentionContext:
-        if survivors.layout is context.rows.layout:  # no piece has left
-            return replace(context, heads=survivors.heads)
-        return self._context(survivors)
+    def _next_contexts(
+        self, contexts: tuple[AttentionContext, ...], survivors: Survivors
+    ) -> tuple[AttentionContext, ...]:
+        if survivors.layout is contexts[0].rows.layout:  # no piece has left
+            return tuple(replace(context, heads=survivors.heads) for context in contexts)
+        return self._contexts(survivors)
+
+    def _contexts(self, survivors: Survivors) -> tuple[AttentionContext, ...]:
+        """Of layers that read the whole text and, where there are such, of those with a window."""
+        return make_contexts(self.spec, survivors, self.relative_bias, self.distances)
 
     def set_progress(self, progress: float) -> None:
         """Tells the weightings how much of the training is done, 0 to 1."""
@@ -238,11 +277,14 @@ class Encoder(nn.Module):
 
 @dataclass(frozen=True)
 class _State:
-    """What goes from layer to layer: the states (piece, width) of the pieces still there."""
+    """What goes from layer to layer: the states (piece, width) of the pieces still there.
+
+    contexts: for layers that read the whole text, and for those with a window.
+    """
 
     hidden: Tensor
     survivors: Survivors
-    context: AttentionContext
+    contexts: tuple[AttentionContext, ...]
 
 
 @contextmanager

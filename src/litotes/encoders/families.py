@@ -1,34 +1,35 @@
 """Encoder families as data: how each spells its settings and its weights.
 
-Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT and MPNet stands in this
-table; the encoder itself (encoder.py) knows none of them. In weight names `{block}` counts blocks;
-ALBERT counts groups and places within a group. A `config.json` is read by config.py.
+Everything that differs between BERT, RoBERTa, DistilBERT, ELECTRA, ALBERT, MPNet, DeBERTa and
+ModernBERT stands in this table; the encoder itself (encoder.py) knows none of them. In weight names
+`{block}` counts blocks; ALBERT counts groups and places within a group. A `config.json` is read by
+config.py; which of the weights an encoder has, weight_names.py says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-from litotes.encoders.spec import EncoderSpec
 
 
 @dataclass(frozen=True)
 class Family:
     """One family: `config.json` keys by our names, values it fixes, and its weight names by ours.
 
-    qkv: the names of the three projections that we hold fused.
+    qkv: the names of the three projections that we hold fused, or of one that is fused already.
     prefix: what checkpoints with a task head put before every encoder weight.
+    written: what its `config.json` must say besides.
     """
 
     architecture: str
     prefix: str
     keys: Mapping[str, str]
     weights: Mapping[str, str]
-    qkv: tuple[str, str, str]
+    qkv: tuple[str, ...]
     defaults: Mapping[str, Any]
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    written: Mapping[str, Any] = field(default_factory=dict)
 
 
 _COMMON_KEYS = {
@@ -143,6 +144,60 @@ _MPNET_QKV = (
     _BERT_BLOCK + "attention.attn.v",
 )
 
+DISTANCE_KEY = "blocks.{block}.attention.disentangled.key"
+DISTANCE_QUERY = "blocks.{block}.attention.disentangled.query"
+_DEBERTA_KEYS = {
+    "has_positions": "position_biased_input",
+    "position_terms": "pos_att_type",
+    "n_distance_buckets": "position_buckets",
+    "farthest": "max_relative_positions",
+    "distance_norm": "norm_rel_ebd",
+    "shares_projections": "share_att_key",
+}
+_DEBERTA_WEIGHTS = _BERT_WEIGHTS | {
+    "distances.table": "encoder.rel_embeddings",
+    "distances.norm": "encoder.LayerNorm",
+    DISTANCE_KEY: _BERT_BLOCK + "attention.self.pos_key_proj",
+    DISTANCE_QUERY: _BERT_BLOCK + "attention.self.pos_query_proj",
+}
+_DEBERTA_QKV = (
+    _BERT_BLOCK + "attention.self.query_proj",
+    _BERT_BLOCK + "attention.self.key_proj",
+    _BERT_BLOCK + "attention.self.value_proj",
+)
+
+_MODERNBERT_KEYS = {
+    "n_vocabulary": "vocab_size",
+    "width": "hidden_size",
+    "n_layers": "num_hidden_layers",
+    "n_attention_heads": "num_attention_heads",
+    "inner_width": "intermediate_size",
+    "n_positions": "max_position_embeddings",
+    "activation": "hidden_activation",
+    "norm_epsilon": "norm_eps",
+    "dropout": "mlp_dropout",
+    "attention_dropout": "attention_dropout",
+    "padding_piece": "pad_token_id",
+    "rotary_base": "global_rope_theta",
+    "local_rotary_base": "local_rope_theta",
+    "window": "local_attention",
+    "global_every": "global_attn_every_n_layers",
+    "attention_bias": "attention_bias",
+    "feed_forward_bias": "mlp_bias",
+    "norm_bias": "norm_bias",
+}
+_MODERNBERT_BLOCK = "layers.{block}."
+_MODERNBERT_WEIGHTS = {
+    "embeddings.piece": "embeddings.tok_embeddings",
+    "embeddings.norm": "embeddings.norm",
+    "blocks.{block}.attention_norm": _MODERNBERT_BLOCK + "attn_norm",
+    "blocks.{block}.attention.output": _MODERNBERT_BLOCK + "attn.Wo",
+    "blocks.{block}.outer_norm": _MODERNBERT_BLOCK + "mlp_norm",
+    "blocks.{block}.inner": _MODERNBERT_BLOCK + "mlp.Wi",
+    "blocks.{block}.outer": _MODERNBERT_BLOCK + "mlp.Wo",
+    "final_norm": "final_norm",
+}
+
 FAMILIES: dict[str, Family] = {
     "bert": Family(
         "BertModel",
@@ -212,36 +267,42 @@ FAMILIES: dict[str, Family] = {
         _ROBERTA_DEFAULTS | {"n_relative_buckets": 32},
         fixed={"first_position": 2},  # whatever the padding piece is called
     ),
+    "deberta-v2": Family(  # v3 as well
+        "DebertaV2Model",
+        "deberta.",
+        _COMMON_KEYS | _SEGMENTS | _DEBERTA_KEYS,
+        _DEBERTA_WEIGHTS,
+        _DEBERTA_QKV,
+        _BASE_DEFAULTS
+        | {
+            "norm_epsilon": 1e-7,
+            "n_segments": 0,
+            "has_positions": True,
+            "n_distance_buckets": 0,
+            "distance_norm": "none",
+            "shares_projections": False,
+        },
+        written={"relative_attention": True},
+    ),
+    "modernbert": Family(
+        "ModernBertModel",
+        "model.",
+        _MODERNBERT_KEYS,
+        _MODERNBERT_WEIGHTS,
+        (_MODERNBERT_BLOCK + "attn.Wqkv",),
+        {
+            "activation": "gelu",
+            "norm_epsilon": 1e-5,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "rotary_base": 160_000.0,
+            "local_rotary_base": 10_000.0,
+            "window": 128,
+            "global_every": 3,
+            "attention_bias": False,
+            "feed_forward_bias": False,
+            "norm_bias": False,
+        },
+        fixed={"has_positions": False, "is_gated": True, "norm_first": True},
+    ),
 }
-
-
-def weight_names(spec: EncoderSpec) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Pairs of our weight name and the family's; three of the family's for the fused projection."""
-    for ours, theirs in _name_patterns(FAMILIES[spec.family]):
-        if ours == "embeddings.projection" and not spec.has_projection:
-            continue
-        suffixes = (".weight",) if ours in _WITHOUT_BIAS else (".weight", ".bias")
-        for block in range(spec.n_blocks) if "{block}" in ours else (0,):
-            for suffix in suffixes:
-                names = tuple(_place(name, block, spec) + suffix for name in theirs)
-                yield _place(ours, block, spec) + suffix, names
-
-
-def _name_patterns(family: Family) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for ours, theirs in family.weights.items():
-        yield ours, (theirs,)
-    yield "blocks.{block}.attention.qkv", family.qkv
-
-
-def _place(name: str, block: int, spec: EncoderSpec) -> str:
-    """The weight's name in one block."""
-    group, inner = divmod(block, spec.group_size)
-    return name.format(block=block, group=group, inner=inner)
-
-
-_WITHOUT_BIAS = (
-    "embeddings.piece",
-    "embeddings.position",
-    "embeddings.segment",
-    "relative_bias.by_bucket",
-)

@@ -12,6 +12,7 @@ _FILES = [
     "model.safetensors",
     "model.safetensors.index.json",
     "model-*-of-*.safetensors",
+    "spm.model",
 ]
 
 

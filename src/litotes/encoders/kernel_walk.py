@@ -30,6 +30,7 @@ from litotes.text.layout import BucketLayout
 
 if TYPE_CHECKING:
     from litotes.encoders.encoder import Block, Encoder
+    from litotes.encoders.spec import EncoderSpec
 
 MOST_HEADS = 32
 """Attention heads of a block: which are left is kept in the bits of a number."""
@@ -39,15 +40,24 @@ WIDEST = 128
 
 
 def has_kernels(encoder: Encoder) -> bool:
-    """Whether the kernels can compute this encoder: known weightings and prunings, usual sizes."""
+    """Whether the kernels can compute this encoder: known weightings and prunings, usual sizes,
+    norms after attention, and nothing by distance but MPNet's bias.
+    """
     spec = encoder.spec
     return (
-        spec.max_pieces <= LONGEST
+        _has_known_layers(spec)
+        and spec.max_pieces <= LONGEST
         and spec.n_attention_heads <= MOST_HEADS
         and spec.head_width <= WIDEST
         and isinstance(encoder.pruning, AttentionSum | KeepAll)
         and _rule(encoder) is not None
     )
+
+
+def _has_known_layers(spec: EncoderSpec) -> bool:
+    is_newer = spec.norm_first or spec.is_gated or spec.rotary_base or spec.window
+    has_all_offsets = spec.attention_bias and spec.feed_forward_bias and spec.norm_bias
+    return spec.has_positions and has_all_offsets and not is_newer and not spec.position_terms
 
 
 def route_options(encoder: Encoder, *, firsts_only: bool, trains: bool) -> RouteOptions:

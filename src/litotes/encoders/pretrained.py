@@ -35,6 +35,7 @@ from litotes.encoders.weights import (
 from litotes.text.tokenizer import PieceTokenizer
 
 _HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*@[A-Za-z0-9][\w./-]*$")
+_OLDER_TOKENIZERS = ("spm.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 
 
 @dataclass(frozen=True)
@@ -160,6 +161,7 @@ def read_tokenizer(
 
     content: of its file, if it has been read already.
     """
+    _check_is_fast(folder)
     tokenizer = PieceTokenizer(
         _require(folder / "tokenizer.json"),
         max_pieces=choose_max_pieces(max_pieces, spec.max_pieces),
@@ -179,6 +181,17 @@ def _check_hash(name: str, file: Path, sha256: str, found: str) -> None:
         raise UserError(
             f"{file}: its sha256 is {found}, expected {sha256}. {again}; the file is damaged or was"
             " replaced."
+        )
+
+
+def _check_is_fast(folder: Path) -> None:
+    """Refuses a folder whose tokenizer is in an older form alone, as DeBERTa-v3 was published."""
+    older = [name for name in _OLDER_TOKENIZERS if (folder / name).is_file()]
+    if older and not (folder / "tokenizer.json").is_file():
+        raise UserError(
+            f"{folder}: there is a {older[0]} but no tokenizer.json. Write it once, where"
+            f" transformers is installed: AutoTokenizer.from_pretrained({str(folder)!r})"
+            f".save_pretrained({str(folder)!r})."
         )
 
 

@@ -63,6 +63,8 @@ def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: 
     """The part of a tensor of attention that belongs to the heads at these places."""
     if name.startswith("qkv."):
         return tensor.unflatten(0, (3, n_heads, -1))[:, places].flatten(0, 2)
+    if name.startswith("disentangled."):
+        return tensor.unflatten(0, (n_heads, -1))[places].flatten(0, 1)
     if name == "output.weight":
         return tensor.unflatten(1, (n_heads, -1))[:, places].flatten(1)
     # a number per attention head

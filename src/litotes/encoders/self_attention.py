@@ -2,13 +2,15 @@
 
     query, key, value = W h + b        mixed = weighting(query · key / √d + bias) · value
 
+What a family knows of distances comes in here: a bias (MPNet), angles by which queries and keys are
+turned (rotary.py), or two more terms of the affinity (disentangled.py).
+
 Pieces stay packed; only the weighting itself looks at texts as rows (attention/rows.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,28 +19,11 @@ from torch.nn import functional
 
 from litotes.attention import WEIGHTINGS
 from litotes.attention.pruning import AttentionOutput
-from litotes.attention.rows import Rows
 from litotes.core.registry import build
+from litotes.encoders.attention_context import AttentionContext
+from litotes.encoders.disentangled import Disentangled, DistanceTerms
 from litotes.encoders.spec import EncoderSpec
 from litotes.text.layout import Layout
-
-
-@dataclass(frozen=True)
-class AttentionContext:
-    """What the attention of a layer needs to know about its pieces.
-
-    bias: what is added to the affinities, one for each block of rows or None.
-    heads: the attention heads each text still uses, (text, attention_head); None: all.
-    """
-
-    rows: Rows
-    bias: Sequence[Tensor | None]
-    heads: Tensor | None = None
-
-    def of_firsts(self) -> AttentionContext:
-        """The same for queries of each text's first piece alone."""
-        bias = [None if block is None else block[:, :, :1] for block in self.bias]
-        return AttentionContext(Rows(self.rows.layout.firsts, self.rows.apart), bias, self.heads)
 
 
 class Attention(nn.Module):
@@ -53,11 +38,18 @@ class Attention(nn.Module):
         self.heads, self.n_heads, self.dropout = list(heads), len(heads), spec.attention_dropout
         self.has_all_heads = self.n_heads == spec.n_attention_heads
         self.inner = self.n_heads * spec.head_width
-        self.qkv = nn.Linear(spec.width, 3 * self.inner)
-        self.output = nn.Linear(self.inner, spec.width)
+        self.qkv = nn.Linear(spec.width, 3 * self.inner, bias=spec.attention_bias)
+        self.output = nn.Linear(self.inner, spec.width, bias=spec.attention_bias)
+        self.disentangled = Disentangled(spec, self.n_heads) if spec.position_terms else None
         self.weighting = build(
             WEIGHTINGS, spec.weighting, "weighting", self.n_heads, options=spec.weighting_options
         )
+
+    @property
+    def scale(self) -> float:
+        """What the products of queries and keys are multiplied by."""
+        share = 1.0 if self.disentangled is None else self.disentangled.share
+        return float(share * (self.inner // self.n_heads) ** -0.5)
 
     def forward(self, hidden: Tensor, context: AttentionContext) -> Tensor:
         """What each piece gathers. (piece, attention_head × head_width)"""
@@ -105,7 +97,8 @@ class Attention(nn.Module):
 
     def project_part(self, hidden: Tensor, outputs: slice) -> Tensor:
         """Only the query, or only key and value. → (piece, part, attention_head, head_width)"""
-        some = functional.linear(hidden, self.qkv.weight[outputs], self.qkv.bias[outputs])
+        bias = None if self.qkv.bias is None else self.qkv.bias[outputs]
+        some = functional.linear(hidden, self.qkv.weight[outputs], bias)
         return some.unflatten(-1, (-1, self.n_heads, self.inner // self.n_heads))
 
     def _select(self, packed: Tensor, context: AttentionContext) -> tuple[Tensor, ...]:
@@ -136,12 +129,25 @@ class Attention(nn.Module):
     ) -> Iterator[tuple[Tensor, Tensor, Tensor, dict[str, Any]]]:
         """Packed queries, keys and values as blocks of rows, with the options of the weighting."""
         rows = keys.rows
+        if queries.turn is not None and keys.turn is not None:
+            query, key = queries.turn(query), keys.turn(key)
+        if self.disentangled is not None:
+            query = query * self.disentangled.share
         parts = zip(queries.rows.split(query), rows.split(key), rows.split(value), strict=True)
-        conditions = zip(rows.live, queries.bias, rows.by_text(keys.heads), strict=True)
+        heads_by_block, terms = rows.by_text(keys.heads), self._distance_terms(queries)
+        conditions = zip(queries.live_keys, queries.bias, heads_by_block, terms, strict=True)
         dropout = self.dropout if self.training else 0.0
-        for (q, k, v), (live, bias, heads) in zip(parts, conditions, strict=True):
+        for (q, k, v), (live, bias, heads, distance_terms) in zip(parts, conditions, strict=True):
             bias = self._select_bias(bias, heads)
+            if distance_terms is not None:
+                bias = distance_terms.bias(q, k, heads)
             yield q, k, v, {"live": live, "bias": bias, "heads": heads, "dropout": dropout}
+
+    def _distance_terms(self, queries: AttentionContext) -> Sequence[DistanceTerms | None]:
+        """For each block of rows, what makes c2p and p2c of its queries and keys."""
+        if self.disentangled is None or queries.distances is None:
+            return [None] * len(queries.bias)
+        return self.disentangled(queries.distances, self.qkv)
 
     def _select_bias(self, bias: Tensor | None, heads: Tensor | None) -> Tensor | None:
         """(text or 1, attention_head, query, key), of the heads this block has and a text uses."""

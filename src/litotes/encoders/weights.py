@@ -16,8 +16,9 @@ from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.storage import load_json
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.families import FAMILIES, weight_names
+from litotes.encoders.families import FAMILIES
 from litotes.encoders.spec import EncoderSpec
+from litotes.encoders.weight_names import weight_names
 
 _MOST_LAYERS = 1000  # some families use a layer's weights again
 _PICKLED = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.h5", "*.msgpack")
@@ -100,8 +101,9 @@ def check_fits(spec: EncoderSpec, n_bytes: int, where: str) -> None:
     """Refuses an encoder of more weights than files of `n_bytes` can hold, before it is built: a
     damaged description must not make us take the memory for it.
     """
-    n_per_block = 4 * spec.width * spec.width + 2 * spec.width * spec.inner_width
-    n_embeddings = spec.n_vocabulary + spec.n_positions
+    n_inner = (2 + spec.is_gated) * spec.width * spec.inner_width
+    n_per_block = 4 * spec.width * spec.width + n_inner
+    n_embeddings = spec.n_vocabulary + spec.has_positions * spec.n_positions + 2 * spec.n_distances
     n_weights = n_embeddings * (spec.embedding_width or spec.width) + spec.n_blocks * n_per_block
     if n_weights > n_bytes or spec.n_layers > _MOST_LAYERS:
         raise UserError(

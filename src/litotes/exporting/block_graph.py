@@ -1,6 +1,9 @@
 """One layer in the file: attention, then feed-forward.
 
     a = norm(h + Attention(h))        h' = norm(a + W₂ act(W₁ a))
+    a = h + Attention(norm(h))        h' = a + W₂ (act(W₁ n) ⊙ V n),  n = norm(a)
+
+The second is ModernBERT's.
 
 Query, key and value are three products of the same rows rather than one that is split up again: the
 copies of the split cost more than the larger product saves.
@@ -9,6 +12,9 @@ copies of the split cost more than the larger product saves.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
 
 from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
@@ -82,8 +88,15 @@ def write_attention(
 
     (text, query, attention_head × head_width)
     """
-    n = attention.n_heads
-    return graph.add("Attention", *projections.inputs(bias), q_num_heads=n, kv_num_heads=n)
+    return graph.add("Attention", *projections.inputs(bias), **_attributes(attention))
+
+
+def _attributes(attention: Attention) -> dict[str, Any]:
+    """Of ONNX's own operator for attention."""
+    n, attributes = attention.n_heads, {}
+    if attention.disentangled is not None:  # else the operator scales as we do
+        attributes["scale"] = attention.scale
+    return {"q_num_heads": n, "kv_num_heads": n, **attributes}
 
 
 def write_attention_with_weights(
@@ -101,12 +114,12 @@ def write_attention_with_weights(
     """
     if type(attention.weighting) is not Softmax or heads is not None:
         return _write_by_hand(graph, attention, projections, bias, heads)
-    n, after_softmax = attention.n_heads, 3
-    counts = {"q_num_heads": n, "kv_num_heads": n, "qk_matmul_output_mode": after_softmax}
+    after_softmax = 3
+    attributes = _attributes(attention) | {"qk_matmul_output_mode": after_softmax}
     mixed, _, _, weights = graph.add_several(
-        "Attention", *projections.inputs(bias), n_outputs=4, unused=(1, 2), **counts
+        "Attention", *projections.inputs(bias), n_outputs=4, unused=(1, 2), **attributes
     )
-    return GraphAttention(mixed, weights, projections.value, n)
+    return GraphAttention(mixed, weights, projections.value, attention.n_heads)
 
 
 def _write_by_hand(
@@ -117,11 +130,10 @@ def _write_by_hand(
     heads: str | None,
 ) -> GraphAttention:
     """Attention by products and a weighting of our own."""
-    query = _by_head(graph, attention, projections.query)
-    key = _by_head(graph, attention, projections.key)
-    value = _by_head(graph, attention, projections.value)
-    scale = (attention.inner // attention.n_heads) ** -0.5
-    affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=scale)
+    query = split_heads(graph, attention, projections.query)
+    key = split_heads(graph, attention, projections.key)
+    value = split_heads(graph, attention, projections.value)
+    affinity = graph.add("FusedMatMul", query, key, transB=1, alpha=attention.scale)
     if bias is not None:
         affinity = graph.plus(affinity, bias)
     # (text, attention_head, query, key)
@@ -134,30 +146,55 @@ def _write_by_hand(
     return GraphAttention(mixed, weights, projections.value, attention.n_heads)
 
 
-def _by_head(graph: Graph, attention: Attention, values: str) -> str:
+def split_heads(graph: Graph, attention: Attention, values: str) -> str:
     """(text, piece, attention_head × head_width) → (text, attention_head, piece, head_width)"""
     head_width = attention.inner // attention.n_heads
     split = graph.reshape(values, 0, 0, attention.n_heads, head_width)
     return graph.transpose(split, 0, 2, 1, 3)
 
 
+def write_attention_input(products: Products, block: Block, hidden: str) -> str:
+    """What attention reads of the pieces. Rows → rows"""
+    norm = block.attention_norm
+    if not block.norm_first or not isinstance(norm, nn.LayerNorm):
+        return hidden
+    return write_norm(products.graph, hidden, norm)
+
+
 def write_attention_output(products: Products, block: Block, hidden: str, mixed: str) -> str:
-    """norm(h + W mixed): what each piece was and what its attention gathered, as rows.
+    """norm(h + W mixed), without the norm where that comes first: what each piece was and what its
+    attention gathered, as rows.
 
     mixed: (text, piece, attention_head × head_width)
     """
     graph = products.graph
     mixed = products.to_rows(mixed, block.attention.inner)
     output = products.apply(mixed, block.attention.output)
-    return write_norm(graph, graph.plus(hidden, output), block.attention_norm)
+    added = graph.plus(hidden, output)
+    if block.norm_first:
+        return added
+    assert isinstance(block.attention_norm, nn.LayerNorm)
+    return write_norm(graph, added, block.attention_norm)
 
 
 def write_feed_forward(products: Products, block: Block, activation: str, hidden: str) -> str:
-    """norm(a + W₂ act(W₁ a)). Rows → rows"""
+    """norm(a + W₂ act(W₁ a)), or a + W₂ (act(W₁ n) ⊙ V n) with n = norm(a). Rows → rows"""
     graph = products.graph
-    inner = _write_activation(graph, activation, products.apply(hidden, block.inner))
-    outer = products.apply(inner, block.outer)
+    if block.norm_first:
+        normed = write_norm(graph, hidden, block.outer_norm)
+        return graph.plus(hidden, _write_both_products(products, block, activation, normed))
+    outer = _write_both_products(products, block, activation, hidden)
     return write_norm(graph, graph.plus(hidden, outer), block.outer_norm)
+
+
+def _write_both_products(products: Products, block: Block, activation: str, rows: str) -> str:
+    graph, width = products.graph, block.outer.in_features
+    parts = (slice(width), slice(width, None)) if block.is_gated else (slice(None),)
+    inner, *gates = products.apply_parts(rows, block.inner, *parts)
+    inner = _write_activation(graph, activation, inner)
+    for gate in gates:
+        inner = graph.times(inner, gate)
+    return products.apply(inner, block.outer)
 
 
 def _write_activation(graph: Graph, activation: str, rows: str) -> str:

@@ -8,17 +8,27 @@ from dataclasses import replace
 
 import numpy as np
 
+from litotes.attention.entmax import Entmax
 from litotes.attention.softmax import Softmax
+from litotes.core.errors import UserError
 from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.self_attention import Attention
 from litotes.exporting.block_graph import (
     Projections,
     write_attention,
+    write_attention_input,
     write_attention_output,
     write_attention_with_weights,
     write_feed_forward,
     write_projections,
 )
-from litotes.exporting.embedding_graph import write_embeddings, write_relative_bias
+from litotes.exporting.distance_graph import (
+    DistanceGraph,
+    write_relative_bias,
+    write_turned,
+    write_window,
+)
+from litotes.exporting.embedding_graph import write_embeddings, write_norm
 from litotes.exporting.products import Products
 from litotes.exporting.pruning_graph import PruningGraph
 from litotes.exporting.removal_graph import GraphState
@@ -44,7 +54,13 @@ class _Walk:
         plan = encoder.pruning.plan()
         self.plan = plan.for_firsts_only() if firsts_only else plan
         self.pruning = PruningGraph(products, texts, encoder.pruning, self.plan, encoder.spec)
-        self.biases: dict[str, str] = {}
+        self.distances = None
+        if encoder.distances is not None:
+            with products.graph.part("embeddings"):
+                self.distances = DistanceGraph(texts, encoder.distances)
+        # by origin: written once for layers between which no piece left
+        self.by_pair: dict[str, str] = {}
+        self.windows: dict[str, str] = {}
 
     def write(self) -> str:
         with self.graph.part("embeddings"):
@@ -55,22 +71,33 @@ class _Walk:
             block = self.encoder.blocks[number]
             assert isinstance(block, Block)
             if self.firsts_only and layer == len(self.spec.walk) - 1:
-                return self._write_firsts(layer, block, state)
+                return self._finish(self._write_firsts(layer, block, state))
             state = self._write_layer(layer, block, state)
-        return self.pruning.restore(state) if state.removed else state.hidden
+        return self._finish(self.pruning.restore(state) if state.removed else state.hidden)
+
+    def _finish(self, hidden: str) -> str:
+        """Rows of hidden states, normed where norms come first."""
+        norm = self.encoder.final_norm
+        if norm is None:
+            return hidden
+        with self.graph.part("head"):
+            return write_norm(self.graph, hidden, norm)
 
     def _write_layer(self, layer: int, block: Block, state: GraphState) -> GraphState:
         """Rows of all pieces → rows of those that stay"""
         graph, attention = self.graph, block.attention
         prunes = self.plan.needs_importance(layer, self.spec.n_attention_heads)
         with graph.part(f"layer.{layer}.projections"):
-            projections = write_projections(self.products, attention, state.hidden)
+            read = write_attention_input(self.products, block, state.hidden)
+            projections = write_projections(self.products, attention, read)
+        with graph.part(f"layer.{layer}.attention"):
+            projections = self._turn(layer, attention, state, projections)
+            bias = self._bias(layer, attention, state, projections)
         if not prunes:
             with graph.part(f"layer.{layer}.attention"):
-                mixed = self._write_mixed(block, state, projections, self._bias(block, state))
+                mixed = self._write_mixed(block, state, projections, bias)
             return self._complete(layer, block, state, mixed)
         with graph.part(f"layer.{layer}.attention"):
-            bias = self._bias(block, state)
             observed = write_attention_with_weights(
                 graph, attention, projections, bias=bias, heads=state.heads
             )
@@ -87,12 +114,14 @@ class _Walk:
         with graph.part(f"layer.{layer}.projections"):
             first = self._first_rows(state.hidden)
             projections = write_projections(
-                self.products, block.attention, state.hidden, first=first
+                self.products,
+                block.attention,
+                write_attention_input(self.products, block, state.hidden),
+                first=write_attention_input(self.products, block, first),
             )
         with graph.part(f"layer.{layer}.attention"):
-            bias = self._bias(block, state)
-            if bias is not None:
-                bias = graph.first(bias, 1, axis=2)
+            projections = self._turn(layer, block.attention, state, projections, firsts_only=True)
+            bias = self._bias(layer, block.attention, state, projections, firsts_only=True)
             mixed = self._write_mixed(block, state, projections, bias)
         return self._complete(layer, block, replace(state, hidden=first), mixed).hidden
 
@@ -126,7 +155,9 @@ class _Walk:
 
         (text, piece); (1, piece) where no piece ever leaves
         """
-        if self.encoder.relative_bias is None and not self.encoder.pruning.restore:
+        encoder, spec = self.encoder, self.spec
+        by_distance = encoder.relative_bias is not None or encoder.distances is not None
+        if not (by_distance or spec.rotary_base or spec.window or encoder.pruning.restore):
             return None
         graph = self.graph
         places = graph.constant(np.arange(self.spec.max_pieces)[None])
@@ -135,20 +166,79 @@ class _Walk:
             return here
         return graph.add("Expand", here, graph.concat(self.texts.n, graph.ints(1), axis=0))
 
-    def _bias(self, block: Block, state: GraphState) -> str | None:
-        """MPNet's, by where the pieces stood; written once for layers between which none left.
+    def _turn(
+        self,
+        layer: int,
+        attention: Attention,
+        state: GraphState,
+        projections: Projections,
+        *,
+        firsts_only: bool = False,
+    ) -> Projections:
+        """Queries and keys turned by where they stand, where positions are rotary."""
+        base = self.spec.local_rotary_base if self.spec.is_local(layer) else self.spec.rotary_base
+        origin, turned = state.origin, projections
+        if not base or origin is None:
+            return projections
+        if not firsts_only:  # a first piece stands at 0, where nothing is turned
+            query = write_turned(self.texts, attention, projections.query, origin, base=base)
+            turned = replace(turned, query=query)
+        key = write_turned(self.texts, attention, projections.key, origin, base=base)
+        return replace(turned, key=key)
 
-        (text, attention_head, query, key)
+    def _bias(
+        self,
+        layer: int,
+        attention: Attention,
+        state: GraphState,
+        projections: Projections,
+        *,
+        firsts_only: bool = False,
+    ) -> str | None:
+        """What is added to the affinities by where pieces stood; None: nothing.
+
+        (text or 1, attention_head or 1, query, key)
         """
-        relative, graph = self.encoder.relative_bias, self.graph
-        if relative is None:
+        graph, origin = self.graph, state.origin
+        if origin is None:
             return None
-        assert state.origin is not None
-        if state.origin not in self.biases:
-            self.biases[state.origin] = write_relative_bias(
-                graph, relative, state.origin, max_pieces=self.spec.max_pieces
+        bias = None
+        if self.encoder.relative_bias is not None:
+            bias = self._relative_bias(attention, origin)
+            bias = graph.first(bias, 1, axis=2) if firsts_only else bias
+        if self.distances is not None:
+            if origin not in self.by_pair:
+                self.by_pair[origin] = self.distances.write_places(origin)
+            places = self.by_pair[origin]
+            places = graph.first(places, 1, axis=1) if firsts_only else places
+            bias = self.distances.write_bias(attention, projections, places)
+        if self.spec.is_local(layer) and self.spec.window // 2 < self.spec.max_pieces - 1:
+            window = self._window(attention, origin)
+            window = graph.first(window, 1, axis=2) if firsts_only else window
+            bias = window if bias is None else graph.plus(bias, window)
+        return bias
+
+    def _relative_bias(self, attention: Attention, origin: str) -> str:
+        """MPNet's. (text, attention_head, query, key)"""
+        relative, graph = self.encoder.relative_bias, self.graph
+        assert relative is not None
+        if origin not in self.by_pair:
+            self.by_pair[origin] = write_relative_bias(
+                graph, relative, origin, max_pieces=self.spec.max_pieces
             )
-        bias = self.biases[state.origin]
-        if block.attention.has_all_heads:
+        bias = self.by_pair[origin]
+        if attention.has_all_heads:
             return bias
-        return graph.gather(bias, graph.ints(*block.attention.heads), axis=1)
+        return graph.gather(bias, graph.ints(*attention.heads), axis=1)
+
+    def _window(self, attention: Attention, origin: str) -> str:
+        """(text, 1, query, key)"""
+        if not isinstance(attention.weighting, Softmax | Entmax):
+            raise UserError(
+                f"The weighting {type(attention.weighting).__name__} counts the keys of a query,"
+                " and those of local layers cannot be exported to ONNX yet: use the torch runtime,"
+                " or train with softmax or entmax."
+            )
+        if origin not in self.windows:
+            self.windows[origin] = write_window(self.graph, origin, window=self.spec.window)
+        return self.windows[origin]

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from litotes.exporting.graph import Graph
-from litotes.exporting.products import Products, as_array
+from litotes.exporting.products import Products, as_array, offset_of
 from litotes.exporting.rounding import quantise, round_weights
 from litotes.model.classifier import Classifier
 from litotes.text.packing import pack
@@ -136,7 +136,7 @@ class Int8(Products):
         self.known = known
 
     def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
+        graph, weight, offset = self.graph, as_array(layer.weight), offset_of(layer)
         inputs = self.known[layer]
         factors = inputs.factors()  # (input,)
         if (factors > 1).any():

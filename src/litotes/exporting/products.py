@@ -56,7 +56,7 @@ class Float32(Products):
         self.texts = texts
 
     def apply_parts(self, rows: str, layer: nn.Linear, *outputs: slice) -> list[str]:
-        graph, weight, offset = self.graph, as_array(layer.weight), as_array(layer.bias)
+        graph, weight, offset = self.graph, as_array(layer.weight), offset_of(layer)
         products = []
         for part in outputs:
             constants = graph.constant(weight[part].T), graph.constant(offset[part])
@@ -75,3 +75,10 @@ class Float32(Products):
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     return tensor.detach().float().cpu().numpy().astype(np.float32, copy=False)
+
+
+def offset_of(layer: nn.Linear) -> NDArray[Any]:
+    """The layer's offset; zeros where it has none. (output,)"""
+    if layer.bias is None:
+        return np.zeros(layer.out_features, dtype=np.float32)
+    return as_array(layer.bias)

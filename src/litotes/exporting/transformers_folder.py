@@ -9,6 +9,9 @@ left of them:
     ReLU, GELU   V = I, v = c           act x = x for x large enough, and h + c is, because a
                                         normed h has a bound: |h_j| ≤ |γ_j| √width + |β_j|;
                                         b' = b − W c
+    norm         V = Γ⁻¹, v = −Γ⁻¹ β    ModernBERT norms once more after its activation, which may
+                                        be none at all. What V h + v leaves of a normed h = Γ z + β
+                                        is normed already: W' = W Γ, b' = b + W β
 
 Logits are the same within float32's rounding. In float16 the small numbers of the first kind would
 be lost, and neither is a good beginning for further training.
@@ -29,7 +32,7 @@ from litotes.core.harmless import markdown
 from litotes.core.storage import json_bytes, write_folder
 from litotes.core.values import Task
 from litotes.encoders.config import config_from_spec
-from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
 from litotes.encoders.weights import to_family_tensors
 from litotes.exporting.export import check_is_free
@@ -62,7 +65,19 @@ _CLASSIFIERS = {
     "electra": _Classifier("classifier.dense", "classifier.out_proj", "gelu"),
     "albert": _Classifier("albert.pooler", "classifier", "tanh"),
     "mpnet": _ROBERTA,
+    "deberta-v2": _Classifier("pooler.dense", "classifier", "gelu"),
+    "modernbert": _Classifier("head.dense", "classifier", "norm"),
 }
+
+
+_CONFIGS: dict[str, dict[str, Any]] = {
+    "modernbert": {
+        "classifier_activation": "linear",
+        "classifier_bias": True,
+        "classifier_pooling": "cls",
+    }
+}
+"""What the classifier of a family asks of its `config.json`."""
 
 
 def export_to_transformers(folder: ModelFolder, out: Path) -> None:
@@ -133,6 +148,20 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
     inner_offset = torch.zeros(encoder.spec.width, dtype=torch.float64)
     if names.activation == "tanh":
         inner_weight, weight = _SMALL * inner_weight, weight / _SMALL
+    elif names.activation == "norm":
+        scale, shift = _last_norm(encoder)
+        if not scale.all():
+            raise UserError(
+                "The encoder's final norm multiplies a channel by 0, which a classifier of"
+                " transformers cannot undo. Export it to ONNX instead: leave out --to."
+            )
+        inner_weight, inner_offset = inner_weight / scale, -shift / scale
+        weight, offset = weight * scale, offset + weight @ shift
+        # the second norm divides by √(1 + ε)
+        ones = torch.ones(encoder.spec.width)
+        tensors["head.norm.weight"] = ones * (1 + encoder.spec.norm_epsilon) ** 0.5
+        if encoder.spec.norm_bias:
+            tensors["head.norm.bias"] = 0 * ones
     else:
         inner_offset = _bound_of_states(encoder) + _GELU_IS_LINEAR
         offset = offset - weight @ inner_offset
@@ -145,23 +174,33 @@ def _tensors(model: Model, task: Task) -> dict[str, Tensor]:
 
 def _bound_of_states(encoder: Encoder) -> Tensor:
     """What no hidden state exceeds, rounded up to a number that float32 adds exactly. (width,)"""
-    block = encoder.blocks[encoder.spec.walk[-1]]
-    assert isinstance(block, Block)
-    norm = block.outer_norm
-    bound = norm.weight.abs() * encoder.spec.width**0.5 + norm.bias.abs()
-    return bound.detach().cpu().double().ceil()
+    scale, shift = _last_norm(encoder)
+    return (scale.abs() * encoder.spec.width**0.5 + shift.abs()).ceil()
+
+
+def _last_norm(encoder: Encoder) -> tuple[Tensor, Tensor]:
+    """The γ and β of the norm that hidden states come from. (width,) both"""
+    norm = encoder.final_norm or encoder.block(encoder.spec.walk[-1]).outer_norm
+    scale = norm.weight.detach().cpu().double()
+    if norm.bias is None:
+        return scale, torch.zeros_like(scale)
+    return scale, norm.bias.detach().cpu().double()
 
 
 def _config(model: Model, task: Task) -> dict[str, Any]:
     spec = model.classifier.encoder.spec
     architecture = FAMILIES[spec.family].architecture.removesuffix("Model")
     labels = task.labels or (task.name,)
-    return config_from_spec(spec) | {
-        "architectures": [f"{architecture}ForSequenceClassification"],
-        "id2label": {str(number): label for number, label in enumerate(labels)},
-        "label2id": {label: number for number, label in enumerate(labels)},
-        "problem_type": "regression" if task.is_regression else "single_label_classification",
-    }
+    return (
+        config_from_spec(spec)
+        | _CONFIGS.get(spec.family, {})
+        | {
+            "architectures": [f"{architecture}ForSequenceClassification"],
+            "id2label": {str(number): label for number, label in enumerate(labels)},
+            "label2id": {label: number for number, label in enumerate(labels)},
+            "problem_type": "regression" if task.is_regression else "single_label_classification",
+        }
+    )
 
 
 def _tokenizer_config(model: Model) -> dict[str, Any]:

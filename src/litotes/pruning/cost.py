@@ -8,7 +8,9 @@ of width d and inner width f:
     attention           2 · 2 · n² · h'd         affinities, then mixing; h' = the attention heads
                                                  that the text still uses
     output projection   2 · m · hd · w
-    feed-forward        2 · 2 · m · w · f
+    feed-forward        2 · 2 · m · w · f        (gated: 2 · 3 · m · w · f)
+    distances           2 · r · w · hd + 2 · n · r · h'd for each of DeBERTa's terms, where the text
+                        reaches r distances; texts of a batch share the first half
 
 Matrix products alone are counted, as everywhere in the literature: norms, activations and softmax
 are left out, and so is what a pruning needs to choose (sums, sorting; a scorer's 2w a piece).
@@ -19,7 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from operator import mul
 from typing import Any
 
 from litotes.attention.pruning import Plan, Pruning
@@ -36,10 +39,11 @@ class LayerCost:
     attention: int
     output: int
     feed_forward: int
+    distances: int = 0
 
     @property
     def total(self) -> int:
-        return self.qkv + self.attention + self.output + self.feed_forward
+        return self.qkv + self.attention + self.output + self.feed_forward + self.distances
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
     spec, plan = encoder.spec, evaluation_plan(encoder.pruning)
     embedding_width = spec.embedding_width or spec.width
     embeddings = 2 * sum(lengths) * embedding_width * spec.width if spec.has_projection else 0
-    entering = list(lengths)
+    entering, n_distances = list(lengths), _n_distances(encoder, lengths)
     layers = []
     for layer, block in enumerate(spec.walk):
         if firsts_only and layer == len(spec.walk) - 1:
@@ -80,7 +84,10 @@ def flops(encoder: Encoder, lengths: Sequence[int], *, firsts_only: bool = False
         n_heads = len(spec.heads_of(block))
         n_used = _n_used(spec, plan, layer, block)
         cost = _layer_cost(spec, entering, querying, leaving, n_heads=n_heads, n_used=n_used)
-        layers.append(cost)
+        distances = _distance_cost(
+            spec, entering, querying, n_distances, n_heads=n_heads, n_used=n_used
+        )
+        layers.append(replace(cost, distances=distances))
         entering = leaving
     return Cost(embeddings, tuple(layers))
 
@@ -121,8 +128,37 @@ def _layer_cost(
         qkv=2 * spec.width * inner * (sum(querying) + 2 * sum(entering)),
         attention=2 * 2 * n_pairs * n_used * spec.head_width,
         output=2 * sum(leaving) * inner * spec.width,
-        feed_forward=2 * 2 * sum(leaving) * spec.width * spec.inner_width,
+        feed_forward=2 * (2 + spec.is_gated) * sum(leaving) * spec.width * spec.inner_width,
     )
+
+
+def _n_distances(encoder: Encoder, lengths: Sequence[int]) -> list[int]:
+    """How many distances each text compares its pieces with; 0 where attention is not
+    disentangled.
+    """
+    if encoder.distances is None:
+        return [0] * len(lengths)
+    reached = map(encoder.distances.reached, lengths)
+    return [part.stop - part.start for part in reached]
+
+
+def _distance_cost(
+    spec: EncoderSpec,
+    entering: Sequence[int],
+    querying: Sequence[int],
+    n_distances: Sequence[int],
+    *,
+    n_heads: int,
+    n_used: int,
+) -> int:
+    """c2p compares distances with queries, p2c with keys."""
+    compared = {"c2p": querying, "p2c": entering}
+    cost = 0
+    for term in spec.position_terms:
+        n_products = sum(map(mul, compared[term], n_distances))
+        cost += 2 * max(n_distances) * spec.width * n_heads * spec.head_width
+        cost += 2 * n_products * n_used * spec.head_width
+    return cost
 
 
 def _n_used(spec: EncoderSpec, plan: Plan, layer: int, block: int) -> int:

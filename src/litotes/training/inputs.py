@@ -97,11 +97,12 @@ def freeze(classifier: Classifier, below: int) -> None:
         )
     if below > spec.n_layers:
         raise UserError(f"freeze_below = {below}, but the encoder has {spec.n_layers} layers.")
-    parts = [classifier.encoder.embeddings, *classifier.encoder.blocks[:below]]
-    if classifier.encoder.relative_bias is not None:
-        parts.append(classifier.encoder.relative_bias)  # the frozen layers use it too
-    for part in parts:
-        part.requires_grad_(False)
+    encoder = classifier.encoder
+    # the frozen layers use what all layers share, too
+    for part in (encoder.embeddings, encoder.relative_bias, encoder.distances):
+        if part is not None:
+            part.requires_grad_(False)
+    encoder.blocks[:below].requires_grad_(False)
 
 
 def all_logits(

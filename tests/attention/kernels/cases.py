@@ -31,8 +31,8 @@ class Case:
     """What is attended to, and how.
 
     first_only: each text's first piece alone asks. n_nobody: rows at the end that belong to no
-    text. alive: each text's attention heads as bits. spread: of queries and keys. halves: affinities
-    of long texts are held in half precision.
+    text. alive: each text's attention heads as bits. spread: of queries and keys. halves:
+    affinities of long texts are held in half precision.
     """
 
     rule: str

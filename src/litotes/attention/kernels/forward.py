@@ -205,7 +205,9 @@ def _launch_pairs(
     dropout: float,
     seed: Tensor | None,
 ) -> None:
-    assert rule.name in PAIRED and not (wanted.row_numbers or dropout or seed is not None)
+    assert rule.name in PAIRED
+    assert not wanted.row_numbers
+    assert not dropout
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
     n_heads, head_width = query.shape[1:]
     shape, nothing = tiles.shape, packed.key_bounds

@@ -112,7 +112,7 @@ def plus(left, right):
 
 @triton.jit
 def plus_square(sums, pairs):
-    """sums + pairs²"""
+    """Adds pairs² to sums."""
     if INTERPRETED:
         first, second = first_of(pairs), second_of(pairs)
         return pair(first_of(sums) + first * first, second_of(sums) + second * second)

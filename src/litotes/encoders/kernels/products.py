@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from litotes.attention.kernels.selection import Staying, take, take_both
@@ -57,6 +57,7 @@ class FusedProducts(Products):
     """Without dropout and without gradients."""
 
     def embed(self, embeddings: Embeddings, route: Route) -> Tensor:
+        assert embeddings.position is not None  # `has_kernels` sees to it
         hidden = embed(
             route.pieces,
             route.positions,
@@ -79,7 +80,9 @@ class FusedProducts(Products):
         return self._finish(block, hidden, take(mixed, staying), staying.places)
 
     def _finish(self, block: Block, hidden: Tensor, mixed: Tensor, places: Tensor | None) -> Tensor:
-        hidden = add_and_norm(block.attention.output(mixed), hidden, block.attention_norm, places)
+        norm = block.attention_norm
+        assert isinstance(norm, nn.LayerNorm)
+        hidden = add_and_norm(block.attention.output(mixed), hidden, norm, places)
         return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
 
     def _inner(self, block: Block, hidden: Tensor) -> Tensor:

@@ -24,11 +24,12 @@ every processor.
 OPERATORS: dict[str, frozenset[str]] = {
     "": frozenset({
         "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp",
-        "Expand", "Gather", "GatherND", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "LSTM",
-        "LayerNormalization", "Log", "Loop", "MatMul", "Max", "Min", "Mul", "OneHot", "Pad", "Pow",
-        "QuantizeLinear", "Range", "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape",
-        "ScatterElements", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh",
-        "TopK", "Transpose", "Unsqueeze", "Where",
+        "Expand", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater",
+        "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max", "Min",
+        "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax",
+        "ReduceSum", "Relu", "Reshape", "RotaryEmbedding", "ScatterElements", "Shape", "Sigmoid",
+        "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze",
+        "Where",
     }),
     MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
 }  # fmt: skip
