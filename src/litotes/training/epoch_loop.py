@@ -84,6 +84,9 @@ class EpochLoop(ABC):
     def _last_score(self) -> str:
         """What was found last on the held-out texts, in words; nothing at the beginning."""
 
+    def _epoch_name(self) -> str:
+        return f"epoch {self.state.epoch + 1}"
+
     def resume(self) -> None:
         """Goes on from the last whole checkpoint, if there is one."""
         self.state = self.checkpoints.load(self.tensors) or self.state
@@ -121,7 +124,7 @@ class EpochLoop(ABC):
 
     def _report_step(self) -> None:
         state = self.state
-        so_far = f"epoch {state.epoch + 1}"
+        so_far = self._epoch_name()
         if (n_read := state.place - len(self.losses)) > 0:
             so_far += f", loss {state.loss_sum / n_read:.3f}"
         self.context.watch("training", state.step, self.n_steps, so_far + self._last_score())
