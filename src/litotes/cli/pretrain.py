@@ -36,7 +36,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, progress, say
+    from litotes.core.storage import write_bytes
     from litotes.pretraining import pretrain, read_recipe
+    from litotes.pretraining.figure import draw_curve
+    from litotes.report.figure import render_figure
 
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:
@@ -44,6 +47,8 @@ def run(options: argparse.Namespace) -> None:
     out = Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-encoder"
     with progress() as watch:
         result = pretrain(recipe, out, device=options.device, resume=options.resume, watch=watch)
+    curve = draw_curve(result.scores["history"], unigram=result.scores["unigram"])
+    write_bytes(out / "perplexity.svg", render_figure(curve, "svg"))
     say(result.notes)
     if options.json:
         print_json({"encoder": str(result.folder), **result.scores})

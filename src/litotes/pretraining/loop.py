@@ -18,7 +18,7 @@ from litotes.core.values import MISSING
 from litotes.pretraining.blocks import Reader
 from litotes.pretraining.language_model import LanguageModel
 from litotes.pretraining.masking import MaskedText, Masker, pack_masked
-from litotes.pretraining.perplexity import GuessScores, HeldOut
+from litotes.pretraining.perplexity import HeldOut, Measurement
 from litotes.pretraining.recipe import PretrainRecipe
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
@@ -123,26 +123,26 @@ class PretrainLoop(EpochLoop):
     def _end_epoch(self) -> None:
         state = self.state
         self._read_losses()
-        scores = self._measure()
+        found = self._measure()
         loss = state.loss_sum / max(state.place, 1)
-        self._record(self._line(scores) | {"loss": loss})
+        self._record(self._line(found) | {"loss": loss})
         words = f"step {state.step} of {self.n_steps}: loss {loss:.3f}{self._last_score()}"
         self.context.watch("training", state.step, self.n_steps, Milestone(words))
         state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
         state.finished = state.epoch >= self.n_stretches
 
-    def _measure(self) -> GuessScores:
+    def _measure(self) -> Measurement:
         self.encoder.set_progress(self.state.step / self.n_steps)
         return self.held_out.measure(self.language_model)
 
-    def _line(self, scores: GuessScores) -> dict[str, float]:
+    def _line(self, found: Measurement) -> dict[str, float]:
         line = {
             "step": self.state.step,
-            "perplexity": scores.perplexity,
-            "accuracy": scores.accuracy,
+            "perplexity": found.perplexity,
+            "accuracy": found.accuracy,
         }
-        if scores.next_sentence is not None:
-            line["next_sentence"] = scores.next_sentence
+        if found.next_sentence is not None:
+            line["next_sentence"] = found.next_sentence
         return line
 
     def _epoch_name(self) -> str:

@@ -9,7 +9,7 @@ tokenizer on the same texts; it is not the perplexity of a model that reads from
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -51,26 +51,27 @@ class GuessScores:
         return asdict(self)
 
 
-@dataclass
-class _Sums:
-    """Over the texts so far."""
+@dataclass(frozen=True)
+class Measurement:
+    """The losses of the chosen pieces, summed by text (text,), and how many were guessed right."""
 
-    losses: list[Tensor] = field(default_factory=list)  # of each (text,)
-    n_right: int = 0
-    n_pairs: int = 0
-    n_pairs_right: int = 0
+    losses: NDArray[np.float64]
+    n_pieces: int
+    n_right: int
+    n_pairs: int
+    n_pairs_right: int
 
-    def add(self, guesses: Guesses, masked: MaskedBatch) -> None:
-        logits = guesses.pieces.float()
-        losses = functional.cross_entropy(logits, masked.targets, reduction="none")
-        by_text = torch.zeros(masked.batch.layout.n_texts, device=losses.device)
-        self.losses.append(by_text.index_add(0, masked.texts, losses).cpu())
-        self.n_right += int((logits.argmax(-1) == masked.targets).sum())
-        if guesses.follows is not None:
-            is_pair = masked.follows != MISSING
-            right = guesses.follows.argmax(-1) == masked.follows
-            self.n_pairs += int(is_pair.sum())
-            self.n_pairs_right += int((is_pair & right).sum())
+    @property
+    def perplexity(self) -> float:
+        return float(np.exp(self.losses.sum() / self.n_pieces))
+
+    @property
+    def accuracy(self) -> float:
+        return self.n_right / self.n_pieces
+
+    @property
+    def next_sentence(self) -> float | None:
+        return self.n_pairs_right / self.n_pairs if self.n_pairs else None
 
 
 class HeldOut:
@@ -92,26 +93,30 @@ class HeldOut:
         shares = (counts + 1) / (counts.sum() + len(counts))  # (piece of the vocabulary,)
         self.unigram = float(np.exp(-np.log(shares[targets]).mean()))
 
-    def measure(self, model: LanguageModel) -> GuessScores:
+    def measure(self, model: LanguageModel) -> Measurement:
         """In evaluation mode, without gradients, in float32."""
         model.eval()
-        sums = _Sums()
-        lengths = [len(text.ids) for text in self.texts]
         device = model.encoder.device
+        lengths = [len(text.ids) for text in self.texts]
+        losses, counts = [], np.zeros(3, dtype=np.int64)
         with torch.no_grad():
             for places in batches_without_gradients(lengths, device):
                 masked = pack_masked([self.texts[place] for place in places], device)
-                sums.add(model(masked), masked)
-        losses = torch.cat(sums.losses).double().numpy()  # (text,)
-        n_pieces = int(self.n_chosen.sum())
+                guesses = model(masked)
+                losses.append(_losses_by_text(guesses, masked).double().cpu().numpy())
+                counts += _count_right(guesses, masked)
+        return Measurement(np.concatenate(losses), int(self.n_chosen.sum()), *counts.tolist())
+
+    def score(self, found: Measurement) -> GuessScores:
+        """A measurement with what is needed to judge it."""
         return GuessScores(
             n_texts=len(self.texts),
-            n_pieces=n_pieces,
-            perplexity=float(np.exp(losses.sum() / n_pieces)),
-            interval=self._interval(losses),
+            n_pieces=found.n_pieces,
+            perplexity=found.perplexity,
+            interval=self._interval(found.losses),
             unigram=self.unigram,
-            accuracy=sums.n_right / n_pieces,
-            next_sentence=sums.n_pairs_right / sums.n_pairs if sums.n_pairs else None,
+            accuracy=found.accuracy,
+            next_sentence=found.next_sentence,
         )
 
     def _interval(self, losses: NDArray[np.float64]) -> tuple[float, float]:
@@ -122,3 +127,20 @@ class HeldOut:
             drawn = generator.integers(len(losses), size=len(losses))
             found[number] = losses[drawn].sum() / max(self.n_chosen[drawn].sum(), 1)
         return interval(np.exp(found))
+
+
+def _losses_by_text(guesses: Guesses, masked: MaskedBatch) -> Tensor:
+    """(text,)"""
+    losses = functional.cross_entropy(guesses.pieces.float(), masked.targets, reduction="none")
+    by_text = torch.zeros(masked.batch.layout.n_texts, device=losses.device)
+    return by_text.index_add(0, masked.texts, losses)
+
+
+def _count_right(guesses: Guesses, masked: MaskedBatch) -> list[int]:
+    """Pieces guessed right, pairs, pairs guessed right."""
+    n_right = int((guesses.pieces.argmax(-1) == masked.targets).sum())
+    if guesses.follows is None:
+        return [n_right, 0, 0]
+    is_pair = masked.follows != MISSING
+    is_right = guesses.follows.argmax(-1) == masked.follows
+    return [n_right, int(is_pair.sum()), int((is_pair & is_right).sum())]

@@ -18,7 +18,6 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import check_options
 from litotes.core.storage import locked, remove_folder, write_json
 from litotes.pretraining.blocks import Blocks, PairReader, Reader, TextReader, make_blocks
-from litotes.pretraining.figure import draw_curve
 from litotes.pretraining.language_model import LanguageModel
 from litotes.pretraining.loop import PretrainLoop, read_masked
 from litotes.pretraining.masking import Masker
@@ -34,7 +33,6 @@ from litotes.pretraining.run_folder import (
 )
 from litotes.pretraining.sources import Texts
 from litotes.pretraining.start import check_start, choose_tokenizer, read_tokenizer, start_model
-from litotes.report.figure import render_figure
 from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext, derive_seed
@@ -121,7 +119,7 @@ def _run(
     context.processes.wait()
     loop.measure_start()
     state = loop.run()
-    scores = held_out.measure(model).as_json() | {
+    scores = held_out.score(held_out.measure(model)).as_json() | {
         "history": state.history,
         "texts": {"learned_from": len(learned), "held_out": len(held)},
         "pieces": {"learned_from": learned.n_pieces, "held_out": held.n_pieces},
@@ -174,8 +172,7 @@ def _save(
     model: LanguageModel, tokenizer: PieceTokenizer, scores: Mapping[str, Any], folder: Path
 ) -> None:
     """scores.json is written last: with it the folder is whole."""
-    curve = draw_curve(scores["history"], unigram=scores["unigram"])
-    save_encoder(model, tokenizer, folder, picture=render_figure(curve, "svg"))
+    save_encoder(model, tokenizer, folder)
     write_json(folder / SCORES, scores)
 
 

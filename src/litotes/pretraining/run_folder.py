@@ -94,9 +94,7 @@ def can_read_on(folder: Path) -> bool:
     return False
 
 
-def save_encoder(
-    model: LanguageModel, tokenizer: PieceTokenizer, folder: Path, *, picture: bytes
-) -> None:
+def save_encoder(model: LanguageModel, tokenizer: PieceTokenizer, folder: Path) -> None:
     """Writes what `litotes train` and `transformers` (AutoModel, AutoModelForMaskedLM) read."""
     spec = model.encoder.spec
     architecture = architecture_of(spec.family, next_sentence=model.next_sentence)
@@ -108,4 +106,3 @@ def save_encoder(
     write_bytes(
         folder / "model.safetensors", to_bytes(family_tensors(model), metadata={"format": "pt"})
     )
-    write_bytes(folder / "perplexity.svg", picture)

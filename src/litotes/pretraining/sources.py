@@ -52,9 +52,9 @@ class Texts:
             for line in self._read_file(source, document):
                 document = line.document + 1
                 yield line
-        for text, key in self._corpus_texts:
-            for line in self._lines(text):
-                yield Line(line, document, key)
+        for whole, key in self._corpus_texts:
+            for text in self._lines(whole):
+                yield Line(text, document, key)
             document += 1
 
     @cached_property

@@ -248,7 +248,7 @@ def _plain_pieces(encoding: Encoding) -> list[str]:
 def _continues(encoding: Encoding) -> list[bool]:
     """Whether each piece belongs to the same word as the one before it."""
     words = encoding.word_ids
-    earlier = [None, *words[:-1]]
+    earlier = [None, *words][: len(words)]
     return [
         word is not None and word == before for word, before in zip(words, earlier, strict=True)
     ]
