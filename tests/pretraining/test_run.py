@@ -134,6 +134,7 @@ NEXT_SENTENCES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, NEXT_SENTENCES], ids=["pieces", "next sentences"])
 @pytest.mark.parametrize("fatal_step", [0, 3, 4])  # 4: between two measurements
 def test_a_killed_run_ends_as_one_never_killed(
@@ -270,6 +271,22 @@ def test_what_a_weighting_learns_is_kept(prose: Path, tmp_path: Path) -> None:
     assert learned
     state = loaded.state_dict()
     assert all(torch.equal(state[n.removeprefix("encoder.")], t) for n, t in learned.items())
+
+
+@pytest.mark.parametrize("n_pieces", [1, 40])
+def test_steps_in_parts_are_steps_at_once(prose: Path, tmp_path: Path, n_pieces: int) -> None:
+    scratch = recipe_for(prose).model.model_dump()["scratch"] | {"dropout": 0.0}
+    whole = recipe_for(prose, model={"scratch": scratch}, **NEXT_SENTENCES)
+    parts = recipe_for(
+        prose,
+        model={"scratch": scratch},
+        training={"pieces_at_once": n_pieces},
+        **NEXT_SENTENCES,
+    )
+    pretrain(whole, tmp_path / "whole")
+    pretrain(parts, tmp_path / "parts")
+    for one, two in zip(history(tmp_path / "whole"), history(tmp_path / "parts"), strict=True):
+        assert two == pytest.approx(one, rel=1e-3)
 
 
 @pytest.mark.slow

@@ -20,6 +20,7 @@ from litotes.pretraining.language_model import LanguageModel
 from litotes.pretraining.masking import MaskedText, Masker, pack_masked
 from litotes.pretraining.perplexity import HeldOut, Measurement
 from litotes.pretraining.recipe import PretrainRecipe
+from litotes.text.packing import batches_by_budget
 from litotes.training.checkpoints import RunTensors, trainable_parameters
 from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
 from litotes.training.optimizer import make_optimizer
@@ -42,6 +43,7 @@ class PretrainLoop(EpochLoop):
         self.language_model, self.reader = model, reader
         self.masker, self.held_out = masker, held_out
         settings = recipe.training.as_training()
+        self.pieces_at_once = recipe.training.pieces_at_once
         self.steps_a_pass = -(-len(reader.blocks) // settings.batch_texts)
         n_steps = recipe.training.steps or self.steps_a_pass * settings.epochs
         self.n_stretches = min(recipe.training.reports, n_steps)
@@ -92,32 +94,44 @@ class PretrainLoop(EpochLoop):
         texts = read_masked(self.reader, self.masker, places, seed=seed)
         optimizer = self.tensors.optimizer
         optimizer.zero_grad(set_to_none=True)
-        loss = self._loss(texts)
-        loss.backward()
+        total = self._add_gradients(texts)
         parameters = list(self.tensors.parameters.values())
         self.context.processes.add_up(parameter.grad for parameter in parameters)
         if self.settings.max_gradient_norm:
             clip_grad_norm_(parameters, self.settings.max_gradient_norm)
         optimizer.step()
-        return loss.detach()
+        return total
 
-    def _loss(self, texts: Sequence[MaskedText]) -> Tensor:
-        """This process's part of the mean over chosen pieces, plus that over pairs."""
+    def _add_gradients(self, texts: Sequence[MaskedText]) -> Tensor:
+        """Those of this process's share of the texts; gives its part of the loss."""
         share = self.context.processes.share(texts)
         # fewer texts than processes: one text without weight keeps every parameter in the graph
-        weight = 1.0 if share else 0.0
-        masked = pack_masked(share or texts[:1], self.context.device)
+        own, weight = (share, 1.0) if share else (texts[:1], 0.0)
+        lengths = [len(text.ids) for text in own]
+        at_once = self.pieces_at_once or sum(lengths)
+        total = torch.zeros((), device=self.context.device)
+        for part in batches_by_budget(lengths, max_texts=len(own), max_pieces=at_once):
+            loss = weight * self._loss([own[number] for number in part], batch=texts)
+            loss.backward()
+            total += loss.detach()
+        return total
+
+    def _loss(self, texts: Sequence[MaskedText], *, batch: Sequence[MaskedText]) -> Tensor:
+        """What the texts add to the mean over the batch's chosen pieces, and to that over its
+        pairs.
+        """
+        masked = pack_masked(texts, self.context.device)
         with autocast(self.settings, self.context.device):
             guesses = self.language_model(masked)
-        n_chosen = sum(len(text.places) for text in texts)
+        n_chosen = sum(len(text.places) for text in batch)
         total = functional.cross_entropy(guesses.pieces.float(), masked.targets, reduction="sum")
-        loss = weight * total / max(n_chosen, 1)
+        loss = total / max(n_chosen, 1)
         if guesses.follows is not None:
-            n_pairs = sum(text.follows != MISSING for text in texts)
+            n_pairs = sum(text.follows != MISSING for text in batch)
             total = functional.cross_entropy(
                 guesses.follows.float(), masked.follows, ignore_index=MISSING, reduction="sum"
             )
-            loss = loss + weight * total / max(n_pairs, 1)
+            loss = loss + total / max(n_pairs, 1)
         return loss
 
     def _end_epoch(self) -> None:

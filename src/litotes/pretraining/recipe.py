@@ -129,6 +129,14 @@ class PretrainSettings(BaseModel):
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto: bfloat16 on CUDA, float32 elsewhere"
     )
+    pieces_at_once: int | None = Field(
+        None,
+        ge=1,
+        description=(
+            "a step's texts are computed in parts of at most so many pieces, which takes less"
+            " memory; None: together"
+        ),
+    )
     checkpoint_seconds: float = Field(
         120.0, ge=0, description="how much work a crash may cost at most"
     )

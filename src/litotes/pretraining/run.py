@@ -91,7 +91,7 @@ def pretrain(
 def _write_texts(recipe: PretrainRecipe, texts: Texts, out: Path, watch: Watch) -> None:
     """The pieces of all texts, on disk."""
     can_read_on(out)  # removes what a run that was killed has left
-    write_store(out / TEXTS, texts, choose_tokenizer(recipe, texts), watch=watch)
+    write_store(out / TEXTS, texts, choose_tokenizer(recipe, texts, watch), watch=watch)
     write_json(out / "recipe.json", recipe.model_dump(mode="json"))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from litotes.core.errors import UserError
+from litotes.core.progress import Watch
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.pretrained import choose_max_pieces, find_encoder, load_tokenizer
@@ -23,27 +24,32 @@ from litotes.text.tokenizer import PieceTokenizer
 
 DEFAULT = "minilm"
 _PADDINGS = ("[PAD]", "<pad>")
+_BETWEEN_REPORTS = 1000
 
 
-class _TextOnly:
+class _WatchedTexts:
     """The texts alone, as often as they are asked for."""
 
-    def __init__(self, texts: Texts) -> None:
-        self._texts = texts
+    def __init__(self, texts: Texts, watch: Watch) -> None:
+        self._texts, self._watch = texts, watch
 
-    def __iter__(self) -> Any:
-        return (line.text for line in self._texts)
+    def __iter__(self) -> Iterator[str]:
+        for number, line in enumerate(self._texts):
+            if number % _BETWEEN_REPORTS == 0:
+                self._watch("learning a tokenizer", number, number, "texts read")
+            yield line.text
 
 
-def choose_tokenizer(recipe: PretrainRecipe, texts: Texts) -> PieceTokenizer:
+def choose_tokenizer(recipe: PretrainRecipe, texts: Texts, watch: Watch) -> PieceTokenizer:
     """That of the encoder, or of another one, or one learned from the texts."""
     scratch = recipe.model.scratch
     if scratch is None:
         return load_tokenizer(recipe.model.encoder or DEFAULT)
     if scratch.tokenizer != TRAINED:
         return load_tokenizer(scratch.tokenizer)
+    watched = _WatchedTexts(texts, watch)
     content = train_wordpiece(
-        _TextOnly(texts), n_vocabulary=scratch.n_vocabulary, lower_case=scratch.lower_case
+        watched, n_vocabulary=scratch.n_vocabulary, lower_case=scratch.lower_case
     )
     return _parse_tokenizer(content.encode(), max_pieces=scratch.n_positions)
 

@@ -38,8 +38,9 @@ def train_wordpiece(texts: Iterable[str], *, n_vocabulary: int, lower_case: bool
         limit_alphabet=len(alphabet),
         show_progress=False,
     )
-    known = set(alphabet)
-    spaced = (_keep_known(normalizer.normalize_str(text), known) for text in texts)
+    # rare characters end a word: which of them are learned must not depend on chance
+    blanks = str.maketrans(dict.fromkeys(counts.keys() - set(alphabet), " "))
+    spaced = (normalizer.normalize_str(text).translate(blanks) for text in texts)
     draft.train_from_iterator(spaced, trainer)
 
     tokenizer = _empty(normalizer, draft.get_vocab(with_added_tokens=True))
@@ -59,8 +60,3 @@ def _empty(normalizer: normalizers.Normalizer, vocabulary: dict[str, int]) -> To
     tokenizer.normalizer = normalizer
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     return tokenizer
-
-
-def _keep_known(text: str, known: set[str]) -> str:
-    """Rare characters end a word: which of them are learned must not depend on chance."""
-    return "".join(one if one in known else " " for one in text)
