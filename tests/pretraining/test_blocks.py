@@ -20,15 +20,21 @@ from litotes.text.tokenizer import PieceTokenizer
 GENERATOR = torch.Generator()
 
 
-def store_of(lines: list[Line], tokenizer: PieceTokenizer, folder: Path) -> PieceStore:
+class MadeTexts(list[Line]):
+    """Lines in place of those of a file."""
+
+    notes = ("made up",)
+
+
+def store_of(lines: MadeTexts, tokenizer: PieceTokenizer, folder: Path) -> PieceStore:
     write_store(folder / "texts", lines, tokenizer, watch=ignore_progress)
     return open_store(folder / "texts")
 
 
-def lines_of(*documents: list[str]) -> list[Line]:
-    return [
+def lines_of(*documents: list[str]) -> MadeTexts:
+    return MadeTexts(
         Line(text, number, text) for number, document in enumerate(documents) for text in document
-    ]
+    )
 
 
 @pytest.fixture
@@ -48,6 +54,7 @@ def test_a_store_holds_every_piece_and_where_words_begin(tiny: Pretrained, tmp_p
     assert whole[0].continues[:2] == [False, False]
     assert any(whole[0].continues)
     assert len(whole[2].ids) > tiny.tokenizer.max_pieces
+    assert store.notes == ("made up",)
 
 
 @pytest.mark.parametrize("join_lines", [False, True])

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -124,6 +125,24 @@ def test_every_measurement_is_reported(prose: Path, tmp_path: Path) -> None:
         assert words == f"step {line['step']} of 6: {shown}"
 
 
+def test_every_step_hides_other_pieces(
+    prose: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hidden = []
+    original = PretrainLoop._add_gradients
+
+    def watching(self: PretrainLoop, texts: Any) -> torch.Tensor:
+        hidden.append([text.places.tolist() for text in texts])
+        return original(self, texts)
+
+    monkeypatch.setattr(PretrainLoop, "_add_gradients", watching)
+    # all texts in every step
+    recipe = recipe_for(prose, data={"held_out": 0.49}, training={"batch_texts": 400})
+    pretrain(recipe, tmp_path / "run")
+    assert len(hidden) == 6
+    assert all(one != two for one, two in zip(hidden, hidden[1:], strict=False))
+
+
 class Killed(Exception):
     """Stands for the moment a process is killed: nothing after it is executed."""
 
@@ -170,9 +189,11 @@ def test_a_killed_run_ends_as_one_never_killed(
 def test_a_resumed_run_reads_the_texts_it_began_with(
     prose: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    mine = tmp_path / "mine.txt"
-    mine.write_text(prose.read_text())
-    recipe = recipe_for(mine)
+    mine = tmp_path / "mine.csv"
+    rows = [f"{line},0\n" for line in prose.read_text().splitlines() if line]
+    mine.write_text("text,label\n" + "".join(rows))
+    recipe = recipe_for(Path(f"table:{mine}?label=label"))
+    pretrain(recipe, tmp_path / "whole")
     original = PretrainLoop._step
 
     def interrupted(self: PretrainLoop, places: Any) -> None:
@@ -184,15 +205,22 @@ def test_a_resumed_run_reads_the_texts_it_began_with(
     with pytest.raises(Stopped, match=r"Stopped after step 3 of 6.*--resume"):
         pretrain(recipe, tmp_path / "stopped")
     monkeypatch.undo()
-    mine.write_text("something else\n")
+    mine.write_text("text,label\nsomething,0\nelse,1\n")
     with pytest.raises(UserError, match=r"was stopped. Go on with --resume"):
         pretrain(recipe, tmp_path / "stopped")
     with pytest.raises(UserError, match="another recipe"):
         pretrain(recipe.model_copy(update={"seed": 1}), tmp_path / "stopped", resume=True)
-    pretrain(recipe, tmp_path / "stopped", resume=True)
-    mine.write_text(prose.read_text())
-    pretrain(recipe, tmp_path / "whole")
-    assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
+    damaged = tmp_path / "damaged"
+    copytree(tmp_path / "stopped", damaged)
+    (damaged / "texts" / "pieces.bin").write_bytes(b"")
+    mine.write_text("text,label\n" + "".join(rows[:-50]))
+    with pytest.raises(UserError, match="texts are no longer those"):
+        pretrain(recipe, damaged, resume=True)
+    run = pretrain(recipe, tmp_path / "stopped", resume=True)
+    assert any("repetition" in note for note in run.notes)
+    for name in ("model.safetensors", "scores.json"):
+        whole = (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "stopped" / name).read_bytes() == whole
 
 
 def test_a_finished_run_is_taken_as_it_is(prose: Path, encoder_folder: Path) -> None:

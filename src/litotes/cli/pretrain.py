@@ -61,22 +61,25 @@ def _print(result: PretrainRun) -> None:
 
     scores = result.scores
     low, high = scores["interval"]
-    row = (
+    row = [
         f"{scores['n_pieces']:,}",
         f"{scores['perplexity']:.2f}",
         f"{low:.2f}–{high:.2f}",
         f"{scores['history'][0]['perplexity']:.2f}",
         f"{scores['unigram']:.2f}",
         f"{scores['accuracy']:.3f}",
-    )
-    columns = (
+    ]
+    columns = [
         "pieces guessed",
         "perplexity",
         "95 % interval",
         "before",
         "by frequency alone",
         "accuracy",
-    )
+    ]
+    if scores["next_sentence"] is not None:
+        row.append(f"{scores['next_sentence']:.3f}")
+        columns.append("next sentence, accuracy")
     print_table(columns, [row], title="Held-out texts")
     print_lines(
         f"The encoder is in {result.folder}. Use it: litotes train RECIPE --set"

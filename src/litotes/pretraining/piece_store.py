@@ -2,6 +2,7 @@
 
     pieces.bin     int32   a piece's number; bit 30: it continues the word before it
     lines.bin      int64   (line, 3): where the line ends, its document, the hash of its key
+    notes.json             sentences about how the texts were read
 
 The folder is made once a run, appears when it is whole, and is read again when the run is resumed.
 """
@@ -10,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
@@ -19,13 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
+from litotes.core.parsing import read_as
 from litotes.core.progress import Watch
 from litotes.core.storage import MANIFEST, sha256_of, write_folder
-from litotes.pretraining.sources import Line
+from litotes.pretraining.sources import Line, Texts
 from litotes.text.tokenizer import PieceTokenizer
 
 CONTINUES = 1 << 30
-PIECES, LINES, TOKENIZER = "pieces.bin", "lines.bin", "tokenizer.json"
+PIECES, LINES = "pieces.bin", "lines.bin"
+NOTES, TOKENIZER = "notes.json", "tokenizer.json"
 _AT_ONCE = 1000
 
 
@@ -34,12 +37,14 @@ class PieceStore:
     """All pieces of all lines, end to end, mapped from disk.
 
     pieces: (piece,), as the file has them; ends, documents, keys: (line,)
+    notes: what the user should know about how they were read.
     """
 
     pieces: NDArray[np.int32]
     ends: NDArray[np.int64]
     documents: NDArray[np.int64]
     keys: NDArray[np.int64]
+    notes: tuple[str, ...] = ()
 
     @property
     def starts(self) -> NDArray[np.int64]:
@@ -54,17 +59,22 @@ class PieceStore:
         return stored & (CONTINUES - 1), continues
 
 
-def write_store(
-    folder: Path, lines: Iterable[Line], tokenizer: PieceTokenizer, *, watch: Watch
-) -> None:
-    """Tokenizes the lines into a new folder."""
-    write_folder(folder, partial(_fill, lines=lines, tokenizer=tokenizer, watch=watch))
+def write_store(folder: Path, texts: Texts, tokenizer: PieceTokenizer, *, watch: Watch) -> None:
+    """Tokenizes the texts into a new folder."""
+
+    def fill(staged: Path) -> None:
+        (staged / TOKENIZER).write_text(tokenizer.to_json(), "utf-8")
+        _write_pieces(staged, texts, tokenizer, watch)
+        (staged / NOTES).write_text(to_json(texts.notes), "utf-8")
+
+    write_folder(folder, fill)
 
 
 def open_store(folder: Path) -> PieceStore:
     lines = np.memmap(folder / LINES, dtype=np.int64, mode="r").reshape(-1, 3)
     pieces = np.memmap(folder / PIECES, dtype=np.int32, mode="r")
-    return PieceStore(pieces, np.array(lines[:, 0]), lines[:, 1], lines[:, 2])
+    notes = read_as(folder / NOTES, tuple[str, ...], advice="Choose another --out.")
+    return PieceStore(pieces, np.array(lines[:, 0]), lines[:, 1], lines[:, 2], notes)
 
 
 def store_key(folder: Path) -> str:
@@ -72,8 +82,9 @@ def store_key(folder: Path) -> str:
     return sha256_of(folder / MANIFEST)[:16]
 
 
-def _fill(folder: Path, lines: Iterable[Line], tokenizer: PieceTokenizer, watch: Watch) -> None:
-    (folder / TOKENIZER).write_text(tokenizer.to_json(), "utf-8")
+def _write_pieces(
+    folder: Path, lines: Iterable[Line], tokenizer: PieceTokenizer, watch: Watch
+) -> None:
     n_lines, end = 0, 0
     with (folder / PIECES).open("wb") as piece_file, (folder / LINES).open("wb") as line_file:
         for some in _chunks(lines):

@@ -27,12 +27,13 @@ from litotes.pretraining.recipe import PretrainRecipe
 from litotes.pretraining.run_folder import (
     SCORES,
     TEXTS,
-    can_read_on,
+    check_texts,
     find_finished,
+    has_texts,
     save_encoder,
 )
 from litotes.pretraining.sources import Texts
-from litotes.pretraining.start import check_start, choose_tokenizer, read_tokenizer, start_model
+from litotes.pretraining.start import Start, read_tokenizer
 from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext, derive_seed
@@ -68,44 +69,39 @@ def pretrain(
     """
     model = recipe.model
     check_options(WEIGHTINGS, model.weighting, "weighting", model.weighting_options)
-    check_start(recipe)
-    texts = Texts(recipe.data)
-    chosen = choose_device(device)
+    start, texts, chosen = Start(recipe), Texts(recipe.data), choose_device(device)
     with join_processes(chosen.type) as processes, ExitStack() as stack:
         if processes.is_first:
             stack.enter_context(locked(out))
         processes.wait()  # until the first one has made the folder
         finished = find_finished(out, recipe.key(), resume=resume)
         if finished is None:
-            if processes.is_first and not (resume and can_read_on(out)):
-                _write_texts(recipe, texts, out, watch)
+            if processes.is_first and not (resume and has_texts(out)):
+                _write_texts(start, texts, out, watch)
             processes.wait()
             key = f"{recipe.key()}-{store_key(out / TEXTS)}"
-            context = RunContext(chosen, out, key, processes, watch)
-            finished = _run(recipe, context, texts.notes, resume=resume)
+            finished = _run(start, RunContext(chosen, out, key, processes, watch), resume=resume)
         if processes.is_first:
             _clear(out)
     return PretrainRun(out, finished)
 
 
-def _write_texts(recipe: PretrainRecipe, texts: Texts, out: Path, watch: Watch) -> None:
+def _write_texts(start: Start, texts: Texts, out: Path, watch: Watch) -> None:
     """The pieces of all texts, on disk."""
-    can_read_on(out)  # removes what a run that was killed has left
-    write_store(out / TEXTS, texts, choose_tokenizer(recipe, texts, watch), watch=watch)
-    write_json(out / "recipe.json", recipe.model_dump(mode="json"))
+    if (out / TEXTS).exists():  # of a run that was killed
+        remove_folder(out / TEXTS)
+    write_store(out / TEXTS, texts, start.choose_tokenizer(texts, watch), watch=watch)
+    write_json(out / "recipe.json", start.recipe.model_dump(mode="json"))
 
 
-def _run(
-    recipe: PretrainRecipe, context: RunContext, notes: Sequence[str], *, resume: bool
-) -> dict[str, Any]:
-    folder = context.folder
-    # the tokenizer as the store was made with, which knows nothing of lengths yet
-    stored = folder / TEXTS / TOKENIZER
-    model, origin = start_model(recipe, _unlimited(stored))
+def _run(start: Start, context: RunContext, *, resume: bool) -> dict[str, Any]:
+    recipe, folder = start.recipe, context.folder
+    model, notes = start.make_model(folder / TEXTS / TOKENIZER)
     model.to(context.device)
-    tokenizer = read_tokenizer(stored, recipe, model.encoder.spec)
+    tokenizer = read_tokenizer(folder / TEXTS / TOKENIZER, recipe, model.encoder.spec)
+    store = open_store(folder / TEXTS)
     blocks = make_blocks(
-        open_store(folder / TEXTS),
+        store,
         tokenizer.max_pieces - len(tokenizer.frame(pair=recipe.objective.next_sentence)),
         join_lines=recipe.data.join_lines,
     )
@@ -115,6 +111,7 @@ def _run(
     reader = _reader(recipe, learned, tokenizer)
     loop = PretrainLoop(model, reader, masker, held_out, recipe, context=context)
     if resume:
+        check_texts(folder, context.key)
         loop.resume()
     context.processes.wait()
     loop.measure_start()
@@ -123,17 +120,13 @@ def _run(
         "history": state.history,
         "texts": {"learned_from": len(learned), "held_out": len(held)},
         "pieces": {"learned_from": learned.n_pieces, "held_out": held.n_pieces},
-        "notes": [*notes, *filter(None, [origin, *_notes(model)])],
+        "notes": [*store.notes, *notes, *_notes(model)],
         "key": recipe.key(),
     }
     if context.processes.is_first:
         _save(model, tokenizer, scores, folder)
     context.processes.wait()
     return scores
-
-
-def _unlimited(file: Path) -> PieceTokenizer:
-    return PieceTokenizer(file, max_pieces=1 << 20)
 
 
 def _reader(recipe: PretrainRecipe, blocks: Blocks, tokenizer: PieceTokenizer) -> Reader:

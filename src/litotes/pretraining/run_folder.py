@@ -13,7 +13,6 @@ from litotes.core.storage import (
     LOCK,
     find_foreign_file,
     is_complete,
-    remove_folder,
     write_bytes,
     write_json,
     write_text,
@@ -80,18 +79,23 @@ def _check_key(folder: Path, found: str, key: str) -> None:
         )
 
 
-def can_read_on(folder: Path) -> bool:
-    """Whether the texts of a stopped run are there, whole; what else is there is removed.
+def has_texts(folder: Path) -> bool:
+    """Whether the texts of a stopped run are there, whole.
 
     Only those of a run that has a checkpoint are known to be of this recipe.
     """
-    texts = folder / TEXTS
     has_begun = Checkpoints(folder / "checkpoints", key="").stored_key() is not None
-    if has_begun and is_complete(texts):
-        return True
-    if texts.exists():
-        remove_folder(texts)
-    return False
+    return has_begun and is_complete(folder / TEXTS)
+
+
+def check_texts(folder: Path, key: str) -> None:
+    """Refuses to go on with texts that are not those of the checkpoints."""
+    found = Checkpoints(folder / "checkpoints", key=key).stored_key()
+    if found is not None and found != key:
+        raise UserError(
+            f"{folder}: the texts are no longer those that the run began with, and its copy of"
+            " them is damaged. Choose another --out."
+        )
 
 
 def save_encoder(model: LanguageModel, tokenizer: PieceTokenizer, folder: Path) -> None:

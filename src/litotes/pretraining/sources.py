@@ -13,6 +13,7 @@ from litotes.core.registry import unknown_name
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
 from litotes.data.sources import SOURCES, load, options_of
+from litotes.data.tables.files import require_file
 from litotes.data.tables.plain_text import COLUMN
 from litotes.data.tables.rows import kind_of, read_rows
 from litotes.pretraining.recipe import TextSettings
@@ -92,6 +93,8 @@ class Texts:
 
     def _check_file(self, source: str) -> None:
         where = self.settings.where
+        require_file(_path_of(source))
+        kind_of(_path_of(source))
         if where.variety or where.source:
             raise UserError(
                 f"data.where selects from sources such as besstie:PATH; {source} is a file without"

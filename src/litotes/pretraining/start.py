@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,7 +17,7 @@ from litotes.encoders.pretrained import choose_max_pieces, find_encoder, load_to
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import read_tensors, weight_files
 from litotes.pretraining.language_model import LanguageModel, draw_weights, load_heads
-from litotes.pretraining.output_names import output_names
+from litotes.pretraining.masking import find_mask
 from litotes.pretraining.recipe import TRAINED, PretrainRecipe, ScratchSettings
 from litotes.pretraining.sources import Texts
 from litotes.pretraining.wordpiece import train_wordpiece
@@ -25,6 +26,77 @@ from litotes.text.tokenizer import PieceTokenizer
 DEFAULT = "minilm"
 _PADDINGS = ("[PAD]", "<pad>")
 _BETWEEN_REPORTS = 1000
+
+
+class Start:
+    """Where a run begins. What cannot begin is refused before any text is read."""
+
+    def __init__(self, recipe: PretrainRecipe) -> None:
+        self.recipe = recipe
+        self.loaded: _Loaded | None = None
+        settings = recipe.model
+        if settings.scratch is None:
+            self.loaded = _load(recipe)
+            return
+        choose_max_pieces(settings.max_pieces, settings.scratch.n_positions)
+        if settings.scratch.tokenizer != TRAINED:
+            find_mask(load_tokenizer(settings.scratch.tokenizer))
+
+    def choose_tokenizer(self, texts: Texts, watch: Watch) -> PieceTokenizer:
+        """That of the encoder, or of another one, or one learned from the texts."""
+        scratch = self.recipe.model.scratch
+        if self.loaded is not None:
+            return self.loaded.tokenizer
+        assert scratch is not None
+        if scratch.tokenizer != TRAINED:
+            return load_tokenizer(scratch.tokenizer)
+        content = train_wordpiece(
+            _WatchedTexts(texts, watch),
+            n_vocabulary=scratch.n_vocabulary,
+            lower_case=scratch.lower_case,
+        )
+        file = Path("tokenizer.json")
+        return PieceTokenizer(file, max_pieces=scratch.n_positions, content=content.encode())
+
+    def make_model(self, tokenizer_file: Path) -> tuple[LanguageModel, list[str]]:
+        """The language model before its first step, and notes about where it comes from."""
+        if self.loaded is not None:
+            return self.loaded.model, self.loaded.notes
+        scratch = self.recipe.model.scratch
+        assert scratch is not None
+        torch.manual_seed(self.recipe.seed)
+        tokenizer = PieceTokenizer(tokenizer_file, max_pieces=scratch.n_positions)
+        encoder = Encoder(_scratch_spec(self.recipe, scratch, tokenizer))
+        draw_weights(encoder)
+        return LanguageModel(encoder, next_sentence=self.recipe.objective.next_sentence), []
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    """A language model around an encoder that was there, with notes about its output layer."""
+
+    model: LanguageModel
+    tokenizer: PieceTokenizer
+    notes: list[str]
+
+
+def _load(recipe: PretrainRecipe) -> _Loaded:
+    settings = recipe.model
+    name = settings.encoder or DEFAULT
+    found = pretrained.load(
+        name,
+        max_pieces=settings.max_pieces,
+        weighting=settings.weighting,
+        weighting_options=settings.weighting_options,
+    )
+    find_mask(found.tokenizer)
+    torch.manual_seed(recipe.seed)  # for an output layer that is new
+    model = LanguageModel(found.encoder, next_sentence=recipe.objective.next_sentence)
+    folder, _, _ = find_encoder(name)
+    tensors: dict[str, Tensor] = {}
+    for file in weight_files(folder):
+        tensors |= read_tensors(file)
+    return _Loaded(model, found.tokenizer, load_heads(model, tensors, found.name))
 
 
 class _WatchedTexts:
@@ -40,66 +112,10 @@ class _WatchedTexts:
             yield line.text
 
 
-def choose_tokenizer(recipe: PretrainRecipe, texts: Texts, watch: Watch) -> PieceTokenizer:
-    """That of the encoder, or of another one, or one learned from the texts."""
-    scratch = recipe.model.scratch
-    if scratch is None:
-        return load_tokenizer(recipe.model.encoder or DEFAULT)
-    if scratch.tokenizer != TRAINED:
-        return load_tokenizer(scratch.tokenizer)
-    watched = _WatchedTexts(texts, watch)
-    content = train_wordpiece(
-        watched, n_vocabulary=scratch.n_vocabulary, lower_case=scratch.lower_case
-    )
-    return _parse_tokenizer(content.encode(), max_pieces=scratch.n_positions)
-
-
 def read_tokenizer(file: Path, recipe: PretrainRecipe, spec: EncoderSpec) -> PieceTokenizer:
     """The tokenizer of a run that has begun, cutting where this encoder must."""
-    return _parse_tokenizer(
-        file.read_bytes(), max_pieces=choose_max_pieces(recipe.model.max_pieces, spec.max_pieces)
-    )
-
-
-def _parse_tokenizer(content: bytes, *, max_pieces: int) -> PieceTokenizer:
-    return PieceTokenizer(Path("tokenizer.json"), max_pieces=max_pieces, content=content)
-
-
-def start_model(recipe: PretrainRecipe, tokenizer: PieceTokenizer) -> tuple[LanguageModel, str]:
-    """The language model before its first step, and a sentence about where it comes from."""
-    torch.manual_seed(recipe.seed)  # what is new
-    settings, next_sentence = recipe.model, recipe.objective.next_sentence
-    if settings.scratch is not None:
-        encoder = Encoder(_scratch_spec(recipe, settings.scratch, tokenizer))
-        draw_weights(encoder)
-        return LanguageModel(encoder, next_sentence=next_sentence), ""
-    name = settings.encoder or DEFAULT
-    found = pretrained.load(
-        name,
-        max_pieces=settings.max_pieces,
-        weighting=settings.weighting,
-        weighting_options=settings.weighting_options,
-    )
-    output_names(found.encoder.spec.family)
-    model = LanguageModel(found.encoder, next_sentence=next_sentence)
-    return model, " ".join(load_heads(model, _read_all(name), found.name))
-
-
-def check_start(recipe: PretrainRecipe) -> None:
-    """Refuses an encoder that is not there before anything is read or written."""
-    scratch = recipe.model.scratch
-    if scratch is None:
-        find_encoder(recipe.model.encoder or DEFAULT)
-    elif scratch.tokenizer != TRAINED:
-        find_encoder(scratch.tokenizer)
-
-
-def _read_all(name: str) -> dict[str, Tensor]:
-    folder, _, _ = find_encoder(name)
-    tensors: dict[str, Tensor] = {}
-    for file in weight_files(folder):
-        tensors |= read_tensors(file)
-    return tensors
+    most = choose_max_pieces(recipe.model.max_pieces, spec.max_pieces)
+    return PieceTokenizer(file, max_pieces=most)
 
 
 def _scratch_spec(
