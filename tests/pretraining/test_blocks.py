@@ -72,14 +72,15 @@ def test_blocks_hold_every_piece_once(store: PieceStore, room: int, join_lines: 
         assert len(blocks) == (3 if join_lines else 10)  # a line without a piece is none
 
 
-def test_equal_texts_are_on_the_same_side(tiny: Pretrained, tmp_path: Path) -> None:
+@pytest.mark.parametrize("share", [0.11, 0.2, 0.24])  # some end within equal texts
+def test_equal_texts_are_on_the_same_side(tiny: Pretrained, tmp_path: Path, share: float) -> None:
     texts = [f"tea {number % 40}" for number in range(200)]
     blocks = make_blocks(store_of(lines_of(texts), tiny.tokenizer, tmp_path), 9, join_lines=False)
-    learned, held = blocks.hold_out(0.2)
+    learned, held = blocks.hold_out(share)
     assert len(learned) + len(held) == 200
-    assert 0.15 < len(held) / 200 < 0.3
+    assert share - 0.05 < len(held) / 200 < share + 0.1
     assert not set(learned.keys) & set(held.keys)
-    again, _ = blocks.hold_out(0.2)
+    again, _ = blocks.hold_out(share)
     assert (again.starts == learned.starts).all()
 
 

@@ -25,7 +25,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.device_encoding import encode
 from litotes.pretraining import PretrainRecipe, pretrain, read_recipe
 from litotes.pretraining.language_model import LanguageModel, load_heads
-from litotes.pretraining.loop import PretrainLoop
+from litotes.pretraining.loop import PretrainLoop, read_masked
 from litotes.pretraining.masking import MaskedText, pack_masked
 from litotes.pretraining.recipe import recipe_of
 from litotes.text.packing import pack
@@ -128,19 +128,15 @@ def test_every_measurement_is_reported(prose: Path, tmp_path: Path) -> None:
 def test_every_step_hides_other_pieces(
     prose: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hidden = []
-    original = PretrainLoop._add_gradients
+    seeds = []
 
-    def watching(self: PretrainLoop, texts: Any) -> torch.Tensor:
-        hidden.append([text.places.tolist() for text in texts])
-        return original(self, texts)
+    def watching(*arguments: Any, seed: int) -> list[MaskedText]:
+        seeds.append(seed)
+        return read_masked(*arguments, seed=seed)
 
-    monkeypatch.setattr(PretrainLoop, "_add_gradients", watching)
-    # all texts in every step
-    recipe = recipe_for(prose, data={"held_out": 0.49}, training={"batch_texts": 400})
-    pretrain(recipe, tmp_path / "run")
-    assert len(hidden) == 6
-    assert all(one != two for one, two in zip(hidden, hidden[1:], strict=False))
+    monkeypatch.setattr("litotes.pretraining.loop.read_masked", watching)
+    pretrain(recipe_for(prose), tmp_path / "run")
+    assert len(seeds) == len(set(seeds)) == 6
 
 
 class Killed(Exception):
