@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import pytest
-from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import (
+    AddedToken,
+    Regex,
+    Tokenizer,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+)
 
 from litotes.encoders import pretrained
 from litotes.text.tokenizer import PieceTokenizer
@@ -179,3 +188,30 @@ def test_a_vocabulary_of_bytes_knows_every_text_that_can_be_seen(tmp_path: Path)
     assert not any(text.unreadable for text in bytewise.encode(["ქართული", "🫨", "?"]))
     invisible = ["\u200b", "\ufe0f \u00ad", "\ue000", "\x01\x02"]
     assert all(text.unreadable for text in bytewise.encode(invisible))
+
+
+@pytest.mark.parametrize("kind", ["bert", "roberta"])
+def test_whole_texts_in_their_frame_are_what_encode_gives(
+    tokenizer: PieceTokenizer, kind: str, tmp_path: Path
+) -> None:
+    if kind == "roberta":
+        made = Tokenizer.from_str(tokenizer.to_json())
+        made.post_processor = processors.RobertaProcessing(("[SEP]", 3), ("[CLS]", 2))
+        made.save(str(tmp_path / "tokenizer.json"))
+        tokenizer = PieceTokenizer(tmp_path / "tokenizer.json", max_pieces=tokenizer.max_pieces)
+    first, second = tokenizer.encode_whole(["the queues", "tea"])
+    single, pair = tokenizer.frame(pair=False), tokenizer.frame(pair=True)
+    assert [*single.before, *first.ids, *single.after] == tokenizer.encode(["the queues"])[0].ids
+    (expected,) = tokenizer.encode(["the queues"], ["tea"])
+    parts = (pair.before, first.ids, pair.between, second.ids, pair.after)
+    assert list(chain.from_iterable(parts)) == expected.ids
+    assert expected.segments[-1] == pair.second_segment == (1 if kind == "bert" else 0)
+    assert len(pair) == len(expected.ids) - len(first.ids) - len(second.ids)
+    assert single.between == ()
+
+
+def test_whole_texts_are_not_cut_and_the_others_still_are(tokenizer: PieceTokenizer) -> None:
+    (whole, nothing) = tokenizer.encode_whole(["tea " * 500, "\u200b"])
+    assert len(whole.ids) == len(whole.continues) == 500
+    assert (nothing.ids, nothing.continues) == ([], [])
+    assert len(tokenizer.encode(["tea " * 500])[0].ids) == tokenizer.max_pieces

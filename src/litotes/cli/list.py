@@ -102,6 +102,14 @@ def _settings() -> dict[str, str]:
     return _fields(Recipe, "")
 
 
+def _pretraining() -> dict[str, str]:
+    from litotes.pretraining.recipe import PretrainRecipe, ScratchSettings
+
+    lines = _fields(PretrainRecipe, "")
+    del lines["model.scratch"]  # a table, named by its settings
+    return lines | _fields(ScratchSettings, "model.scratch.")
+
+
 def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
     """The fields of a recipe and of the models inside it, by their dotted names."""
     from pydantic import BaseModel
@@ -111,7 +119,8 @@ def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             lines |= _fields(field.annotation, f"{prefix}{name}.")
         else:
-            lines[f"{prefix}{name}"] = f"{field.default!r}  {field.description or ''}".strip()
+            default = "needed" if field.is_required() else repr(field.default)
+            lines[f"{prefix}{name}"] = f"{default}  {field.description or ''}".strip()
     return lines
 
 
@@ -133,6 +142,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "heads": _heads,
     "methods": _methods,
     "models": _models,
+    "pretraining": _pretraining,
     "prunings": _prunings,
     "settings": _settings,
     "sources": _sources,

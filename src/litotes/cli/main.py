@@ -26,6 +26,7 @@ COMMANDS = {
     "explain": "what an answer rests on, word by word",
     "new": "a recipe for a table of yours, and what to do next",
     "train": "train one classifier",
+    "pretrain": "teach an encoder on texts without labels",
     "evaluate": "scores with intervals, by cell",
     "matrix": "train on each part, test on every part",
     "study": "a whole grid of runs and one report",

@@ -27,6 +27,8 @@ from litotes.encoders.hub import fetch_snapshot
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import (
     check_fits,
+    extra_tensors,
+    load_extra_tensors,
     load_family_tensors,
     read_tensors,
     to_family_tensors,
@@ -71,6 +73,8 @@ def load(name: str, *, max_pieces: int | None = None, **choices: Any) -> Pretrai
     check_fits(spec, sum(tensor.nbytes for tensor in tensors.values()), str(folder))
     encoder = Encoder(spec)
     load_family_tensors(encoder, tensors, str(folder))
+    if extra_tensors(encoder).keys() <= tensors.keys():
+        load_extra_tensors(encoder, tensors)  # what a weighting learned in pretraining
     tokenizer = read_tokenizer(folder, spec, max_pieces=max_pieces)
     # a model is kept as a difference only from what every installation has
     return Pretrained(encoder.eval(), tokenizer, label, sha256 if name in BUNDLED else None)
@@ -136,6 +140,20 @@ def save(pretrained: Pretrained, folder: Path) -> None:
         folder / "model.safetensors",
         to_bytes(to_family_tensors(pretrained.encoder), metadata={"format": "pt"}),
     )
+
+
+def tokenizer_config(tokenizer: PieceTokenizer, spec: EncoderSpec) -> dict[str, Any]:
+    """The `tokenizer_config.json` with which `transformers` reads texts as we do."""
+    inputs = ["input_ids", "attention_mask"]
+    if spec.n_segments > 1:
+        inputs.append("token_type_ids")
+    config: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": tokenizer.max_pieces,
+        "model_input_names": inputs,
+    }
+    padding = tokenizer.piece_string(spec.padding_piece)
+    return config if padding is None else config | {"pad_token": padding}
 
 
 def choose_max_pieces(wanted: int | None, possible: int) -> int:

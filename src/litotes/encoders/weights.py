@@ -117,7 +117,7 @@ def load_family_tensors(encoder: Encoder, tensors: Mapping[str, Tensor], where: 
     (poolers, task heads) are ignored.
     """
     state = encoder.state_dict()
-    tensors = _normalise_names(tensors, FAMILIES[encoder.spec.family].prefix)
+    tensors = normalise_names(tensors, FAMILIES[encoder.spec.family].prefix)
     with torch.no_grad():
         for ours, theirs in weight_names(encoder.spec):
             missing = [name for name in theirs if name not in tensors]
@@ -168,7 +168,7 @@ def load_extra_tensors(encoder: Encoder, tensors: Mapping[str, Tensor]) -> None:
             encoder.state_dict()[name.removeprefix("encoder.")].copy_(tensors[name])
 
 
-def _normalise_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def normalise_names(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """Names without a task model's prefix and without the gamma/beta of the oldest checkpoints."""
     normalised = {}
     for name, tensor in tensors.items():

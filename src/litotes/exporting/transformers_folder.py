@@ -34,6 +34,7 @@ from litotes.core.values import Task
 from litotes.encoders.config import config_from_spec
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
+from litotes.encoders.pretrained import tokenizer_config
 from litotes.encoders.weights import to_family_tensors
 from litotes.exporting.export import check_is_free
 from litotes.heads.head import HeadPerTask
@@ -89,12 +90,12 @@ def export_to_transformers(folder: ModelFolder, out: Path) -> None:
         )
     check_is_free(out)
     model = load_model(folder)
-    task = _check_shape(model)
+    task, spec = _check_shape(model), model.classifier.encoder.spec
     files = {
         "model.safetensors": to_bytes(_tensors(model, task), metadata={"format": "pt"}),
         "config.json": json_bytes(_config(model, task)),
         "tokenizer.json": model.tokenizer.to_json().encode(),
-        "tokenizer_config.json": json_bytes(_tokenizer_config(model)),
+        "tokenizer_config.json": json_bytes(tokenizer_config(model.tokenizer, spec)),
         "README.md": _card(model, task).encode(),
     }
 
@@ -201,20 +202,6 @@ def _config(model: Model, task: Task) -> dict[str, Any]:
             "problem_type": "regression" if task.is_regression else "single_label_classification",
         }
     )
-
-
-def _tokenizer_config(model: Model) -> dict[str, Any]:
-    spec = model.classifier.encoder.spec
-    inputs = ["input_ids", "attention_mask"]
-    if spec.n_segments > 1:
-        inputs.append("token_type_ids")
-    config: dict[str, Any] = {
-        "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": model.tokenizer.max_pieces,
-        "model_input_names": inputs,
-    }
-    padding = model.tokenizer.piece_string(spec.padding_piece)
-    return config if padding is None else config | {"pad_token": padding}
 
 
 def _card(model: Model, task: Task) -> str:

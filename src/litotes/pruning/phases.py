@@ -30,9 +30,10 @@ from litotes.pruning.search import (
     first_texts,
     learned_pruning,
 )
+from litotes.training.epoch_loop import RunContext
 from litotes.training.held_out import held_out_score
 from litotes.training.inputs import PieceInputs, freeze
-from litotes.training.loop import Loop, RunContext
+from litotes.training.loop import Loop
 from litotes.training.processes import Processes
 from litotes.training.sensitivity import head_sensitivity, heads_to_keep
 

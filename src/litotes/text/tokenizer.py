@@ -35,6 +35,33 @@ class Pieces:
 
 
 @dataclass(frozen=True)
+class WholeText:
+    """All pieces of a text, however long it is, none of them special.
+
+    continues: whether a piece belongs to the same word as the one before it.
+    """
+
+    ids: list[int]
+    continues: list[bool]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The special pieces around one text (`between` is empty) or around the two of a pair.
+
+    second_segment: that of the pair's second text and of what comes after it.
+    """
+
+    before: tuple[int, ...]
+    between: tuple[int, ...]
+    after: tuple[int, ...]
+    second_segment: int = 0
+
+    def __len__(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+@dataclass(frozen=True)
 class Word:
     """A word as the tokenizer cuts text.
 
@@ -106,6 +133,38 @@ class PieceTokenizer:
         """How the piece of this number is written; None if there is none."""
         written: str | None = self._tokenizer.id_to_token(number)
         return written
+
+    def find_piece(self, written: str) -> int | None:
+        """The number of the piece that is written like this; None if there is none."""
+        number: int | None = self._tokenizer.token_to_id(written)
+        return number
+
+    @property
+    def meaningless(self) -> frozenset[int]:
+        """The numbers of pieces that say nothing: special ones, the unknown one, a blank alone."""
+        return self._meaningless
+
+    def frame(self, *, pair: bool) -> Frame:
+        """What is put around a text, or around the two of a pair."""
+        encoding = self._tokenizer.encode("a", "a" if pair else None)
+        parts: tuple[list[int], ...] = ([], [], [])
+        place = 0  # before the first text, after it, after the second
+        for piece, sequence in zip(encoding.ids, encoding.sequence_ids, strict=True):
+            if sequence is None:
+                parts[place].append(piece)
+            else:
+                place = sequence + 1
+        before, between, after = map(tuple, parts)
+        if not pair:
+            between, after = (), between
+        return Frame(before, between, after, encoding.type_ids[-1])
+
+    def encode_whole(self, texts: Sequence[str]) -> list[WholeText]:
+        """The texts as pieces, uncut and with nothing around them."""
+        self._tokenizer.no_truncation()
+        encodings = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
+        self._tokenizer.enable_truncation(max_length=self.max_pieces)
+        return [WholeText(encoding.ids, _continues(encoding)) for encoding in encodings]
 
     def to_json(self) -> str:
         """The file's content without the length settings, which are ours to make."""
@@ -184,6 +243,15 @@ def _unknown_id(tokenizer: Tokenizer) -> int | None:
 def _plain_pieces(encoding: Encoding) -> list[str]:
     pieces = zip(encoding.tokens, encoding.special_tokens_mask, strict=True)
     return [piece for piece, is_special in pieces if not is_special]
+
+
+def _continues(encoding: Encoding) -> list[bool]:
+    """Whether each piece belongs to the same word as the one before it."""
+    words = encoding.word_ids
+    earlier = [None, *words][: len(words)]
+    return [
+        word is not None and word == before for word, before in zip(words, earlier, strict=True)
+    ]
 
 
 def _words(text: str, pair: str | None, encoding: Encoding) -> tuple[Word, ...]:

@@ -11,9 +11,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
+
+Item = TypeVar("Item")  # Python 3.11 has no `def share[Item]`
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,9 @@ class Processes:
     def is_first(self) -> bool:
         return self.rank == 0
 
-    def share(self, places: Sequence[int]) -> Sequence[int]:
+    def share(self, batch: Sequence[Item]) -> Sequence[Item]:
         """This process's part of a batch."""
-        return places[self.rank :: self.n]
+        return batch[self.rank :: self.n]
 
     def add_up(self, gradients: Iterable[Tensor | None]) -> None:
         """Replaces each gradient by the sum over all processes."""

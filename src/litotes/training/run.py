@@ -39,10 +39,11 @@ from litotes.text.packing import TextSet, make_text_set
 from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
 from litotes.training.checkpoints import Checkpoints, RunState
+from litotes.training.epoch_loop import RunContext
 from litotes.training.facts import training_facts, training_notes
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import freeze, make_inputs
-from litotes.training.loop import Loop, RunContext
+from litotes.training.loop import Loop
 from litotes.training.processes import join_processes
 from litotes.training.recipe import Recipe
 from litotes.training.run_folder import check_parts_folder, find_finished_model
