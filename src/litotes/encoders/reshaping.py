@@ -69,3 +69,35 @@ def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: 
     if name.startswith("weighting.") and tensor.ndim and tensor.shape[0] == n_heads:
         return tensor[places]
     return tensor
+
+
+def evenly_spaced(n: int, *, of: int) -> list[int]:
+    """n of so many layers at equal distances, the last one among them (Sanh et al. 2019, arXiv
+    1910.01108, §3, take every second).
+    """
+    return [-(-(number + 1) * of // n) - 1 for number in range(n)]
+
+
+def keep_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
+    """A copy that walks only these layers; where layers share their weights, as many of them."""
+    spec = encoder.spec
+    if not layers or not set(layers) <= set(range(spec.n_layers)):
+        raise UserError(
+            f"The encoder has {spec.n_layers} layers, counted from 0; it cannot keep"
+            f" {list(layers)}."
+        )
+    if spec.n_layer_groups:
+        small = Encoder(replace(spec, n_layers=len(layers))).to(encoder.device)
+        small.load_state_dict(encoder.state_dict())
+        return small.train(encoder.training)
+    heads_kept = [spec.heads_kept[layer] for layer in layers] if spec.heads_kept else ()
+    small = Encoder(replace(spec, n_layers=len(layers), heads_kept=heads_kept)).to(encoder.device)
+    state = {}
+    for name, tensor in encoder.state_dict().items():
+        head, _, rest = name.removeprefix("blocks.").partition(".")
+        if not name.startswith("blocks."):
+            state[name] = tensor
+        elif int(head) in layers:
+            state[f"blocks.{list(layers).index(int(head))}.{rest}"] = tensor
+    small.load_state_dict(state)
+    return small.train(encoder.training)
