@@ -28,7 +28,7 @@ LEVELS = (
     ("prediction",),
     ("evaluation",),
     ("training",),
-    ("exporting", "inside", "pruning"),
+    ("distillation", "exporting", "inside", "pruning"),
     ("study",),
     ("api", "bench", "service", "sklearn"),
     ("cli",),
