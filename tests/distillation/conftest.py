@@ -9,7 +9,18 @@ import pytest
 from litotes.distillation import DistillRecipe, DistillSettings
 from litotes.training.recipe import Recipe
 
-WORDS = "kettle platform umbrella station biscuit weather neighbour garden harbour lantern".split()
+WORDS = (
+    "kettle",
+    "platform",
+    "umbrella",
+    "station",
+    "biscuit",
+    "weather",
+    "neighbour",
+    "garden",
+    "harbour",
+    "lantern",
+)
 
 
 def write_corpus(file: Path) -> str:

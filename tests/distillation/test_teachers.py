@@ -31,9 +31,7 @@ def test_a_teacher_that_leans_is_set_upright() -> None:
     )
     (pull,) = torch.autograd.grad(losses, logits)
     assert pull.abs().max() < 1e-7  # even odds are where such a teacher ends
-    torch.testing.assert_close(
-        without_lean(logits.detach(), weights), torch.tensor([[0.75, 0.25]])
-    )
+    torch.testing.assert_close(without_lean(logits.detach(), weights), torch.tensor([[0.75, 0.25]]))
 
 
 def test_a_class_that_a_teacher_never_saw_stays_impossible() -> None:

@@ -11,8 +11,8 @@ import torch
 from litotes.core.errors import UserError
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
-from litotes.encoders.reshaping import evenly_spaced, keep_layers
 from litotes.encoders.narrowing import narrow
+from litotes.encoders.reshaping import evenly_spaced, keep_layers
 from litotes.text.packing import pack
 
 
@@ -79,9 +79,7 @@ def test_the_most_used_columns_heads_and_units_stay(
     assert small(batch).hidden.shape == (batch.layout.n_pieces, 24)
 
 
-def test_a_narrow_encoder_is_an_encoder_folder(
-    tiny: pretrained.Pretrained, tmp_path: Path
-) -> None:
+def test_a_narrow_encoder_is_an_encoder_folder(tiny: pretrained.Pretrained, tmp_path: Path) -> None:
     small = replace(tiny, encoder=narrow(keep_layers(tiny.encoder, [1]), 16))
     pretrained.save(small, tmp_path / "small")
     loaded = pretrained.load(str(tmp_path / "small"))

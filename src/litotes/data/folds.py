@@ -1,4 +1,4 @@
-"""Folds for cross-fitting: whoever is trained on the others has seen nothing like a fold's texts."""
+"""Folds for cross-fitting: a model trained on the others has seen nothing like a fold's texts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def assign_folds(
     n_folds: int,
     seed: int,
 ) -> Folds:
-    """Deals the training texts to folds of about the same size, with cells and labels spread evenly.
+    """Deals the training texts to folds of about the same size; cells and labels are spread evenly.
 
     Equal texts, texts of a group and near-equal texts (`near_duplicates`) share a fold.
     """

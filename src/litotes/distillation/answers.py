@@ -50,8 +50,8 @@ def lesson_notes(plan: DistillPlan, lessons: Lessons) -> list[str]:
         n_without = sum(not _has_answer(example, by_text) for example in plan.data.train)
         if n_without:
             notes.append(
-                f"{n_without} of {n_train} training texts learn {task} from their label alone: every"
-                " teacher of it was trained on them."
+                f"{n_without} of {n_train} training texts learn {task} from their label alone:"
+                " every teacher of it was trained on them."
             )
     return notes
 

@@ -190,7 +190,9 @@ def _run(
     """Does all jobs that are not done; the first that fails is told when the others are done."""
     todo = {name: job for name, job in jobs.items() if not job.is_done()}
     failed = []
-    for outcome in run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what) if todo else ():
+    for outcome in (
+        run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what) if todo else ()
+    ):
         if outcome.trace is not None:
             raise RuntimeError(f"{outcome.name}: {outcome.error}\n{outcome.trace}")
         if outcome.error is not None:
@@ -204,7 +206,9 @@ def _measure(
 ) -> DistillResult:
     """Measures the frontier and writes it."""
     points = measure_points(plan, list(students.values()), watch=watch)
-    content = read_as(plan.out / "scores.json", list[dict[str, Any]], advice="Choose another --out.")
+    content = read_as(
+        plan.out / "scores.json", list[dict[str, Any]], advice="Choose another --out."
+    )
     scores = tuple(map(CellScores.from_json, content))
     notes = (*plan.data.notes, *plan.notes, *lesson_notes(plan, lessons), *lessons.notes())
     result = DistillResult(plan.out, points, scores, notes)

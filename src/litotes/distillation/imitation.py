@@ -73,7 +73,7 @@ class HiddenStates(Imitation):
 class Relations(Imitation):
     """How alike the last layer finds the pieces of a text, by the vectors in `parts`."""
 
-    parts = (_QUERY, _KEY, _VALUE)
+    parts: tuple[int, ...] = (_QUERY, _KEY, _VALUE)
 
     def __init__(self, student: EncoderSpec, teacher: EncoderSpec) -> None:
         super().__init__(student, teacher)
@@ -114,7 +114,7 @@ def _divergence(mine: Tensor, theirs: Tensor, live: Tensor | None) -> Tensor:
 
 
 def _relation(vectors: Tensor, live: Tensor | None) -> Tensor:
-    """log softmax(V Vᵀ / √d), (text, relation_head, query, key)"""
+    """Log softmax(V Vᵀ / √d), (text, relation_head, query, key)"""
     affinity = vectors @ vectors.transpose(-1, -2) / math.sqrt(vectors.shape[-1])
     if live is not None:
         affinity = affinity.masked_fill(~live, -1e9)  # finite: 0 · −∞ is not a number

@@ -79,14 +79,18 @@ def _make_lessons(
             theirs, own = (make_text_set(aligned, (), one) for one in (model.tokenizer, tokenizer))
             encoder = model.classifier.encoder.to(device).eval().requires_grad_(False)
             lessons.append(_Lesson(encoder, theirs, own))
-    n_aligned = sum(len(lesson.own) for lesson in lessons)
+    check_aligned(sum(len(lesson.own) for lesson in lessons), n_texts)
+    return lessons
+
+
+def check_aligned(n_aligned: int, n_texts: int) -> None:
+    """Refuses a student that cuts most texts into other pieces than its teacher."""
     if n_aligned < n_texts / 2:
         raise UserError(
             f"distill.match needs the same pieces in teacher and student, and only {n_aligned} of"
             f" {n_texts} texts have them. Set distill.match = none, or choose a student with the"
             " teacher's tokenizer."
         )
-    return lessons
 
 
 def aligned_texts(
@@ -98,7 +102,9 @@ def aligned_texts(
     for tokenizer in (one, other):
         read = tokenizer.read(texts, pairs)
         cuts.append([(len(text.pieces.ids), text.words) for text in read])
-    return [example for example, mine, theirs in zip(examples, *cuts, strict=True) if mine == theirs]
+    return [
+        example for example, mine, theirs in zip(examples, *cuts, strict=True) if mine == theirs
+    ]
 
 
 class _Loop:
@@ -171,10 +177,11 @@ class _Loop:
     def _batches(self, epoch: int) -> list[tuple[_Lesson, list[int]]]:
         """The batches of an epoch: the same for the same seed."""
         generator = random.Random(derive_seed(self.matching.seed, "order", epoch))
-        size, batches = self.settings.batch_texts, []
+        size = self.settings.batch_texts
+        batches: list[tuple[_Lesson, list[int]]] = []
         for lesson in self.lessons:
             order = generator.sample(range(len(lesson.own)), len(lesson.own))
-            for start in range(0, len(order), size):
-                batches.append((lesson, order[start : start + size]))
+            starts = range(0, len(order), size)
+            batches += [(lesson, order[start : start + size]) for start in starts]
         generator.shuffle(batches)
         return batches

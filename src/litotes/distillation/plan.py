@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -158,7 +157,7 @@ def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[TeacherJob]:
     are like none.
     """
     settings, train = plan.recipe.distill, plan.data.train
-    jobs = []
+    jobs: list[TeacherJob] = []
     for fold in range(settings.folds):
         places = [place for place, own in enumerate(folds.train) if own == fold]
         asked = [train.examples[place] for place in places]
@@ -166,8 +165,8 @@ def _fold_teachers(plan: DistillPlan, folds: Folds) -> list[TeacherJob]:
         others = [one for one, own in zip(train, folds.train, strict=True) if own != fold]
         tested = [] if plan.data.test is None else plan.data.test.examples
         corpus = replace(train, examples=(*others, *tested), notes=())
-        for number in range(settings.teachers_a_fold):
-            jobs.append(_fold_teacher(plan, fold, number, corpus, tuple(asked)))
+        numbers = range(settings.teachers_a_fold)
+        jobs += [_fold_teacher(plan, fold, number, corpus, tuple(asked)) for number in numbers]
     return jobs
 
 

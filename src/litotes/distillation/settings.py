@@ -41,10 +41,14 @@ class DistillSettings(BaseModel):
         [], description="model folders that teach instead of teachers trained here"
     )
     folds: int = Field(3, ge=2, le=100, description="teachers never see the fold they answer")
-    teachers_a_fold: int = Field(1, ge=1, le=100, description="of different seeds; they are averaged")
+    teachers_a_fold: int = Field(
+        1, ge=1, le=100, description="of different seeds; they are averaged"
+    )
     seed: int = Field(0, ge=0, lt=2**31, description="of the folds and of the teachers")
     share: float = Field(0.5, ge=0, le=1, description="how much answers count against labels")
-    temperature: float = Field(1.0, gt=0, description="softens both answers before they are compared")
+    temperature: float = Field(
+        1.0, gt=0, description="softens both answers before they are compared"
+    )
     unlabelled: Literal["none", "selection", "source"] = Field(
         "selection",
         description=(
@@ -52,7 +56,9 @@ class DistillSettings(BaseModel):
             " label of these tasks, or all of the source"
         ),
     )
-    more: list[str] = Field([], description="sources of still more texts, whose labels are not read")
+    more: list[str] = Field(
+        [], description="sources of still more texts, whose labels are not read"
+    )
     start: Start = Field(
         "encoder", description="the student's first weights: of model.encoder, a teacher, or random"
     )

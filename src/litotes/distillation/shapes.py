@@ -8,16 +8,21 @@ from pathlib import Path
 import torch
 
 from litotes.core.errors import UserError
+from litotes.core.numbers import counted
+from litotes.distillation.matching import aligned_texts, check_aligned
 from litotes.distillation.plan import DistillPlan
+from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.narrowing import narrow
-from litotes.encoders import pretrained
 from litotes.encoders.pretrained import Pretrained
 from litotes.encoders.reshaping import evenly_spaced, keep_layers, rebuild_encoder
 from litotes.encoders.spec import EncoderSpec
 from litotes.model.checkpoint import load_model
+from litotes.model.folder import open_model
 
 STUDENT, BASELINE = "student", "baseline"
+N_COMPARED = 200
+"""Texts that show whether two tokenizers agree."""
 
 _FRESH_SPREAD = 0.02
 """The standard deviation of random weights (Devlin et al. 2019)."""
@@ -35,11 +40,12 @@ class Shape:
     fresh: bool = False
     layers: int | None = None
     width: int | None = None
+    max_pieces: int | None = None
 
     @property
     def is_whole(self) -> bool:
         """Whether it is the named encoder as it is."""
-        return self == Shape(self.encoder)
+        return self == Shape(self.encoder, max_pieces=self.max_pieces)
 
 
 def plan_shapes(plan: DistillPlan) -> dict[str, Shape]:
@@ -52,23 +58,40 @@ def plan_shapes(plan: DistillPlan) -> dict[str, Shape]:
             encoder = plan.recipe.teacher(0).model.encoder
     # without teachers there is no teacher to begin with
     plain = Shape(
-        encoder, None, settings.start == "fresh", layers=settings.layers, width=settings.width
+        encoder,
+        fresh=settings.start == "fresh",
+        layers=settings.layers,
+        width=settings.width,
+        max_pieces=plan.recipe.student.model.max_pieces,
     )
     taught = replace(plain, teacher=teacher)
     shapes = {STUDENT: taught}
     for n_layers in dict.fromkeys(settings.compare_layers):
         if n_layers != settings.layers:
-            shapes[f"{STUDENT} of {n_layers} layers"] = replace(taught, layers=n_layers)
+            shapes[f"{STUDENT} of {counted(n_layers, 'layer')}"] = replace(taught, layers=n_layers)
     if settings.baseline:
         shapes[BASELINE] = plain
     return shapes
 
 
 def check_shapes(plan: DistillPlan) -> None:
-    """Refuses, before anything is trained, a size that an encoder cannot be cut to."""
+    """Refuses, before anything is trained, a size that an encoder cannot be cut to, and a student
+    that cuts texts into other pieces than the teacher whose states it is to match.
+    """
+    settings = plan.recipe.distill
     for shape in plan_shapes(plan).values():
-        has_come = shape.teacher is None or plan.recipe.distill.teachers
-        make_start(shape if has_come else replace(shape, teacher=None), seed=0)
+        has_come = shape.teacher is None or settings.teachers
+        start = make_start(shape if has_come else replace(shape, teacher=None), seed=0)
+    if settings.match == "none":
+        return
+    if settings.teachers:
+        folder = open_model(settings.teachers[0]).models[0]
+        theirs = load_model(folder).tokenizer
+    else:
+        model = plan.recipe.teacher(0).model
+        theirs = pretrained.load(model.encoder, max_pieces=model.max_pieces).tokenizer
+    some = plan.data.train.examples[:N_COMPARED]
+    check_aligned(len(aligned_texts(some, start.tokenizer, theirs)), len(some))
 
 
 def make_start(shape: Shape, *, seed: int) -> Pretrained:
@@ -101,7 +124,7 @@ def _fresh_encoder(spec: EncoderSpec, *, seed: int) -> Encoder:
 
 def _whole_encoder(shape: Shape) -> Pretrained:
     if shape.teacher is None:
-        return pretrained.load(shape.encoder)
+        return pretrained.load(shape.encoder, max_pieces=shape.max_pieces)
     model = load_model(shape.teacher)
     if model.classifier.encoder.spec.heads_kept:
         raise UserError(

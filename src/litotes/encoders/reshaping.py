@@ -72,7 +72,7 @@ def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: 
 
 
 def evenly_spaced(n: int, *, of: int) -> list[int]:
-    """n of so many layers at equal distances, the last one among them (Sanh et al. 2019, arXiv
+    """N of so many layers at equal distances, the last one among them (Sanh et al. 2019, arXiv
     1910.01108, §3, take every second).
     """
     return [-(-(number + 1) * of // n) - 1 for number in range(n)]

@@ -65,9 +65,7 @@ class SoftAnswers(Teacher):
         differences = self.differences(logits.float(), self.logits[task][places])
         return (1 - shares) * losses + shares * own * differences
 
-    def text_weights(
-        self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str
-    ) -> Tensor:
+    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
         shares, own = (part[task][places] for part in self._parts())  # (text,)
         return (1 - shares) * by_label + shares * own
 

@@ -42,9 +42,7 @@ class Teacher:
             logits.float(), wanted
         )
 
-    def text_weights(
-        self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str
-    ) -> Tensor:
+    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
         """How much each text counts: as its label does, or 1 without one. (text,)"""
         return torch.where(labelled, by_label, 1.0)
 
