@@ -54,6 +54,7 @@ def test_a_student_is_a_model_folder_with_a_frontier(
     quick = PruneSettings(loss=100.0, targets=(1.5,), epochs=1, settle_epochs=1, n_searched=4)
     assert prune(out, tea, tmp_path / "pruned", settings=quick).model is not None
     assert main(["export", "--model", str(out), "--out", str(tmp_path / "onnx")]) == 0
+    assert "cross-fitted in 2 folds" in (out / "README.md").read_text()
 
 
 def test_a_student_without_teachers_is_the_run_of_its_recipe(
@@ -161,6 +162,7 @@ def test_the_command_distils_and_refuses(
         (["--set", "distill.teacher.training.epoch=1"], "epochs"),
         (["--set", "model.separate=true"], "one student"),
         (["--teacher", str(tmp_path)], str(tmp_path)),
+        (["--set", "distill.teacher.model.encoder=nobody"], "nobody"),
     ):
         assert main(["distill", str(file), "--out", str(tmp_path / "no"), *wrong]) == 2
         assert why in capsys.readouterr().err

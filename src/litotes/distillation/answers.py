@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from litotes.core.numbers import counted
 from litotes.core.values import Example
 from litotes.data.keys import example_key
 from litotes.distillation.plan import DistillPlan
@@ -21,7 +22,25 @@ def gather_lessons(plan: DistillPlan) -> Lessons:
     settings, answers = plan.recipe.distill, mean_answers(plan)
     answered = {key for by_text in answers.values() for key in by_text}
     others = tuple(example for example in plan.others if example_key(example) in answered)
-    return Lessons(answers, others, share=settings.share, temperature=settings.temperature)
+    return Lessons(
+        answers,
+        others,
+        share=settings.share,
+        temperature=settings.temperature,
+        about=_describe_teachers(plan),
+    )
+
+
+def _describe_teachers(plan: DistillPlan) -> str:
+    settings = plan.recipe.distill
+    how = "ready ones, each for texts that it was not trained on"
+    if not settings.teachers:
+        encoder = plan.recipe.teacher(0).model.encoder
+        how = f"{encoder}, cross-fitted in {settings.folds} folds"
+    n_teachers = counted(len(plan.teachers), "teacher")
+    return (
+        f"Distilled from {n_teachers} ({how}); their answers count {settings.share:g} of a label."
+    )
 
 
 def mean_answers(plan: DistillPlan) -> Answers:

@@ -15,6 +15,7 @@ from litotes.data.keys import example_key
 from litotes.data.sources import load
 from litotes.distillation.settings import DistillRecipe
 from litotes.distillation.teachers import TeacherJob, class_weights_of, unseen_places
+from litotes.encoders import pretrained
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, ModelFolder, is_model_folder, open_model
 from litotes.training.run import check_names
@@ -114,6 +115,10 @@ def _check_recipe(recipe: DistillRecipe) -> None:
             " gone have no states. Distill first, then use `litotes prune`."
         )
     check_names(recipe.teacher(0))
+    if not settings.teachers:
+        pretrained.find_encoder(
+            recipe.teacher(0).model.encoder
+        )  # one that is not there is told now
 
 
 def _other_texts(recipe: DistillRecipe, data: TrainingData) -> list[Example]:

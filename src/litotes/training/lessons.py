@@ -80,13 +80,14 @@ class Lessons:
     """Answers to learn from, and how much they count against labels.
 
     answers: as if no class had been weighted. unlabelled: texts to learn from besides those of the
-    run, by their answers alone.
+    run, by their answers alone. about: a sentence for people, about the teachers.
     """
 
     answers: Answers
     unlabelled: tuple[Example, ...]
     share: float
     temperature: float
+    about: str = ""
 
     def key(self) -> str:
         """A hash of all that a student depends on."""
@@ -96,10 +97,11 @@ class Lessons:
         return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def notes(self) -> list[str]:
-        """What the user should know about the texts."""
-        if not self.unlabelled:
-            return []
-        return [f"{len(self.unlabelled)} texts without labels were learned from teachers alone."]
+        """What the user should know about teachers and texts."""
+        notes = [self.about] if self.about else []
+        if n := len(self.unlabelled):
+            notes.append(f"{n} texts without labels were learned from teachers alone.")
+        return notes
 
     def teacher_of(
         self,
