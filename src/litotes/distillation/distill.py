@@ -21,7 +21,7 @@ from litotes.core.errors import UserError
 from litotes.core.machine import machine
 from litotes.core.one_line import one_line
 from litotes.core.parsing import read_as
-from litotes.core.progress import Watch, ignore_progress
+from litotes.core.progress import Milestone, Watch, describe_duration, ignore_progress
 from litotes.core.staging import clear_staged
 from litotes.core.storage import locked, remove_folder, write_bytes, write_json
 from litotes.core.values import Example
@@ -189,13 +189,17 @@ def _run(
 ) -> None:
     """Does all jobs that are not done; the first that fails is told when the others are done."""
     todo = {name: job for name, job in jobs.items() if not job.is_done()}
+    if not todo:
+        return
     failed = []
-    for outcome in (
-        run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what) if todo else ()
-    ):
+    outcomes = run_jobs(todo, work, n_workers=n_workers, watch=watch, what=what)
+    for n_done, outcome in enumerate(outcomes, start=1):
         if outcome.trace is not None:
             raise RuntimeError(f"{outcome.name}: {outcome.error}\n{outcome.trace}")
-        if outcome.error is not None:
+        if outcome.error is None:
+            took = describe_duration(outcome.seconds)
+            watch(what, n_done, len(todo), Milestone(f"{outcome.name}: done in {took}"))
+        else:
             failed.append(f"{outcome.name}: {outcome.error}")
     if failed:
         raise UserError(f"{len(failed)} of {len(todo)} {what} failed. {failed[0]}")
