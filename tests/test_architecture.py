@@ -28,7 +28,7 @@ LEVELS = (
     ("prediction",),
     ("evaluation",),
     ("training",),
-    ("exporting", "inside", "pretraining", "pruning"),
+    ("distillation", "exporting", "inside", "pretraining", "pruning"),
     ("study",),
     ("api", "bench", "service", "sklearn"),
     ("cli",),

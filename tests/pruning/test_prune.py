@@ -136,9 +136,8 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
 
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
     from litotes.data.keys import example_key
-    from litotes.pruning.context import unlabelled_texts
     from litotes.training.recipe import recipe_of
-    from litotes.training.training_data import prepare
+    from litotes.training.training_data import prepare, unlabelled_texts
 
     recipe = recipe_of(dict(dense.model.facts["recipe"]), "test").changed(
         data__where__variety="en-AU"
@@ -229,8 +228,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from litotes.data.keys import example_key
-    from litotes.pruning.context import unlabelled_texts
-    from litotes.training.training_data import prepare
+    from litotes.training.training_data import prepare, unlabelled_texts
 
     module = import_module("litotes.pruning.choice")
     recipe = tiny_recipe.changed(

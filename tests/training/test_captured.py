@@ -27,6 +27,7 @@ from litotes.text.packing import TextSet
 from litotes.text.tokenizer import Pieces
 from litotes.training import captured, optimizer
 from litotes.training.inputs import PieceInputs, freeze
+from litotes.training.lessons import SoftAnswers
 from litotes.training.loop import Loop, RunContext
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
@@ -99,8 +100,15 @@ def use_kernels(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
 
 
 TEACHER = Teacher({"mood": torch.eye(2).repeat(4, 1)[:7], "stars": torch.ones(7, 1)}, share=0.5)
+SOFT_ANSWERS = SoftAnswers(
+    TEACHER.logits,
+    share=0.5,
+    shares={task: torch.tensor([0.5, 0.0, 1.0, 0.5, 0.0, 0.5, 0.5]) for task in TEACHER.logits},
+    weights={task: torch.linspace(0.5, 2.0, 7) for task in TEACHER.logits},
+)
 CASES: dict[str, dict[str, Any]] = {
     "dense": {},
+    "answers of teachers to some texts": {"teacher": SOFT_ANSWERS},
     "cascade, pcgrad and groups": {
         "head": "mean",
         "encoder": {"pruning": "cascade", "pruning_options": {"schedule": [0.6, 0.4]}},

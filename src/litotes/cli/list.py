@@ -97,9 +97,10 @@ def _sources() -> dict[str, str]:
 
 
 def _settings() -> dict[str, str]:
+    from litotes.distillation import DistillSettings
     from litotes.training.recipe import Recipe
 
-    return _fields(Recipe, "")
+    return _fields(Recipe, "") | _fields(DistillSettings, "distill.")
 
 
 def _pretraining() -> dict[str, str]:

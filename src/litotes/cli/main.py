@@ -30,6 +30,7 @@ COMMANDS = {
     "evaluate": "scores with intervals, by cell",
     "matrix": "train on each part, test on every part",
     "study": "a whole grid of runs and one report",
+    "distill": "a small student of larger teachers",
     "prune": "the fastest pruning within a loss of macro-F1",
     "export": "an ONNX file with the pruning inside, fast on a CPU",
     "analyze": "what a model's attention does over a corpus",

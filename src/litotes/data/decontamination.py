@@ -7,13 +7,12 @@ score on them says nothing about a model that has read them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from litotes.core.errors import UserError
-from litotes.core.values import Example
 from litotes.data.corpus import Corpus
+from litotes.data.keys import plain_words
 from litotes.data.near_duplicates import near_duplicates
 
 
@@ -24,9 +23,9 @@ def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, in
     """
     tested = []
     for test in tests:
-        tested += [_plain_words(example) for example in test if example.split != "train"]
+        tested += [plain_words(example) for example in test if example.split != "train"]
     training = [place for place, example in enumerate(corpus) if example.split == "train"]
-    trained = [_plain_words(corpus.examples[place]) for place in training]
+    trained = [plain_words(corpus.examples[place]) for place in training]
     found = near_duplicates([*trained, *tested], first=len(trained))
     if not found.is_complete:  # a pair that was not compared would be trained on
         raise UserError(
@@ -46,9 +45,3 @@ def _same_letters(trained: Sequence[str], tested: Sequence[str]) -> set[int]:
     """The places of training texts with the letters of a test: `can not` and `cannot` are equal."""
     letters = {text.replace(" ", "") for text in tested} - {""}
     return {place for place, text in enumerate(trained) if text.replace(" ", "") in letters}
-
-
-def _plain_words(example: Example) -> str:
-    """Words in lower case, nothing else: `it 's` and `It’s` are the same."""
-    whole = example.text if example.pair is None else f"{example.text} {example.pair}"
-    return " ".join(re.findall(r"[^\W_]+", whole.casefold()))

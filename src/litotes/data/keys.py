@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from hashlib import sha256
 from unicodedata import normalize
 
@@ -19,6 +20,12 @@ def example_key(example: Example) -> str:
     """The key of everything an example is judged by: its text, and the second text of a pair."""
     key = text_key(example.text)
     return key if example.pair is None else f"{key}\n{text_key(example.pair)}"
+
+
+def plain_words(example: Example) -> str:
+    """Words in lower case, nothing else: `it 's` and `It’s` are the same."""
+    whole = example.text if example.pair is None else f"{example.text} {example.pair}"
+    return " ".join(re.findall(r"[^\W_]+", whole.casefold()))
 
 
 def digest(example: Example) -> bytes:

@@ -46,10 +46,19 @@ def split_by_hash(key: str, *, test_share: float) -> str:
     return "test" if fraction(key) < test_share else "train"
 
 
-def blocks_of(examples: Sequence[Example], *, seed: int) -> list[Block]:
-    """The examples in blocks that must stay together: no text and no group is in two of them."""
+def blocks_of(
+    examples: Sequence[Example], *, seed: int, pairs: Iterable[tuple[int, int]] = ()
+) -> list[Block]:
+    """The examples in blocks that must stay together: no text and no group is in two of them.
+
+    pairs: places of examples that must stay together as well.
+    """
+    keys: list[list[Hashable]] = [list(_ties(example)) for example in examples]
+    for pair in pairs:
+        for place in pair:
+            keys[place].append(pair)
     members: dict[int, list[int]] = defaultdict(list)
-    for place, root in enumerate(components(map(_ties, examples))):
+    for place, root in enumerate(components(keys)):
         members[root].append(place)
     blocks = []
     for places in members.values():
@@ -116,7 +125,7 @@ def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block
     owed, chosen = start - 0.5, []
     # blocks of equal size follow each other: otherwise small blocks would always pay what is owed
     # and large ones never be chosen
-    for block in sorted(blocks, key=_block_order):
+    for block in sorted(blocks, key=block_order):
         owed += share * len(block.members)
         if owed >= len(block.members) / 2:
             owed -= len(block.members)
@@ -129,5 +138,6 @@ def choose(blocks: Sequence[Block], *, share: float, start: float) -> list[Block
     return chosen
 
 
-def _block_order(block: Block) -> tuple[str, int, float]:
+def block_order(block: Block) -> tuple[str, int, float]:
+    """What blocks are sorted by before some are chosen, or all are dealt."""
     return block.stratum, len(block.members), block.order

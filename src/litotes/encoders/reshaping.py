@@ -12,6 +12,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.encoders.encoder import Encoder
+from litotes.encoders.spec import EncoderSpec
 
 
 def rebuild_encoder(encoder: Encoder, **choices: Any) -> Encoder:
@@ -71,3 +72,65 @@ def _select_heads(name: str, tensor: Tensor, places: Sequence[int], *, n_heads: 
     if name.startswith("weighting.") and tensor.ndim and tensor.shape[0] == n_heads:
         return tensor[places]
     return tensor
+
+
+def evenly_spaced(n: int, *, of: int) -> list[int]:
+    """N of so many layers at equal distances, the last one among them (Sanh et al. 2019, arXiv
+    1910.01108, §3, take every second).
+    """
+    return [-(-(number + 1) * of // n) - 1 for number in range(n)]
+
+
+def layers_to_keep(spec: EncoderSpec, n: int) -> list[int]:
+    """As evenly spaced as the kinds of layers allow, where a layer's number says what it sees."""
+    layers = evenly_spaced(n, of=spec.n_layers)
+    if not (spec.norm_first or spec.window):
+        return layers
+    kept = [0]
+    for new, wanted in enumerate(layers[1:], start=1):
+        alike = [
+            old
+            for old in range(kept[-1] + 1, spec.n_layers)
+            if spec.is_local(old) == spec.is_local(new)
+        ]
+        if not alike:
+            raise UserError(f"Keep fewer layers than {n}: the kinds of layers do not add up.")
+        kept.append(min(alike, key=lambda old: abs(old - wanted)))
+    return kept
+
+
+def _check_kinds(spec: EncoderSpec, layers: Sequence[int]) -> None:
+    """A layer's number may say whether it sees the whole text, and that it is the first."""
+    is_moved = any(spec.is_local(old) != spec.is_local(new) for new, old in enumerate(layers))
+    if is_moved or (spec.norm_first and layers[0] != 0):
+        raise UserError(
+            f"Layers {list(layers)} of a {spec.family} encoder cannot stand alone: layer 0 has to"
+            f" come first, and of the kept ones every {spec.global_every}. from it has to be one"
+            f" that sees the whole text (0, {spec.global_every}, {2 * spec.global_every} …)."
+        )
+
+
+def keep_layers(encoder: Encoder, layers: Sequence[int]) -> Encoder:
+    """A copy that walks only these layers; where layers share their weights, as many of them."""
+    spec = encoder.spec
+    if not layers or not set(layers) <= set(range(spec.n_layers)):
+        raise UserError(
+            f"The encoder has {spec.n_layers} layers, counted from 0; it cannot keep"
+            f" {list(layers)}."
+        )
+    _check_kinds(spec, layers)
+    if spec.n_layer_groups:
+        small = Encoder(replace(spec, n_layers=len(layers))).to(encoder.device)
+        small.load_state_dict(encoder.state_dict())
+        return small.train(encoder.training)
+    heads_kept = [spec.heads_kept[layer] for layer in layers] if spec.heads_kept else ()
+    small = Encoder(replace(spec, n_layers=len(layers), heads_kept=heads_kept)).to(encoder.device)
+    state = {}
+    for name, tensor in encoder.state_dict().items():
+        head, _, rest = name.removeprefix("blocks.").partition(".")
+        if not name.startswith("blocks."):
+            state[name] = tensor
+        elif int(head) in layers:
+            state[f"blocks.{list(layers).index(int(head))}.{rest}"] = tensor
+    small.load_state_dict(state)
+    return small.train(encoder.training)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
@@ -12,7 +12,6 @@ import torch
 
 from litotes.core.progress import Watch
 from litotes.core.values import Example
-from litotes.data.keys import example_key
 from litotes.model.checkpoint import Model
 from litotes.pruning.plan import PrunePlan, judged_texts
 from litotes.pruning.result import PruneSettings
@@ -20,7 +19,7 @@ from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
 from litotes.training.recipe import Recipe
 from litotes.training.teacher import Teacher
-from litotes.training.training_data import TrainingData
+from litotes.training.training_data import TrainingData, unlabelled_texts
 
 NOT_IN_KEY = {"loss", "sure", "targets", "settle_epochs"}
 """Settings that the phases themselves do not depend on."""
@@ -90,21 +89,3 @@ def make_context(plan: PrunePlan, *, device: torch.device, watch: Watch) -> Prun
         watch=watch,
         notes=plan.notes,
     )
-
-
-def unlabelled_texts(data: TrainingData) -> list[Example]:
-    """Other training texts of the source: without a label for these tasks, or outside the
-    selection. The teacher has an answer to them.
-    """
-    known = [*data.train]
-    for part in (data.held_out, data.reserved):
-        known += [] if part is None else part.examples
-    known += [example for example in data.whole if example.split != "train"]
-    keys = {example_key(example) for example in known}
-    groups = {example.group for example in known} - {None}
-    others = {}
-    for example in data.whole:
-        key = example_key(example)
-        if example.split == "train" and key not in keys and example.group not in groups:
-            others[key] = replace(example, labels={})
-    return list(others.values())

@@ -5,36 +5,21 @@ and measured in time.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from litotes.core.errors import UserError
 from litotes.pruning.frontier import Loss, Point
+from litotes.report.bars import BarStyle, draw_bars, shift_points
 from litotes.report.figure import GAP, INK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.transforms import Transform
 
 SAVINGS = {
     "flops_ratio": "times fewer operations than dense",
     "speed_ratio": "times as fast as dense",
 }
-
-
-@dataclass(frozen=True)
-class BarStyle:
-    """How the losses on one set of texts are drawn.
-
-    shift: printer's points between a setting and each of its two losses, which would cover one
-    another.
-    """
-
-    label: str
-    colour: str
-    fill: str
-    shift: float
 
 
 # from the palette of Okabe and Ito; filled and hollow as well, for print without colour
@@ -93,38 +78,12 @@ def figure(points: Sequence[Point], *, budget: float) -> Figure:
 
 
 def _bars(ax: Axes, ratios: Sequence[float], losses: Sequence[Loss], style: BarStyle) -> None:
-    values = [loss.points for loss in losses]
-    # drawn from the point to the interval's ends, which need not lie on both sides of it
-    below = [max(loss.points - loss.interval[0], 0) for loss in losses]
-    above = [max(loss.interval[1] - loss.points, 0) for loss in losses]
-    bars = ax.errorbar(
-        ratios,
-        values,
-        yerr=[below, above],
-        fmt="o",
-        color=style.colour,
-        elinewidth=1.4,
-        capsize=3,
-        transform=_shifted(ax, style.shift),
-    )
-    bars.lines[0].set(markersize=7, markerfacecolor=style.fill, markeredgecolor=style.colour)
-    bars.set_label(style.label)
-    for ratio, loss in zip(ratios, losses, strict=True):
-        # what is shifted does not count by itself
-        ax.update_datalim([(ratio, end) for end in (*loss.interval, loss.points)])
-    ax.autoscale_view()
+    points, intervals = [loss.points for loss in losses], [loss.interval for loss in losses]
+    draw_bars(ax, ratios, points, intervals, style)
 
 
 def _ring(ax: Axes, ratio: float, loss: float) -> None:
     """Marks the setting that was chosen."""
-    shifted = _shifted(ax, HELD_OUT.shift)
+    shifted = shift_points(ax, HELD_OUT.shift)
     (ring,) = ax.plot([ratio], [loss], "o", transform=shifted, label="chosen")
     ring.set(markersize=13, markerfacecolor="none", markeredgecolor=INK)
-
-
-def _shifted(ax: Axes, shift: float) -> Transform:
-    """Places of the data, a few printer's points to the side: the numbers on the axis stay true."""
-    from matplotlib.transforms import ScaledTranslation
-
-    assert ax.figure is not None
-    return ax.transData + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans)

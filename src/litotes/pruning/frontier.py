@@ -4,7 +4,6 @@ interval.
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -16,13 +15,13 @@ from torch import Tensor
 
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.core.timing import TimedAction, time_in_turns
 from litotes.core.values import Task
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
 from litotes.model.classifier import Classifier
-from litotes.text.packing import TextSet, batches_by_budget
+from litotes.model.speed import seconds_in_turns
+from litotes.text.packing import TextSet
 from litotes.training.losses import has_label
 
 
@@ -109,20 +108,10 @@ def speed_ratios(
     """How many times as fast as the dense classifier each of the others answers the texts, in
     turns, pieces to logits.
     """
-    batches = [
-        texts.batch(places, dense.device)
-        for places in batches_by_budget(texts.lengths, max_texts=32)
-    ]
-
-    def answer_all(classifier: Classifier) -> None:
-        for batch in batches:
-            for logits in classifier(batch).values():
-                logits.sum().item()  # waits for a device
-
-    actions = {"dense": TimedAction(answer_all, prepare=dense.eval)}
+    timed = {"dense": (dense, texts)}
     for number, classifier in enumerate(pruned):
-        actions[str(number)] = TimedAction(answer_all, prepare=classifier.eval)
-    with torch.inference_mode():
-        seconds = time_in_turns(actions, what="prune: rounds", n_rounds=n_rounds, watch=watch)
-    dense_seconds, *pruned_seconds = map(statistics.median, seconds.values())
+        timed[str(number)] = (classifier, texts)
+    dense_seconds, *pruned_seconds = seconds_in_turns(
+        timed, what="prune: rounds", n_rounds=n_rounds, watch=watch
+    ).values()
     return [dense_seconds / each for each in pruned_seconds]

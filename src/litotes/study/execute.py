@@ -20,8 +20,8 @@ from litotes.scale.worker_pool import threads_per_worker
 from litotes.study.corpora import check_test, forget, key_of_test, run_key
 from litotes.study.job import RunJob, run_job
 from litotes.study.plan import Experiment, Setting, Study, format_value
-from litotes.study.workers import choose_workers
 from litotes.training.run import check_names
+from litotes.training.workers import choose_workers
 
 THREADS = "threads.json"
 _MAX_THREADS = 4096

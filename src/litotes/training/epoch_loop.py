@@ -27,6 +27,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.training.checkpoints import Checkpoints, RunState, RunTensors
 from litotes.training.interruption import Interruption
 from litotes.training.late_losses import LateLosses
+from litotes.training.lessons import Lessons
 from litotes.training.optimizer import set_learning_rate
 from litotes.training.processes import Processes
 from litotes.training.settings import TrainingSettings
@@ -43,6 +44,7 @@ class RunContext:
     processes: Processes
     watch: Watch = ignore_progress
     corpus: Corpus | None = None  # texts in memory, in place of the recipe's source
+    lessons: Lessons | None = None  # answers of teachers to learn from besides the labels
 
 
 class EpochLoop(ABC):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
+from litotes.core.values import Task
 from litotes.text.packing import TextSet
 from litotes.training.checkpoints import RunState
+from litotes.training.losses import task_weights
 from litotes.training.recipe import Recipe
 from litotes.training.training_data import TrainingData
 
@@ -33,6 +35,14 @@ def training_facts(
         "seconds": round(seconds, 1),
         "seconds_per_step": state.seconds / max(state.step, 1),
     }
+
+
+def class_weight_facts(
+    recipe: Recipe, texts: TextSet, tasks: Mapping[str, Task]
+) -> dict[str, list[float]]:
+    """How much each class counted: answers lean by as much, and a student must know."""
+    weights = task_weights(texts.targets, tasks, balanced=recipe.training.class_weights)
+    return {task: weight.tolist() for task, weight in weights.items()}
 
 
 def data_facts(data: TrainingData, *, n_train: int) -> dict[str, Any]:

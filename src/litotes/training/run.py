@@ -24,7 +24,7 @@ from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.registry import check_options, pick
 from litotes.core.storage import locked, write_json
-from litotes.core.values import Task
+from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
@@ -40,13 +40,15 @@ from litotes.training.balancing import BALANCINGS
 from litotes.training.card import model_card
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.epoch_loop import RunContext
-from litotes.training.facts import training_facts, training_notes
+from litotes.training.facts import class_weight_facts, training_facts, training_notes
 from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import freeze, make_inputs
+from litotes.training.lessons import Lessons
 from litotes.training.loop import Loop
 from litotes.training.processes import join_processes
 from litotes.training.recipe import Recipe
 from litotes.training.run_folder import check_parts_folder, find_finished_model
+from litotes.training.teacher import Teacher
 from litotes.training.training_data import TrainingData, prepare
 
 
@@ -78,16 +80,18 @@ def train(
     device: str | None = None,
     resume: bool = False,
     watch: Watch = ignore_progress,
+    lessons: Lessons | None = None,
 ) -> Run:
     """Trains one classifier into the folder `out`; with `resume` goes on where a stopped run was.
 
     corpus: texts that are already in memory, in place of those of the recipe's `data.source`.
+    lessons: answers of teachers to learn from besides the labels.
     """
     check_names(recipe)
     chosen = choose_device(device)
     train_all = _train_separately if recipe.model.separate else _train_one
     with join_processes(chosen.type) as processes:
-        context = RunContext(chosen, out, recipe.key(), processes, watch, corpus)
+        context = RunContext(chosen, out, recipe.key(), processes, watch, corpus, lessons)
         return train_all(recipe, context, resume=resume)
 
 
@@ -133,7 +137,10 @@ def _join_runs(runs: Sequence[Run], folder: Path) -> Run:
 def _train_one(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
     data = prepare(recipe, context.corpus)
     # the same file name may hold other texts today
-    context = replace(context, key=f"{recipe.key()}-{data.fingerprint()[:16]}")
+    key = f"{recipe.key()}-{data.fingerprint()[:16]}"
+    if context.lessons is not None:
+        key += f"-{context.lessons.key()}"
+    context = replace(context, key=key)
     checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
     with ExitStack() as stack:
         if context.processes.is_first:
@@ -157,17 +164,30 @@ def _train_model(recipe: Recipe, data: TrainingData, context: RunContext, *, res
     tokenize = partial(
         make_text_set, tasks=tasks, tokenizer=source.tokenizer, group_by=recipe.training.group_by
     )
-    texts = tokenize(data.train.examples)
+    examples = [*data.train.examples, *_unlabelled_texts(context)]
+    texts = tokenize(examples)
     held_out = None if data.held_out is None else tokenize(data.held_out.examples)
     if context.processes.is_first:
         _write_recipe(recipe, context.folder)
-    state, calibration = _fit(recipe, classifier, texts, held_out, context, resume=resume)
+    teacher = None
+    if context.lessons is not None:
+        balanced = recipe.training.class_weights
+        teacher = context.lessons.teacher_of(examples, texts, classifier.tasks, balanced=balanced)
+    fit = partial(_fit, recipe, classifier, texts, held_out, context)
+    state, calibration = fit(teacher=teacher, resume=resume)
     notes = training_notes(recipe, data, texts, state)
+    if context.lessons is not None:
+        notes += tuple(context.lessons.notes())
     seconds = time.monotonic() - started
     facts = training_facts(recipe, data, state, key=context.key, notes=notes, seconds=seconds)
+    facts["class_weights"] = class_weight_facts(recipe, texts, classifier.tasks)
     return Model(
         classifier.eval(), source.tokenizer, source.name, source.sha256, calibration, facts
     )
+
+
+def _unlabelled_texts(context: RunContext) -> tuple[Example, ...]:
+    return () if context.lessons is None else context.lessons.unlabelled
 
 
 def _make_classifier(recipe: Recipe, encoder: Encoder, tasks: Sequence[Task]) -> Classifier:
@@ -190,6 +210,7 @@ def _fit(
     held_out: TextSet | None,
     context: RunContext,
     *,
+    teacher: Teacher | None,
     resume: bool,
 ) -> tuple[RunState, dict[str, Calibration]]:
     """Trains, and fits the calibration on the held-out texts."""
@@ -202,7 +223,15 @@ def _fit(
         held_inputs = make_inputs(held_out, classifier, device, freeze_below=n_frozen)
         by_worst_group = settings.selection == "worst_group"
         validate = partial(held_out_score, classifier, held_inputs, worst_group=by_worst_group)
-    loop = Loop(classifier, inputs, settings, seed=recipe.seed, context=context, validate=validate)
+    loop = Loop(
+        classifier,
+        inputs,
+        settings,
+        seed=recipe.seed,
+        context=context,
+        validate=validate,
+        teacher=teacher,
+    )
     if resume:
         loop.resume()
     context.processes.wait()
@@ -224,7 +253,7 @@ def _test_and_save(
     model = replace(model, facts={**model.facts, "notes": list(notes)})
     if context.processes.is_first:
         _write_scores(rows, context.folder)
-        write_trained_texts(context.folder, data.seen())
+        write_trained_texts(context.folder, [*data.seen(), *_unlabelled_texts(context)])
         save_model(model, context.folder, card=model_card(model, rows))
         checkpoints.clear()
     context.processes.wait()

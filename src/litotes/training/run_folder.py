@@ -15,7 +15,7 @@ from litotes.model.folder import DESCRIPTION, is_model_folder
 from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.training.checkpoints import Checkpoints
 
-FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", LOCK}
+FIRST_FILES = {"recipe.json", "history.jsonl", "checkpoints", "tensorboard", "distillation", LOCK}
 """What a run that was killed before its first checkpoint may have left."""
 
 LAST_FILES = {

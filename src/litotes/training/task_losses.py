@@ -95,4 +95,5 @@ class TaskLosses:
         weights = text_weights(targets, self.class_weights.get(task))
         if self.teacher is None:
             return weights
-        return torch.where(has_label(targets), weights, 1.0).masked_fill(places < 0, 0.0)
+        mixed = self.teacher.text_weights(weights, has_label(targets), places.clamp(min=0), task)
+        return mixed.masked_fill(places < 0, 0.0)

@@ -42,6 +42,10 @@ class Teacher:
             logits.float(), wanted
         )
 
+    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
+        """How much each text counts: as its label does, or 1 without one. (text,)"""
+        return torch.where(labelled, by_label, 1.0)
+
     def differences(self, logits: Tensor, wanted: Tensor) -> Tensor:
         """How far each text's answer is from the teacher's. (text,)"""
         if logits.shape[-1] == 1:

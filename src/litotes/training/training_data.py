@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
 from litotes.core.values import Example, Label
 from litotes.data.corpus import Corpus
 from litotes.data.decontamination import remove_texts_of
+from litotes.data.keys import example_key
 from litotes.data.sources import has_prefix, load, load_with_test_part
 from litotes.data.sources.labels import unknown_note
 from litotes.data.tasks import unknown_labels
@@ -67,6 +68,24 @@ def learnable_tasks(recipe: Recipe) -> list[str]:
     """The tasks of which the training texts, once prepared, show at least two answers."""
     train = _split(recipe, load_with_test_part(recipe.data.source)).train
     return [name for name in train.tasks if len(_labels_in(train, name)) > 1]
+
+
+def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Example]:
+    """Training texts without their labels, for which a teacher has an answer: those of the whole
+    source (or of `among`) that are neither learned from by label nor kept apart.
+    """
+    known = [*data.train]
+    for part in (data.held_out, data.reserved):
+        known += [] if part is None else part.examples
+    known += [example for example in data.whole if example.split != "train"]
+    keys = {example_key(example) for example in known}
+    groups = {example.group for example in known} - {None}
+    others = {}
+    for example in data.whole if among is None else among:
+        key = example_key(example)
+        if example.split == "train" and key not in keys and example.group not in groups:
+            others[key] = replace(example, labels={})
+    return list(others.values())
 
 
 def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:

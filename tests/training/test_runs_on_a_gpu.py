@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from litotes.study import workers
-from litotes.study.workers import bytes_of_run, choose_workers
+from litotes.training import workers
+from litotes.training.workers import bytes_of_run, choose_workers
 
 
 def test_a_run_on_a_cpu_has_it_for_itself() -> None:

@@ -1,4 +1,4 @@
-"""How many runs of a study work at a time, where nobody says.
+"""How many runs work at a time, where nobody says.
 
 A single run leaves a GPU idle while it reads, tokenizes, launches and writes; others use it then.
 """

@@ -1,0 +1,148 @@
+"""What teachers answered to the texts of a run, for a student to learn from besides the labels."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+import torch
+from torch import Tensor
+
+from litotes.core.values import Example, Task
+from litotes.data.keys import example_key
+from litotes.text.packing import TextSet
+from litotes.training.losses import has_label, task_weights
+from litotes.training.teacher import Teacher
+
+Answers = Mapping[str, Mapping[str, tuple[float, ...]]]
+"""{task: {example_key of a text: the probability of each class, or the number}}"""
+
+_SMALLEST = 1e-9
+"""Of a probability: its logarithm must be a number."""
+
+
+@dataclass(frozen=True)
+class SoftAnswers(Teacher):
+    """Answers p_i that not every text has, mixed with the labels before classes are weighted.
+
+        m_i = (1 − s_i) · 1[y_i] + s_i · p_i          s_i = share; 1 without a label, 0 without p_i
+        l_i = −Σ_c w_c m_ic log q_ic
+
+    With W_i = Σ_c w_c p_ic the part of the answer is that of a text of weight W_i whose answer
+    leans as weighted labels do, and takes a temperature (T = 1: the same but for a constant):
+
+        l_i = (1 − s_i) w_{y_i} (−log q_i[y_i]) + s_i W_i T² KL(softmax(t_i / T) ‖ q_i(T))
+        t_ic = log(w_c p_ic / W_i)
+
+    logits: t. shares: s. weights: W. Each {task: (text, …)}.
+    """
+
+    shares: Mapping[str, Tensor] | None = None
+    weights: Mapping[str, Tensor] | None = None
+
+    def to(self, device: torch.device) -> SoftAnswers:
+        shares, weights = self._parts()
+        return replace(
+            self,
+            logits=_send(self.logits, device),
+            shares=_send(shares, device),
+            weights=_send(weights, device),
+        )
+
+    def mix_in(
+        self,
+        losses: Tensor,
+        logits: Tensor,
+        places: Tensor | list[int],
+        task: str,
+        weights: Tensor,
+    ) -> Tensor:
+        shares, own = (part[task][places] for part in self._parts())  # (text,)
+        # a place without a text has no weight
+        own = own.masked_fill(weights == 0, 0.0)
+        differences = self.differences(logits.float(), self.logits[task][places])
+        return (1 - shares) * losses + shares * own * differences
+
+    def text_weights(self, by_label: Tensor, labelled: Tensor, places: Tensor, task: str) -> Tensor:
+        shares, own = (part[task][places] for part in self._parts())  # (text,)
+        return (1 - shares) * by_label + shares * own
+
+    def _parts(self) -> tuple[Mapping[str, Tensor], Mapping[str, Tensor]]:
+        assert self.shares is not None
+        assert self.weights is not None
+        return self.shares, self.weights
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """Answers to learn from, and how much they count against labels.
+
+    answers: as if no class had been weighted. unlabelled: texts to learn from besides those of the
+    run, by their answers alone. about: a sentence for people, about the teachers.
+    """
+
+    answers: Answers
+    unlabelled: tuple[Example, ...]
+    share: float
+    temperature: float
+    about: str = ""
+
+    def key(self) -> str:
+        """A hash of all that a student depends on."""
+        texts = [example_key(example) for example in self.unlabelled]
+        answers = {task: dict(by_text) for task, by_text in self.answers.items()}
+        content = (answers, texts, self.share, self.temperature)
+        return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+    def notes(self) -> list[str]:
+        """What the user should know about teachers and texts."""
+        notes = [self.about] if self.about else []
+        if n := len(self.unlabelled):
+            notes.append(f"{n} texts without labels were learned from teachers alone.")
+        return notes
+
+    def teacher_of(
+        self,
+        examples: Sequence[Example],
+        texts: TextSet,
+        tasks: Mapping[str, Task],
+        *,
+        balanced: bool,
+    ) -> SoftAnswers:
+        """The answers to these texts, in their order. balanced: whether classes are weighted."""
+        weights = task_weights(texts.targets, tasks, balanced=balanced)
+        logits, shares, answer_weights = {}, {}, {}
+        for name, task in tasks.items():
+            answers, answered = self._answers_to(examples, name, task.n_outputs)
+            labelled = has_label(texts.targets[name])
+            share = torch.where(labelled, self.share, 1.0)
+            shares[name] = torch.where(answered, share, 0.0)  # (text,)
+            if task.is_regression:
+                logits[name], answer_weights[name] = answers, answered.float()
+                continue
+            leaning = answers * weights[name]  # (text, class)
+            answer_weights[name] = leaning.sum(-1)
+            logits[name] = _normalise(leaning).clamp(min=_SMALLEST).log()
+        return SoftAnswers(
+            logits, self.share, self.temperature, shares=shares, weights=answer_weights
+        )
+
+    def _answers_to(
+        self, examples: Sequence[Example], task: str, n_outputs: int
+    ) -> tuple[Tensor, Tensor]:
+        """The answers (text, class), zeros where there is none, and where there is one (text,)."""
+        by_text = self.answers.get(task, {})
+        found = [by_text.get(example_key(example)) for example in examples]
+        nothing = (0.0,) * n_outputs
+        answers = torch.tensor([nothing if one is None else one for one in found])
+        return answers, torch.tensor([one is not None for one in found])
+
+
+def _normalise(values: Tensor) -> Tensor:
+    return values / values.sum(-1, keepdim=True).clamp(min=_SMALLEST)
+
+
+def _send(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+    return {task: tensor.to(device) for task, tensor in tensors.items()}
