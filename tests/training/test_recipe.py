@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from litotes.core.errors import UserError
+from litotes.distillation.settings import read_distill_recipe
 from litotes.pretraining import read_recipe as read_pretrain_recipe
 from litotes.study.plan import read_study
 from litotes.training.recipe import Recipe, read_recipe
@@ -14,7 +15,11 @@ RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
 @pytest.mark.parametrize("file", RECIPES, ids=lambda file: file.stem)
 def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
-    readers = {"study": read_study, "pretrain": read_pretrain_recipe}
+    readers = {
+        "study": read_study,
+        "pretrain": read_pretrain_recipe,
+        "distill": read_distill_recipe,
+    }
     readers.get(file.stem.split("_")[0], read_recipe)(file)
     assert file.read_text().startswith("# litotes ")
 
