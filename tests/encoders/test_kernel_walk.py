@@ -15,6 +15,7 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install -e .[
 
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.kernel_walk import KernelWalk, has_kernels, route_options
+from litotes.encoders.kernels import products
 from litotes.encoders.kernels.products import FusedProducts, TorchProducts
 from litotes.encoders.route import RoutePlan, Sizes
 from litotes.encoders.spec import EncoderSpec
@@ -117,6 +118,18 @@ def test_walks_as_the_encoder_does(kind: str, firsts_only: bool, in_bucket: bool
     with torch.inference_mode():
         expected = encoder(batch, firsts_only=firsts_only).hidden
     hidden = walk(encoder, batch, firsts_only=firsts_only, in_bucket=in_bucket)
+    torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("most_stay", [0.0, 2.0], ids=["late", "early"])
+def test_rows_are_gathered_before_or_after_the_product(
+    most_stay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(products, "MOST_STAY", most_stay)
+    encoder, batch = make_encoder(**KINDS["value"]), make_batch()
+    with torch.inference_mode():
+        expected = encoder(batch).hidden
+    hidden = walk(encoder, batch, firsts_only=False, in_bucket=True)
     torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
 
 

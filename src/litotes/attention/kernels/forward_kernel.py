@@ -75,15 +75,11 @@ def distance_bias(ORIGIN, BUCKETS, BIAS, query_place, key_place, query_live, key
 
 
 @triton.jit
-def text_affinities(
-    query_rows, key_rows, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
-    key_start, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    ROWS: tl.constexpr, SPAN: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr,
-    WITH_BIAS: tl.constexpr,
+def biased(
+    affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS, key_start,
+    head, N_HEADS: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
 ):  # fmt: skip
     """With the bias, and −∞ where there is no key. (query, key)"""
-    affinity = affinities(query_rows, key_rows, query_live, key_live, head, scale,
-                          HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
     if WITH_BIAS:
         # a text's queries are its first pieces, wherever they lie
         bias, _ = distance_bias(
@@ -277,10 +273,11 @@ def attend_tile(
             store_nothing(mixed_rows, to_received, to_size, query_live, key_live, head,
                           HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
-    affinity = text_affinities(
-        QUERY + query_far * query_stride, KEY + key_far * key_stride, query_number, key_number,
-        query_live, key_live, ORIGIN, BUCKETS, BIAS, key_start, head, scale,
-        N_HEADS, HEAD_WIDTH, STEP, ROWS, SPAN, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    affinity = affinities(
+        QUERY + query_far * query_stride, KEY + key_far * key_stride, query_live, key_live, head,
+        scale, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+    affinity = biased(affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS,
+                      BIAS, key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
     weights, best, reach, inverse, chosen = weigh(
         affinity, ALPHA, KEPT, query_live, key_live, n_keys, head, missing,
         ROWS, SPAN, RULE, BLOCK, PRECISE)  # fmt: skip

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from litotes.attention.kernels.forward_kernel import (
     after_dropout,
-    distance_bias,
+    biased,
     product,
     received_by_key,
     store_row_numbers,
@@ -43,14 +43,8 @@ def key_affinities(
     at = key_rows[None, :] + head * HEAD_WIDTH + column
     key = tl.load(at, mask=key_live[None, :] & (column < HEAD_WIDTH), other=0.0)
     affinity = product(query, key, tl.zeros([ROWS, BLOCK], tl.float32), PRECISE) * scale
-    if WITH_BIAS:
-        # a text's queries are its first pieces, wherever they lie
-        bias, _ = distance_bias(
-            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None],
-            key_start + key_number[None, :], query_live[:, None], key_live[None, :], head,
-            N_HEADS, FARTHEST)  # fmt: skip
-        affinity += bias
-    return tl.where(key_live[None, :], affinity, -float("inf"))
+    return biased(affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS, BIAS,
+                  key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
 
 
 @triton.jit

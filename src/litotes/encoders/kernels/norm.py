@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import torch
 import triton
 from torch import Tensor, nn
 
@@ -13,15 +12,23 @@ ROWS = 4
 
 
 def add_and_norm(
-    x: Tensor, residual: Tensor, norm: nn.LayerNorm, places: Tensor | None = None
+    x: Tensor,
+    residual: Tensor,
+    norm: nn.LayerNorm,
+    places: Tensor | None = None,
+    *,
+    both_at_places: bool = False,
 ) -> Tensor:
-    """norm(x + residual), or of the residual's rows at `places`. x: (piece, width)"""
-    n_rows, width = x.shape
-    out = torch.empty_like(x)
+    """norm(x + residual), or of the residual's rows at `places`, or of both's. x: (piece, width)"""
+    width = x.shape[1]
+    n_rows = len(x) if places is None else len(places)
+    out = x.new_empty(n_rows, width)
     add_and_norm_rows[(triton.cdiv(n_rows, ROWS),)](
         x, residual, x if places is None else places, norm.weight, norm.bias, out, n_rows, norm.eps,
         WIDTH=width, COLUMNS=triton.next_power_of_2(width), ROWS=ROWS,
-        WITH_PLACES=places is not None, num_warps=ROWS,
+        WITH_PLACES=places is not None,
+        BOTH_AT_PLACES=both_at_places,
+        num_warps=ROWS,
     )  # fmt: skip
     return out
 

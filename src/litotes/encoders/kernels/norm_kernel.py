@@ -28,8 +28,12 @@ def norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH: tl.constexpr):
 def add_and_norm_rows(
     X, RESIDUAL, PLACES, WEIGHT, BIAS, OUT, n_rows, epsilon,
     WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, WITH_PLACES: tl.constexpr,
+    BOTH_AT_PLACES: tl.constexpr,
 ):  # fmt: skip
-    """Programs: ROWS rows each. PLACES: the rows of RESIDUAL that go on, −1: none."""
+    """Programs: ROWS rows each. PLACES: the rows of RESIDUAL that go on, −1: none.
+
+    BOTH_AT_PLACES: the rows of X lie there too.
+    """
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     column = tl.arange(0, COLUMNS)
     inside = (row < n_rows)[:, None] & (column < WIDTH)[None, :]
@@ -40,7 +44,10 @@ def add_and_norm_rows(
         there = inside & (place >= 0)[:, None]
     here = row.to(tl.int64)[:, None] * WIDTH + column[None, :]
     other = place.to(tl.int64)[:, None] * WIDTH + column[None, :]
-    x = tl.load(X + here, mask=inside, other=0.0).to(tl.float32)
+    if BOTH_AT_PLACES:
+        x = tl.load(X + other, mask=there, other=0.0).to(tl.float32)
+    else:
+        x = tl.load(X + here, mask=inside, other=0.0).to(tl.float32)
     x += tl.load(RESIDUAL + other, mask=there, other=0.0).to(tl.float32)
     normed = norm_rows(x, inside, WEIGHT, BIAS, column, epsilon, WIDTH)
     tl.store(OUT + here, normed.to(OUT.dtype.element_ty), mask=inside)

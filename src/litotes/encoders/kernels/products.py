@@ -27,6 +27,12 @@ TANH_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 """
 
 
+MOST_STAY = 0.75
+"""The share of rows from which on a gather costs more than it saves: it is a launch and a pass over
+memory, and the product after it a twelfth of a layer.
+"""
+
+
 class Products(ABC):
     """Embeddings at the beginning, and the second half of a layer."""
 
@@ -69,20 +75,33 @@ class FusedProducts(Products):
         return hidden if embeddings.projection is None else embeddings.projection(hidden)
 
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
-        return self._finish(block, hidden, mixed, None)
+        return self._finish(block, hidden, mixed)
 
     def finish_staying(
         self, block: Block, hidden: Tensor, mixed: Tensor, staying: Staying
     ) -> Tensor:
         if staying.fusing is not None:
             return super().finish_staying(block, hidden, mixed, staying)
-        # the residual is read where it lies: one gather less
-        return self._finish(block, hidden, take(mixed, staying), staying.places)
+        # the residual is read where it lies: one gather less; where few leave, what they gathered
+        # is too, and the product of a few more rows costs less than the other gather
+        late = len(staying.places) >= MOST_STAY * len(mixed)
+        mixed = mixed if late else take(mixed, staying)
+        return self._finish(block, hidden, mixed, staying.places, late=late)
 
-    def _finish(self, block: Block, hidden: Tensor, mixed: Tensor, places: Tensor | None) -> Tensor:
+    def _finish(
+        self,
+        block: Block,
+        hidden: Tensor,
+        mixed: Tensor,
+        places: Tensor | None = None,
+        *,
+        late: bool = False,
+    ) -> Tensor:
+        """places: the rows of `hidden` that go on. late: of what was gathered, too."""
         norm = block.attention_norm
         assert isinstance(norm, nn.LayerNorm)
-        hidden = add_and_norm(block.attention.output(mixed), hidden, norm, places)
+        x = block.attention.output(mixed)
+        hidden = add_and_norm(x, hidden, norm, places, both_at_places=late)
         return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
 
     def _inner(self, block: Block, hidden: Tensor) -> Tensor:
