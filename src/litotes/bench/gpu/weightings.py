@@ -165,8 +165,11 @@ def _candidate(
 
 
 def _all_attentions() -> dict[str, Bind]:
-    """By the beginnings of their lines' names."""
-    return OPPONENTS | {f"litotes-{name}": ours.bind for name, ours in our_weightings().items()}
+    """By the beginnings of their lines' names. Opponents that tune themselves at length come last:
+    where time is up, theirs are the lines that are missing.
+    """
+    ours = {f"litotes-{name}": ours.bind for name, ours in our_weightings().items()}
+    return {"sdpa": _sdpa} | ours | OPPONENTS
 
 
 def _in_rows(inputs: Inputs, attend: Callable[..., Tensor]) -> Bound:
