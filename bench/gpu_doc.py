@@ -178,7 +178,7 @@ SECTIONS: tuple[tuple[str, str, Callable[[Measured], str]], ...] = (
         "\none. MiniLM follows below.",
         speeds,
     ),
-    ("MiniLM", "The same with the bundled encoder:", _speeds(SMALL)),
+    ("MiniLM", "The same with an encoder of MiniLM's shape:", _speeds(SMALL)),
     (
         "By bucket",
         "A pass computes one bucket of pieces at a time. A larger one fills the GPU better; pruning"
