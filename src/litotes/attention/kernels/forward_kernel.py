@@ -265,7 +265,7 @@ def attend_tile(
     key_live = key_number < n_keys
     query_far, key_far = query_place.to(tl.int64), key_place.to(tl.int64)
     mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
-    value_rows = VALUE + key_far * value_stride
+    key_rows, value_rows = KEY + key_far * key_stride, VALUE + key_far * value_stride
     to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_place
     to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
     if WITH_ALIVE:
@@ -273,9 +273,8 @@ def attend_tile(
             store_nothing(mixed_rows, to_received, to_size, query_live, key_live, head,
                           HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
-    affinity = affinities(
-        QUERY + query_far * query_stride, KEY + key_far * key_stride, query_live, key_live, head,
-        scale, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
+    affinity = affinities(QUERY + query_far * query_stride, key_rows, query_live, key_live, head,
+                          scale, HEAD_WIDTH, STEP, ROWS, SPAN, PRECISE)  # fmt: skip
     affinity = biased(affinity, query_number, key_number, query_live, key_live, ORIGIN, BUCKETS,
                       BIAS, key_start, head, N_HEADS, FARTHEST, WITH_BIAS)  # fmt: skip
     weights, best, reach, inverse, chosen = weigh(
