@@ -42,7 +42,9 @@ def gather_pairs(
     pairs_1 = tl.zeros([ROWS, PART], tl.int32)
     pairs_2 = tl.zeros([ROWS, PART], tl.int32)
     pairs_3 = tl.zeros([ROWS, PART], tl.int32)
-    for start in tl.range(0, 2 * N_PAIRS * PART, 2 * PART, num_stages=3):
+    # a bias is looked up for every pair: loaded ahead as well it would not fit the chip
+    N_AHEAD: tl.constexpr = 1 if WITH_BIAS else 3
+    for start in tl.range(0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD):
         key_number = start + tl.arange(0, PART)
         key_far = (key_start + key_number).to(tl.int64)
         first = key_affinities(
