@@ -46,6 +46,15 @@ def for_all(numbers):
 
 
 @triton.jit
+def block_of(behind, place: tl.constexpr):
+    """A row's keys block by block, as float32: each pair holds two blocks."""
+    if place % 2 == 0:
+        return first_of(behind[place // 2])
+    else:
+        return second_of(behind[place // 2])
+
+
+@triton.jit
 def squares_sums(behind, more, N: tl.constexpr):
     """Of the first N tensors, the rows' Σ v and Σ v²: v = max(behind + more, 0)."""
     sums = plus_if_positive(behind[0], more)
@@ -161,9 +170,7 @@ def number_of_last(behind, reach, n_wanted, is_enough,
         n_before_block = tl.zeros([ROWS], tl.float32)
         there = tl.zeros([ROWS, PART], tl.float32)
         for place in tl.static_range(2 * N_PAIRS):
-            affinity = first_of(behind[place // 2])
-            if place % 2 == 1:
-                affinity = second_of(behind[place // 2])
+            affinity = block_of(behind, place)
             equal = tl.where(affinity == reach[:, None], 1.0, 0.0)
             n_here = tl.sum(equal, 1)
             is_block = (n_before < n_wanted) & (n_before + n_here >= n_wanted)

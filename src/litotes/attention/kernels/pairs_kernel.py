@@ -13,9 +13,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import product, received_by_key
+from litotes.attention.kernels.forward_kernel import product, received_by_key, store_nothing
 from litotes.attention.kernels.pair_rules import (
     N_PAIRS,
+    block_of,
     for_all,
     kept_reach,
     number_of_last,
@@ -119,12 +120,10 @@ def store_received(
     query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, PART: tl.constexpr,
     RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
 ):  # fmt: skip
-    """What each key received, as in `attend_tile`. inverse: 0 for a removed head."""
+    """What each key received, as in `attend_tile`."""
     for place in tl.static_range(2 * N_PAIRS):
         key_number = place * PART + tl.arange(0, PART)
-        affinity = first_of(behind[place // 2])
-        if place % 2 == 1:
-            affinity = second_of(behind[place // 2])
+        affinity = block_of(behind, place)
         weights = weigh_pair(affinity, reach, last, key_number, beta, RULE) * inverse[:, None]
         key_live = key_number < n_keys
         value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
@@ -153,7 +152,18 @@ def attend_pairs(
     n_keys = tl.load(KEY_BOUNDS + text + 1) - key_start
     query_number = slot * ROWS + tl.arange(0, ROWS)
     query_live, query_place = query_number < n_queries, query_start + query_number
-    query = load_rows(QUERY + query_place.to(tl.int64) * query_stride, query_live, head,
+    query_far = query_place.to(tl.int64)
+    to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
+    to_size = HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head
+    if WITH_ALIVE:
+        if (tl.load(ALIVE + text) >> head) & 1 == 0:
+            key_number = tl.arange(0, 2 * N_PAIRS * PART)
+            mixed_rows = MIXED + query_far * (N_HEADS * HEAD_WIDTH)
+            store_nothing(mixed_rows, to_received + key_number, to_size, query_live,
+                          key_number < n_keys, head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART,
+                          IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
+            return
+    query = load_rows(QUERY + query_far * query_stride, query_live, head,
                       HEAD_WIDTH, COLUMNS)  # fmt: skip
     pairs_0, pairs_1, pairs_2, pairs_3, lowest = gather_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
@@ -166,16 +176,11 @@ def attend_pairs(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, last, beta, VALUE, key_start, n_keys,
         value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE)  # fmt: skip
     inverse = 1.0 / total
-    if WITH_ALIVE:
-        # a removed head gives nothing, whatever it has seen
-        is_alive = (tl.load(ALIVE + text) >> head) & 1 == 1
-        inverse, mixed = tl.where(is_alive, inverse, 0.0), tl.where(is_alive, mixed, 0.0)
     size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
                        N_HEADS, HEAD_WIDTH, COLUMNS)  # fmt: skip
     if WITH_HEAD_SIZE:
-        tl.store(HEAD_SIZE + (text * n_slots + slot) * N_HEADS + head, size)
+        tl.store(to_size, size)
     if IMPORTANCE != "none":
-        to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
         store_received(to_received, behind, reach, last, beta, inverse, VALUE, key_start, n_keys,
                        value_stride, query_live, head, HEAD_WIDTH, COLUMNS, PART, RULE,
                        IMPORTANCE)  # fmt: skip

@@ -48,6 +48,26 @@ def key_affinities(
 
 
 @triton.jit
+def block_affinities(
+    start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
+    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, FARTHEST: tl.constexpr,
+    PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """Of the block of keys from `start` on; the keys' numbers, which of them there are, and their
+    rows.
+    """
+    key_number = start + tl.arange(0, BLOCK)
+    key_live = key_number < n_keys
+    key_far = (key_start + key_number).to(tl.int64)
+    affinity = key_affinities(
+        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
+        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
+        N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    return affinity, key_number, key_live, key_far
+
+
+@triton.jit
 def gather_block(
     start, best, total, mixed, query, KEY, VALUE, query_number, query_live, query_place,
     ORIGIN, BUCKETS, BIAS, SEED, key_start, n_keys, key_stride, value_stride, head, scale, dropout,
@@ -56,13 +76,10 @@ def gather_block(
     WITH_DROPOUT: tl.constexpr,
 ):  # fmt: skip
     """Best, total and output after one more block of keys."""
-    key_number = start + tl.arange(0, BLOCK)
-    key_live = key_number < n_keys
-    key_far = (key_start + key_number).to(tl.int64)
-    affinity = key_affinities(
-        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
-        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
-        N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    affinity, key_number, key_live, key_far = block_affinities(
+        start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
+        key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE,
+        WITH_BIAS)  # fmt: skip
     better = tl.maximum(best, tl.max(affinity, 1))
     weights = tl.exp(affinity - better[:, None])
     fading = tl.exp(best - better)
@@ -83,13 +100,10 @@ def received_in_block(
     IMPORTANCE: tl.constexpr,
 ):  # fmt: skip
     """What a block's keys received, their numbers, and which of them there are."""
-    key_number = start + tl.arange(0, BLOCK)
-    key_live = key_number < n_keys
-    key_far = (key_start + key_number).to(tl.int64)
-    affinity = key_affinities(
-        query, KEY + key_far * key_stride, query_number, key_number, query_live, key_live,
-        ORIGIN, BUCKETS, BIAS, key_start, head, scale,
-        N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS)  # fmt: skip
+    affinity, key_number, key_live, key_far = block_affinities(
+        start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
+        key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE,
+        WITH_BIAS)  # fmt: skip
     weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
     received = received_by_key(weights, VALUE + key_far * value_stride, query_live, key_live, head,
                                HEAD_WIDTH, COLUMNS, BLOCK, IMPORTANCE)  # fmt: skip
