@@ -157,21 +157,39 @@ class KernelWalk:
         if isinstance(self.pruning, AttentionSum):
             factor = self.pruning.importance_factor(layer, hidden)
             mixed = self.pruning.with_importance_gradient(layer, hidden, mixed)
-        if attended.head_size is not None:
-            self._keep_heads(layer, attended.head_size, stage)
         if not self.route.removes(layer):
+            if attended.head_size is not None:
+                self._keep_heads(layer, attended.head_size, stage)
             self.importance = add_received(
                 self.importance, attended.received, stage.n_tiles, stage.bounds, factor=factor
             )
             return self.products.finish(block, hidden, mixed)
-        staying = self._select(layer, attended.received, stage, factor)
+        received = attended.received
+        # what is looked at lives until the layer ends: somebody may still be reading it
+        before = self.importance, self.origin, self.head_importance, self.alive
+
+        def choose() -> Staying:
+            if attended.head_size is not None:
+                self._keep_heads(layer, attended.head_size, stage)
+            return self._choose(layer, received, stage, factor, hidden)
+
+        n_after = self.route.into(layer + 1).n_pieces
+        hidden = self.products.finish_staying(block, hidden, mixed, n_after, choose)
+        del before
+        return hidden
+
+    def _choose(
+        self, layer: int, received: Tensor, stage: Stage, factor: Tensor | None, hidden: Tensor
+    ) -> Staying:
+        """Who goes on; those who leave are put back where they will be read."""
+        staying = self._select(layer, received, stage, factor)
         if self.restored is not None:
             bounds, whole = stage.bounds, self.route.stages[0].bounds
             self.restored = put_back(
                 self.restored, hidden, self.origin, bounds, whole, staying=staying
             )
         self.origin, self.importance = staying.origin, staying.importance
-        return self.products.finish_staying(block, hidden, mixed, staying)
+        return staying
 
     def _select(self, layer: int, received: Tensor, stage: Stage, factor: Tensor | None) -> Staying:
         after = self.route.into(layer + 1)

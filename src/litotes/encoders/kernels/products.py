@@ -7,6 +7,7 @@ FusedProducts    bias and activation inside the product, residual and norm in on
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,6 +16,7 @@ from torch.nn import functional
 
 from litotes.attention.kernels.selection import Staying, take, take_both
 from litotes.encoders.embeddings import Embeddings
+from litotes.encoders.kernels.beside import both
 from litotes.encoders.kernels.norm import add_and_norm, embed
 
 if TYPE_CHECKING:
@@ -27,9 +29,11 @@ TANH_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")
 """
 
 
-MOST_STAY = 0.75
-"""The share of rows from which on a gather costs more than it saves: it is a launch and a pass over
-memory, and the product after it a twelfth of a layer.
+MOST_STAY = 0.5
+FEW_LEAVE = 4096
+"""The share of rows that stay, or the number that leave, from which on a gather before the output
+product costs more than it saves: it is a launch and a pass over memory, it waits for the choice,
+and the product after it is a twelfth of a layer.
 """
 
 
@@ -45,10 +49,15 @@ class Products(ABC):
         """From what each piece was and what it gathered to what it is next. (piece, width)"""
 
     def finish_staying(
-        self, block: Block, hidden: Tensor, mixed: Tensor, staying: Staying
+        self,
+        block: Block,
+        hidden: Tensor,
+        mixed: Tensor,
+        n_after: int,
+        choose: Callable[[], Staying],
     ) -> Tensor:
-        """The same for the pieces that stay. (new piece, width)"""
-        return self.finish(block, *take_both(hidden, mixed, staying))
+        """The same for the n_after pieces that stay; who does, `choose` says. (new piece, width)"""
+        return self.finish(block, *take_both(hidden, mixed, choose()))
 
 
 class TorchProducts(Products):
@@ -75,32 +84,42 @@ class FusedProducts(Products):
         return hidden if embeddings.projection is None else embeddings.projection(hidden)
 
     def finish(self, block: Block, hidden: Tensor, mixed: Tensor) -> Tensor:
-        return self._finish(block, hidden, mixed)
+        return self._finish(block, block.attention.output(mixed), hidden)
 
     def finish_staying(
-        self, block: Block, hidden: Tensor, mixed: Tensor, staying: Staying
-    ) -> Tensor:
-        if staying.fusing is not None:
-            return super().finish_staying(block, hidden, mixed, staying)
-        # the residual is read where it lies: one gather less; where few leave, what they gathered
-        # is too, and the product of a few more rows costs less than the other gather
-        late = len(staying.places) >= MOST_STAY * len(mixed)
-        mixed = mixed if late else take(mixed, staying)
-        return self._finish(block, hidden, mixed, staying.places, late=late)
-
-    def _finish(
         self,
         block: Block,
         hidden: Tensor,
         mixed: Tensor,
+        n_after: int,
+        choose: Callable[[], Staying],
+    ) -> Tensor:
+        """The residual is read where it lies: one gather less. Where few leave, so is the output
+        product of all, which then need not wait for the choice.
+        """
+        output, n_leaving = block.attention.output, len(mixed) - n_after
+        if n_leaving <= FEW_LEAVE or n_after >= MOST_STAY * len(mixed):
+            x, staying = both(lambda: output(mixed), choose, device=mixed.device)
+            if staying.fusing is None:
+                return self._finish(block, x, hidden, staying.places, late=True)
+            return self._finish(block, *take_both(x, hidden, staying))
+        staying = choose()
+        if staying.fusing is not None:
+            return self.finish(block, *take_both(hidden, mixed, staying))
+        return self._finish(block, output(take(mixed, staying)), hidden, staying.places)
+
+    def _finish(
+        self,
+        block: Block,
+        x: Tensor,
+        hidden: Tensor,
         places: Tensor | None = None,
         *,
         late: bool = False,
     ) -> Tensor:
-        """places: the rows of `hidden` that go on. late: of what was gathered, too."""
+        """x: the output product. places: the rows of `hidden` that go on; late: of x, too."""
         norm = block.attention_norm
         assert isinstance(norm, nn.LayerNorm)
-        x = block.attention.output(mixed)
         hidden = add_and_norm(x, hidden, norm, places, both_at_places=late)
         return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
 
