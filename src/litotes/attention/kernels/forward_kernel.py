@@ -177,12 +177,30 @@ def store_chosen(CHOSEN, row, chosen, query_live,
 
 
 @triton.jit
+def column_sums(weights, times, PRECISE: tl.constexpr):
+    """Of the weights, each row `times` its own number. (key,)
+
+    In half precision by a product with that one row: threads hold rows, and to add columns they
+    would have to pass all numbers on to each other.
+    """
+    if PRECISE:
+        sums = tl.sum(weights * times[:, None], 0)
+    else:
+        row = tl.where((tl.arange(0, 16) == 0)[:, None], times[None, :], 0.0)  # products have 16
+        sums = tl.sum(tl.dot(row.to(tl.float16), weights.to(tl.float16)), 0)
+    return sums
+
+
+@triton.jit
 def received_by_key(
-    weights, value_rows, query_live, key_live, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    SPAN: tl.constexpr, IMPORTANCE: tl.constexpr,
+    weights, times, value_rows, key_live, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
+    SPAN: tl.constexpr, IMPORTANCE: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """What the tile's queries gave each key; "value": times its value's length. (key,)"""
-    received = tl.sum(tl.where(query_live[:, None], weights, 0.0), 0)
+    """What the tile's queries gave each key; "value": times its value's length. (key,)
+
+    times: what a row's weights have to be multiplied by, 0 for rows of nobody. (query,)
+    """
+    received = column_sums(weights, times, PRECISE)
     if IMPORTANCE == "value":
         squares = tl.zeros([SPAN], tl.float32)
         for start in tl.static_range(0, HEAD_WIDTH, STEP):
@@ -286,8 +304,9 @@ def attend_tile(
         if RULE == "top_k" or RULE == "block_top_k":
             store_chosen(CHOSEN, row, chosen, query_live, ROWS, SPAN, FARTHEST)
     if IMPORTANCE != "none":
-        received = received_by_key(weights, value_rows, query_live, key_live, head,
-                                   HEAD_WIDTH, STEP, SPAN, IMPORTANCE)  # fmt: skip
+        once = tl.where(query_live, 1.0, 0.0)
+        received = received_by_key(weights, once, value_rows, key_live, head,
+                                   HEAD_WIDTH, STEP, SPAN, IMPORTANCE, PRECISE)  # fmt: skip
         tl.store(to_received, received, mask=key_live)
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
                             N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip

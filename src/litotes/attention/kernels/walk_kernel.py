@@ -18,6 +18,7 @@ from litotes.attention.kernels.forward_kernel import (
     received_by_key,
     store_row_numbers,
 )
+from litotes.attention.kernels.row_weights import exp_behind
 
 
 @triton.jit
@@ -81,8 +82,8 @@ def gather_block(
         key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE,
         WITH_BIAS)  # fmt: skip
     better = tl.maximum(best, tl.max(affinity, 1))
-    weights = tl.exp(affinity - better[:, None])
-    fading = tl.exp(best - better)
+    weights = exp_behind(affinity, better[:, None])
+    fading = exp_behind(best, better)
     total = total * fading + tl.sum(weights, 1)
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
                             N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
@@ -104,9 +105,10 @@ def received_in_block(
         start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
         key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE,
         WITH_BIAS)  # fmt: skip
-    weights = tl.exp(affinity - best[:, None]) * inverse[:, None]
-    received = received_by_key(weights, VALUE + key_far * value_stride, query_live, key_live, head,
-                               HEAD_WIDTH, COLUMNS, BLOCK, IMPORTANCE)  # fmt: skip
+    weights = exp_behind(affinity, best[:, None])  # before they are divided by their sum
+    times = tl.where(query_live, inverse, 0.0)
+    received = received_by_key(weights, times, VALUE + key_far * value_stride, key_live, head,
+                               HEAD_WIDTH, COLUMNS, BLOCK, IMPORTANCE, PRECISE)  # fmt: skip
     return received, key_number, key_live
 
 
