@@ -1,0 +1,42 @@
+"""The page about stronger encoders says what its runs say."""
+
+import json
+import re
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+PAGE = (RESULTS / "encoders.md").read_text(encoding="utf-8")
+RUNS: list[dict[str, Any]] = json.loads((RESULTS / "encoders.json").read_text())["runs"]
+
+
+def mean_f1(kind: str, variant: str, cell: str) -> float:
+    source, task = cell.split()
+    scores = [
+        mean(run["macro_f1"].values())
+        for run in RUNS
+        if (run["set"], run["variant"]) == (kind, variant)
+        and (run["source"], run["task"]) == (source, task)
+    ]
+    return mean(scores)
+
+
+def numbers_of(row: str) -> list[float]:
+    """The figures of a table's row; of a span like .557 – .563 none."""
+    return [float(number) for number in re.findall(r"(?<![–\d])\.\d{3}(?! –)", row)]
+
+
+@pytest.mark.parametrize("cell", ["Google sentiment", "Reddit sentiment", "Reddit sarcasm"])
+def test_means_are_those_of_the_runs(cell: str) -> None:
+    nine, together = re.findall(rf"^\| {cell} \|.*$", PAGE, re.MULTILINE)
+    assert f"**{mean_f1('cells', 'mpnet', cell):.3f}**".replace("**0", "**") in nine
+    expected = [
+        mean_f1("all", "minilm", cell),
+        mean_f1("students", "s5", cell),
+        mean_f1("students", "s8", cell),
+        mean_f1("all", "mpnet", cell),
+    ]
+    assert numbers_of(together) == pytest.approx(expected, abs=0.0006)
