@@ -141,6 +141,7 @@ _TABLE = [
 
 MADE: dict[str, Made] = {
     "sampler": Made({}, "sampler"),
+    "contrast": Made({}, "contrast"),
     "besstie": _besstie(),
     "twitter": _twitter(),
     "bicodemix": _bicodemix(),

@@ -16,7 +16,7 @@ from litotes.data.corpus import SPLITS
 from litotes.data.keys import text_key
 from litotes.data.sources import SOURCES, load
 
-OWN_SPLITS = ("twitter", "bicodemix", "sampler", "vader")
+OWN_SPLITS = ("twitter", "bicodemix", "sampler", "contrast", "vader")
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -110,7 +110,7 @@ def test_an_unknown_source_is_answered_with_the_nearest() -> None:
         UserError,
         match=(
             r"There is no source 'bestie'. Did you mean 'besstie'\? Known: besstie, bicodemix,"
-            r" glue/mrpc"
+            r" contrast, glue/mrpc"
         ),
     ):
         load("bestie:data")

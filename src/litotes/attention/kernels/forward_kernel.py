@@ -304,8 +304,7 @@ def attend_tile(
         if RULE == "top_k" or RULE == "block_top_k":
             store_chosen(CHOSEN, row, chosen, query_live, ROWS, SPAN, FARTHEST)
     if IMPORTANCE != "none":
-        once = tl.where(query_live, 1.0, 0.0)
-        received = received_by_key(weights, once, value_rows, key_live, head,
+        received = received_by_key(weights, query_live.to(tl.float32), value_rows, key_live, head,
                                    HEAD_WIDTH, STEP, SPAN, IMPORTANCE, PRECISE)  # fmt: skip
         tl.store(to_received, received, mask=key_live)
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,

@@ -125,10 +125,9 @@ def store_received(
         key_number = place * PART + tl.arange(0, PART)
         affinity = block_of(behind, place)
         weights = weigh_pair(affinity, reach, last, key_number, beta, RULE) * inverse[:, None]
-        once = tl.where(query_live, 1.0, 0.0)
         key_live = key_number < n_keys
         value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
-        received = received_by_key(weights, once, value_rows, key_live, head,
+        received = received_by_key(weights, query_live.to(tl.float32), value_rows, key_live, head,
                                    HEAD_WIDTH, COLUMNS, PART, IMPORTANCE, False)  # fmt: skip
         tl.store(to_received + key_number, received, mask=key_live)
 

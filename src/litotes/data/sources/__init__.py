@@ -18,6 +18,7 @@ from litotes.data.corpus import Corpus, join_corpora
 from litotes.data.sources import (
     besstie,
     bicodemix,
+    contrast,
     glue,
     hub,
     irony,
@@ -49,6 +50,13 @@ SOURCES: dict[str, Source] = {
         "invented reviews and posts in three varieties, built in",
         needs_path=False,
         example="sampler",
+    ),
+    "contrast": Source(
+        contrast.read,
+        "invented texts in six varieties, once meant and once not, built in",
+        contrast.OPTIONS,
+        needs_path=False,
+        example="contrast?classes=3",
     ),
     "besstie": Source(
         besstie.read,
