@@ -121,11 +121,21 @@ def test_walks_as_the_encoder_does(kind: str, firsts_only: bool, in_bucket: bool
     torch.testing.assert_close(hidden, expected, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("most_stay", [0.0, 2.0], ids=["late", "early"])
-def test_rows_are_gathered_before_or_after_the_product(
-    most_stay: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"FEWER_LEAVE": 10**9},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": 10**9},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": -1, "MOST_STAY": 0.0},
+        {"FEWER_LEAVE": -1, "FEW_LEAVE": -1, "MOST_STAY": 2.0},
+    ],
+    ids=["after the layer", "after the product: few leave", "most stay", "before the product"],
+)
+def test_rows_are_gathered_early_or_late(
+    limits: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(products, "MOST_STAY", most_stay)
+    for name, limit in limits.items():
+        monkeypatch.setattr(products, name, limit)
     encoder, batch = make_encoder(**KINDS["value"]), make_batch()
     with torch.inference_mode():
         expected = encoder(batch).hidden

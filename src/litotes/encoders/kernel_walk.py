@@ -174,7 +174,9 @@ class KernelWalk:
             return self._choose(layer, received, stage, factor, hidden)
 
         n_after = self.route.into(layer + 1).n_pieces
-        hidden = self.products.finish_staying(block, hidden, mixed, n_after, choose)
+        hidden = self.products.finish_staying(
+            block, hidden, mixed, n_after, choose, fuses=self.pruning.fuse
+        )
         del before
         return hidden
 

@@ -36,6 +36,11 @@ product costs more than it saves: it is a launch and a pass over memory, it wait
 and the product after it is a twelfth of a layer.
 """
 
+FEWER_LEAVE = 256 * 768**2
+"""Rows that leave times the width squared, up to which even the rest of the layer is computed for
+all: some microseconds, in which the choice is made.
+"""
+
 
 class Products(ABC):
     """Embeddings at the beginning, and the second half of a layer."""
@@ -55,6 +60,8 @@ class Products(ABC):
         mixed: Tensor,
         n_after: int,
         choose: Callable[[], Staying],
+        *,
+        fuses: bool,
     ) -> Tensor:
         """The same for the n_after pieces that stay; who does, `choose` says. (new piece, width)"""
         return self.finish(block, *take_both(hidden, mixed, choose()))
@@ -93,19 +100,25 @@ class FusedProducts(Products):
         mixed: Tensor,
         n_after: int,
         choose: Callable[[], Staying],
+        *,
+        fuses: bool,
     ) -> Tensor:
         """The residual is read where it lies: one gather less. Where few leave, so is the output
-        product of all, which then need not wait for the choice.
+        product of all, or that of the whole layer, which then need not wait for the choice.
         """
-        output, n_leaving = block.attention.output, len(mixed) - n_after
+        if fuses:
+            return super().finish_staying(block, hidden, mixed, n_after, choose, fuses=True)
+        output, device = block.attention.output, mixed.device
+        n_leaving = len(mixed) - n_after
+        if n_leaving * hidden.shape[1] ** 2 <= FEWER_LEAVE:
+            (x, residual), staying = both(
+                lambda: self._rest(block, output(mixed), hidden), choose, device=device
+            )
+            return add_and_norm(x, residual, block.outer_norm, staying.places, both_at_places=True)
         if n_leaving <= FEW_LEAVE or n_after >= MOST_STAY * len(mixed):
-            x, staying = both(lambda: output(mixed), choose, device=mixed.device)
-            if staying.fusing is None:
-                return self._finish(block, x, hidden, staying.places, late=True)
-            return self._finish(block, *take_both(x, hidden, staying))
+            x, staying = both(lambda: output(mixed), choose, device=device)
+            return self._finish(block, x, hidden, staying.places, late=True)
         staying = choose()
-        if staying.fusing is not None:
-            return self.finish(block, *take_both(hidden, mixed, staying))
         return self._finish(block, output(take(mixed, staying)), hidden, staying.places)
 
     def _finish(
@@ -117,11 +130,26 @@ class FusedProducts(Products):
         *,
         late: bool = False,
     ) -> Tensor:
-        """x: the output product. places: the rows of `hidden` that go on; late: of x, too."""
+        """As `_rest`, with its norm."""
+        return add_and_norm(*self._rest(block, x, hidden, places, late=late), block.outer_norm)
+
+    def _rest(
+        self,
+        block: Block,
+        x: Tensor,
+        hidden: Tensor,
+        places: Tensor | None = None,
+        *,
+        late: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """What the layer's last product gives, and its residual.
+
+        x: the output product. places: the rows of `hidden` that go on; late: of x, too.
+        """
         norm = block.attention_norm
         assert isinstance(norm, nn.LayerNorm)
         hidden = add_and_norm(x, hidden, norm, places, both_at_places=late)
-        return add_and_norm(block.outer(self._inner(block, hidden)), hidden, block.outer_norm)
+        return block.outer(self._inner(block, hidden)), hidden
 
     def _inner(self, block: Block, hidden: Tensor) -> Tensor:
         """act(W₁ h + b). (piece, inner_width)"""
