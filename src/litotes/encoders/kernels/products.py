@@ -16,7 +16,7 @@ from torch.nn import functional
 
 from litotes.attention.kernels.selection import Staying, take, take_both
 from litotes.encoders.embeddings import Embeddings
-from litotes.encoders.kernels.beside import both
+from litotes.encoders.kernels.beside import SideBySide
 from litotes.encoders.kernels.norm import add_and_norm, embed
 
 if TYPE_CHECKING:
@@ -76,7 +76,10 @@ class TorchProducts(Products):
 
 
 class FusedProducts(Products):
-    """Without dropout and without gradients."""
+    """Without dropout, without gradients. Passes that may run at the same time have their own."""
+
+    def __init__(self) -> None:
+        self.side_by_side = SideBySide()
 
     def embed(self, embeddings: Embeddings, route: Route) -> Tensor:
         assert embeddings.position is not None  # `has_kernels` sees to it
@@ -111,12 +114,12 @@ class FusedProducts(Products):
         output, device = block.attention.output, mixed.device
         n_leaving = len(mixed) - n_after
         if n_leaving * hidden.shape[1] ** 2 <= FEWER_LEAVE:
-            (x, residual), staying = both(
+            (x, residual), staying = self.side_by_side.both(
                 lambda: self._rest(block, output(mixed), hidden), choose, device=device
             )
             return add_and_norm(x, residual, block.outer_norm, staying.places, both_at_places=True)
         if n_leaving <= FEW_LEAVE or n_after >= MOST_STAY * len(mixed):
-            x, staying = both(lambda: output(mixed), choose, device=device)
+            x, staying = self.side_by_side.both(lambda: output(mixed), choose, device=device)
             return self._finish(block, x, hidden, staying.places, late=True)
         staying = choose()
         return self._finish(block, output(take(mixed, staying)), hidden, staying.places)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from litotes.attention.kernels.tiles import Numbers
 from litotes.encoders.kernel_walk import route_options
+from litotes.encoders.kernels.products import FusedProducts
 from litotes.encoders.route import RoutePlan, Sizes
 from litotes.model.classifier import Classifier
 from litotes.runtime.cuda.captured_pass import CapturedPass, Slot
@@ -41,6 +42,7 @@ class Buckets:
         self.classifier = classifier
         self.sizes = tuple(size for size in BUCKETS if size <= largest)
         self.pool = torch.cuda.graph_pool_handle()
+        self.products = FusedProducts()
         self.passes: dict[tuple[int, int], CapturedPass] = {}
         self.longest = classifier.encoder.spec.max_pieces
 
@@ -95,7 +97,7 @@ class Buckets:
             )
             sizes = Sizes(size, max(1, size // pieces_per_text), min(self.longest, size))
             plan = RoutePlan.for_bucket(options, sizes)
-            self.passes[key] = CapturedPass(self.classifier, plan, self.pool)
+            self.passes[key] = CapturedPass(self.classifier, plan, self.pool, self.products)
         return self.passes[key]
 
 

@@ -32,10 +32,15 @@ class Slot:
 
 
 class CapturedPass:
-    """A classifier over one bucket. pool: the memory that all buckets' graphs share."""
+    """A classifier over one bucket. pool: the memory that all buckets' graphs share, which run one
+    after the other and so share `products` too.
+    """
 
-    def __init__(self, classifier: Classifier, plan: RoutePlan, pool: Any) -> None:
+    def __init__(
+        self, classifier: Classifier, plan: RoutePlan, pool: Any, products: FusedProducts
+    ) -> None:
         self.classifier, self.plan, self.pool = classifier, plan, pool
+        self.products = products
         self.block = torch.zeros(plan.n_numbers, dtype=torch.int32, device=classifier.device)
         self.route = plan.read(self.block)
         self.graph: torch.cuda.CUDAGraph | None = None
@@ -80,7 +85,7 @@ class CapturedPass:
 
     def _compute(self) -> Tensor:
         """The logits of all tasks side by side. (text, class)"""
-        walked = KernelWalk(self.classifier.encoder, self.route, FusedProducts()).walk()
+        walked = KernelWalk(self.classifier.encoder, self.route, self.products).walk()
         hidden = walked.hidden.float()
         layout = walked.layout
         with torch.autocast(
