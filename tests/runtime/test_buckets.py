@@ -26,7 +26,7 @@ from tests.tiny_models import model_of
 class FakePass:
     """Stands for a recorded pass: the logits of a text are its first piece and its segments."""
 
-    def __init__(self, classifier: Classifier, plan: RoutePlan, pool: object) -> None:
+    def __init__(self, classifier: Classifier, plan: RoutePlan, *shared: object) -> None:
         self.plan = plan
         self.n_batches = 0
 
