@@ -188,13 +188,13 @@ def select_kernel(
         select_in_text(
             IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
             SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 16, 128, WITH_FACTOR, FUSE,
+            N_HEADS, 32, 128, WITH_FACTOR, FUSE,
         )  # fmt: skip
     elif n_pieces <= 512:
         select_in_text(
             IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
             SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
-            N_HEADS, 16, 512, WITH_FACTOR, FUSE,
+            N_HEADS, 32, 512, WITH_FACTOR, FUSE,
         )  # fmt: skip
     else:
         select_in_text(
