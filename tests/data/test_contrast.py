@@ -143,6 +143,13 @@ def test_the_card_counts_right(contrast: Corpus) -> None:
     assert split + f"{len(contrast.where(split='test')):,} for testing" in card
 
 
+def test_the_card_quotes_a_pair_of_the_corpus() -> None:
+    card = (files("litotes.data") / "contrast" / "CARD.md").read_text(encoding="utf-8")
+    quoted = {line[2:] for line in card.splitlines() if line.startswith("> ")}
+    pairs = [texts for variety in VARIETIES for texts in pairs_of(variety).values()]
+    assert quoted in [{text for text, _ in texts} for texts in pairs]
+
+
 def test_an_unknown_kind_is_named_with_what_there_is() -> None:
     with pytest.raises(UserError, match=r"no kind of text 'prase'\. Did you mean 'praise'"):
         load("contrast?kind=plain+prase")

@@ -4,18 +4,17 @@ the same words, what is said is once meant and once not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib.resources import as_file, files
+from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
+from litotes.data.sources.builtin_rows import builtin_rows
 from litotes.data.sources.options import choice
 from litotes.data.splitting import split_by_hash
 from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT, SENTIMENT_3
 
 VARIETIES = ("en-AU", "en-IE", "en-IN", "en-NG", "en-UK", "en-US")
@@ -57,7 +56,7 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     examples = [
         _example(row, variety, sentiment.labels)
         for variety in VARIETIES
-        for row in _rows(variety)
+        for row in builtin_rows("contrast", variety, _NEEDS)
         if row.require_word("kind") in kinds
     ]
     return Corpus("contrast", tuple(examples), {"sentiment": sentiment, "sarcasm": SARCASM})
@@ -72,11 +71,6 @@ def _kinds(options: Mapping[str, str]) -> tuple[str, ...]:
         if kind not in KINDS:
             raise UserError(f"kind={value}: {unknown_name(kind, KINDS, 'kind of text')}")
     return chosen
-
-
-def _rows(variety: str) -> Iterator[Row]:
-    with as_file(files("litotes.data") / "contrast" / f"{variety}.jsonl") as file:
-        yield from read_rows(file, needs=_NEEDS)
 
 
 def _example(row: Row, variety: str, sentiments: tuple[str, ...]) -> Example:

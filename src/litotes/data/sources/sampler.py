@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib.resources import as_file, files
+from collections.abc import Mapping
 from pathlib import Path
 
 from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import text_key
+from litotes.data.sources.builtin_rows import builtin_rows
 from litotes.data.splitting import split_by_hash
 from litotes.data.tables.row import Row
-from litotes.data.tables.rows import read_rows
 from litotes.data.tasks import SARCASM, SENTIMENT
 
 VARIETIES = ("en-AU", "en-IN", "en-UK")
@@ -23,13 +22,9 @@ def read(path: Path | None, options: Mapping[str, str]) -> Corpus:
     """All texts of the sampler."""
     examples: list[Example] = []
     for variety in VARIETIES:
-        examples += [_example(row, variety) for row in _rows(variety)]
+        rows = builtin_rows("sampler", variety, ("text", "source", *_TASKS))
+        examples += [_example(row, variety) for row in rows]
     return Corpus("sampler", tuple(examples), _TASKS)
-
-
-def _rows(variety: str) -> Iterator[Row]:
-    with as_file(files("litotes.data") / "sampler" / f"{variety}.jsonl") as file:
-        yield from read_rows(file, needs=("text", "source", *_TASKS))
 
 
 def _example(row: Row, variety: str) -> Example:
