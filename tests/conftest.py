@@ -72,6 +72,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Files with the most slow tests run first, so that no process is left alone with one."""
     n_slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
     items.sort(key=lambda item: -n_slow[item.path])
+    for item in items:
+        if item.get_closest_marker("timed"):
+            # the bound stays as it is: what the code itself needs, some try shows
+            item.add_marker(pytest.mark.flaky(reruns=4, reruns_delay=2))
 
 
 @pytest.fixture(scope="session")

@@ -144,6 +144,7 @@ def test_the_worst_group_decides() -> None:
     )
 
 
+@pytest.mark.timed
 def test_threshold_is_quick_and_the_same_twice() -> None:
     probabilities, gold = two_class(2000, shift=-1.0, rate=0.3, seed=4)
     found, seconds = set(), []

@@ -265,6 +265,7 @@ def driver(folder: Path, *whats: str) -> subprocess.Popen[str]:
     )
 
 
+@pytest.mark.timed
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     with driver(tmp_path, "sleep", "train", "write") as parent:
         assert wait_until(lambda: len(pids(tmp_path)) == 2, seconds=20)
@@ -276,6 +277,7 @@ def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     assert not (tmp_path / "2-write.begun").exists()
 
 
+@pytest.mark.timed
 def test_ctrl_c_lets_the_training_save(tmp_path: Path) -> None:
     with driver(tmp_path, "write", "sleep", "train", "write") as parent:
         assert wait_until((tmp_path / "2-train.begun").exists, seconds=20)

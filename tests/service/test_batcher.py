@@ -234,6 +234,7 @@ def test_the_queue_is_bounded_in_characters(model: Any) -> None:
     other.future.result(20)
 
 
+@pytest.mark.timed
 def test_abandoned_jobs_are_not_computed(model: Any) -> None:
     batcher = batcher_with()
     hold_batch(batcher, model)
@@ -333,6 +334,7 @@ def test_explanations_one_by_one_with_few_waiting() -> None:
     assert explainer.submit("a", slow, soon()).result(20) == b"done"
 
 
+@pytest.mark.timed
 def test_an_abandoned_explanation_is_ended() -> None:
     explainer, began, n_steps = Explainer(2), threading.Event(), [0]
 

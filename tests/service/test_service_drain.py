@@ -73,6 +73,7 @@ def test_nothing_that_was_accepted_is_lost(trained_folder: Path, tmp_path: Path,
     assert json.loads(written.splitlines()[-1])["n_cut"] == 0
 
 
+@pytest.mark.timed
 def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_path: Path) -> None:
     service = start(trained_folder, tmp_path)
     with service.connect() as kept:
@@ -92,6 +93,7 @@ def test_while_it_drains_it_says_so_and_still_answers(trained_folder: Path, tmp_
     service.process.communicate()
 
 
+@pytest.mark.timed
 def test_an_idle_client_does_not_delay_the_end(trained_folder: Path, tmp_path: Path) -> None:
     service = start(trained_folder, tmp_path, "--drain-seconds", "3")
     with service.connect(), service.connect() as half:

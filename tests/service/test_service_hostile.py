@@ -40,6 +40,7 @@ def test_each_is_answered_or_refused_with_a_sentence(running: Running, hostile: 
     assert "root:" not in str(content)
 
 
+@pytest.mark.timed
 def test_a_head_that_does_not_come_is_not_waited_for(running: Running) -> None:
     with running.connect() as silent, running.connect() as slow:
         slow.sendall(b"GET /live HTT")

@@ -183,6 +183,7 @@ def test_a_full_queue_refuses_before_the_body_is_read(fake: Any) -> None:
     run_in_thread(go())
 
 
+@pytest.mark.timed
 def test_a_request_past_its_deadline_is_answered_with_504(fake: Any, ask: Any) -> None:
     app = fake_app(fake, seconds=0.2, body_seconds=0.1)
     fake.gate.clear()

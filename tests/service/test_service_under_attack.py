@@ -86,6 +86,7 @@ def receive_all(connection: socket.socket) -> bytes:
         "blanks",
     ],
 )
+@pytest.mark.timed
 def test_a_large_body_is_read_no_further_than_it_makes_sense(
     running: Running, body: bytes, status: int
 ) -> None:
@@ -95,6 +96,7 @@ def test_a_large_body_is_read_no_further_than_it_makes_sense(
     assert memory(running) - n_bytes < 30 * MEGABYTE
 
 
+@pytest.mark.timed
 def test_a_list_of_wrong_texts_does_not_stop_the_service(running: Running) -> None:
     """Half a million errors, each described, would take it seconds."""
     body = b'{"texts": [' + b",".join([b"1"] * 490_000) + b"]}"
@@ -138,6 +140,7 @@ def test_small_chunks_are_allowed(running: Running) -> None:
     assert parse_answer(running.ask(request))[0] == 200
 
 
+@pytest.mark.timed
 def test_requests_that_do_not_wait_for_answers_are_counted(running: Running) -> None:
     before = memory(running)
     connections = [running.connect() for _ in range(30)]
@@ -197,6 +200,7 @@ def few_files(trained_folder: Path, tmp_path: Path) -> Iterator[Running]:
     service.stop()
 
 
+@pytest.mark.timed
 def test_probes_are_answered_when_connections_run_out(few_files: Running) -> None:
     idle = [few_files.connect() for _ in range(200)]
     for path in (b"/live", b"/ready", b"/live?now"):

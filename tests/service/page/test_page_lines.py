@@ -179,6 +179,7 @@ def test_an_unreadable_line_has_a_note_and_no_label(
         assert row["sarcasm"] == prediction.answers["sarcasm"].label  # the data keep it
 
 
+@pytest.mark.timed
 def test_a_busy_service_is_asked_again_and_all_can_be_stopped(open_page: Opens) -> None:
     page = open_page(may_complain=True, permissions=CLIPBOARD)
     expect(page.locator("html")).to_have_attribute("data-explained", "sarcasm/occlusion/4")
