@@ -109,10 +109,6 @@ def test_the_runtime_chooses_itself(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert notes[0].startswith("Run by torch")
     with pytest.raises(UserError, match="runtime"):
         chosen(runtime="tensorrt")
-    monkeypatch.setattr(runtime_choice, "has_onnxruntime", lambda: False)
-    absent = Predictor.load(folder, device="cpu")
-    assert isinstance(absent.runtimes[0], TorchRuntime)
-    assert "litotes[onnx]" in absent.notes[0]
 
 
 def test_an_export_of_another_model_is_refused_not_passed_over(folder: Path) -> None:

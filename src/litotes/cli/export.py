@@ -1,4 +1,4 @@
-"""`litotes export --model M [--int8 | --to transformers --out FOLDER]`"""
+"""`litotes export --model M [--int8 | --half | --to transformers --out FOLDER]`"""
 
 from __future__ import annotations
 
@@ -28,10 +28,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "a model folder; it, or the copy that --out makes of it, gains model.onnx and export.json"
     )
     parser.add_argument("--model", required=True, metavar="M", help=gains)
-    parser.add_argument(
+    precision = parser.add_mutually_exclusive_group()
+    precision.add_argument(
         "--int8",
         action="store_true",
         help="a quarter of the size, and faster; how many labels change is measured",
+    )
+    precision.add_argument(
+        "--half",
+        action="store_true",
+        help="half the size and as fast: weights kept in 16 bits, computed in 32",
     )
     parser.add_argument(
         "--to",
@@ -45,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--allow",
         type=percent,
         metavar="PERCENT",
-        help="labels that may change, toss-ups not counted (default: none, with --int8 1)",
+        help="labels that may change, toss-ups not counted (default 0, --half 0.5, --int8 1)",
     )
     parser.add_argument(
         "--texts",
@@ -79,7 +85,7 @@ def run(options: argparse.Namespace) -> None:
         with progress() as watch, working_copy(folder, options.out) as target:
             results = export_models(
                 target,
-                precision="int8" if options.int8 else "float32",
+                precision=_precision(options),
                 source=source,
                 allowed=None if options.allow is None else options.allow / 100,
                 n_texts=options.texts,
@@ -100,10 +106,10 @@ def _export_to_transformers(options: argparse.Namespace) -> None:
     from litotes.exporting.transformers_folder import export_to_transformers
     from litotes.model.folder import open_model
 
-    if options.int8 or options.data is not None or options.allow is not None:
+    if options.int8 or options.half or options.data is not None or options.allow is not None:
         raise UserError(
             "--to transformers writes the weights as they are, so there is nothing to measure:"
-            " leave out --int8, --data and --allow."
+            " leave out --int8, --half, --data and --allow."
         )
     if options.out is None:
         raise UserError("--to transformers writes a folder of its own: name it by --out FOLDER.")
@@ -115,11 +121,17 @@ def _export_to_transformers(options: argparse.Namespace) -> None:
     print_lines(f"The model is in {options.out}. Load it: {load}")
 
 
+def _precision(options: argparse.Namespace) -> str:
+    if options.int8:
+        return "int8"
+    return "half" if options.half else "float32"
+
+
 def _command(options: argparse.Namespace, allowed: float) -> str:
     """The same command, with which the export is accepted."""
     words = ["litotes", "export", "--model", options.model]
-    if options.int8:
-        words.append("--int8")
+    if options.int8 or options.half:
+        words.append("--int8" if options.int8 else "--half")
     given = {"--data": options.data, "--texts": options.texts, "--out": options.out}
     for option, value in given.items():
         if value not in (None, _N_TEXTS):

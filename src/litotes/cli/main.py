@@ -17,6 +17,7 @@ from litotes.cli.display import say, visible
 from litotes.cli.numbers import seed
 from litotes.cli.streams import ReaderGone, abandon_streams, flush_out, prepare_streams
 from litotes.core.errors import UserError
+from litotes.core.extras import require_extra
 from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name
 from litotes.core.version import __version__
@@ -44,6 +45,22 @@ COMMANDS = {
     "list": "what there is, one line each",
 }
 """Each command's line in `litotes --help`; its module in this package has the command's name."""
+NEEDS = {
+    "train": "train",
+    "pretrain": "train",
+    "matrix": "train",
+    "study": "train",
+    "distill": "train",
+    "prune": "train",
+    "export": "train",
+    "analyze": "train",
+    "bench": "train",
+    "encoders": "train",
+    "serve": "serve",
+}
+"""The extra without which a command can do nothing. The others work on the plain install; what
+needs more by the model or the options it is given says so itself.
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -65,6 +82,8 @@ def _check_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) ->
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        if options.called in NEEDS:
+            require_extra(NEEDS[options.called], f"`litotes {options.called}`")
         options.run(options)
         flush_out()
     except UserError as error:
@@ -124,7 +143,7 @@ class CommandParser(Parser):
             self.description, self.epilog = module.ABOUT, f"example:\n  {module.EXAMPLE}"
             add_common_options(self, module.USES)
             module.add_options(self)
-            self.set_defaults(run=module.run)
+            self.set_defaults(run=module.run, called=self._command)
         return super().parse_known_args(args, namespace)
 
 

@@ -95,20 +95,14 @@ def _add_access_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import say
-    from litotes.core.errors import UserError
 
     os.environ["HF_HUB_OFFLINE"] = "1"  # whatever a model folder says, nothing is fetched
     # the cores are busy with texts; more threads would only take turns
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    try:
-        from litotes.service.app import create_app
-        from litotes.service.server import run_server
-    except ImportError as error:
-        raise UserError(
-            f"Serving needs the package {error.name}: `pip install litotes[serve]`."
-        ) from error
+    from litotes.service.app import create_app
     from litotes.service.listener import bind_socket, listener_url
     from litotes.service.models import load_models
+    from litotes.service.server import run_server
 
     folders, settings = model_folders(options.model), read_settings(options)
     listener = bind_socket(settings.host, settings.port)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError
+from litotes.core.extras import has_extra
 
 if TYPE_CHECKING:
     import torch
@@ -51,5 +52,7 @@ def is_cpu(name: str | None) -> bool:
     if sys.platform == "darwin":
         return True
     if sys.platform == "linux" and not any(Path(file).exists() for file in _GPUS):
+        return True
+    if not has_extra("train"):  # nothing here could use another
         return True
     return choose_device(None).type == "cpu"

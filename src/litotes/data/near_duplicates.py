@@ -81,24 +81,24 @@ def _trigrams(words: Sequence[str]) -> set[tuple[str, str, str]]:
 
 
 def _candidates(signatures: NDArray[np.uint32], n_before: int) -> Iterator[tuple[int, int]]:
-    from datasketch import MinHash, MinHashLSH
-
-    index = MinHashLSH(num_perm=_N_HASHES, params=(_N_BANDS, _BAND_WIDTH))
-    blank = MinHash(num_perm=_N_HASHES)
-    for later, signature in enumerate(signatures):
-        # a new one would draw the permutations again, at 100 times the cost
-        minhash = blank.copy()
-        minhash.hashvalues = signature
-        for earlier in sorted(index.query(minhash)) if later >= n_before else ():
+    """Pairs of texts that agree in all hashes of a band, in order; those whose later text is one of
+    the first n_before are left out.
+    """
+    tables: list[dict[bytes, list[int]]] = [{} for _ in range(_N_BANDS)]
+    bands = signatures.reshape(len(signatures), _N_BANDS, _BAND_WIDTH)
+    for later, own_bands in enumerate(bands):
+        alike: set[int] = set()
+        for table, band in zip(tables, own_bands, strict=True):
+            bucket = table.setdefault(band.tobytes(), [])
+            if later >= n_before:
+                alike.update(bucket)
+            bucket.append(later)
+        for earlier in sorted(alike):
             yield earlier, later
-        index.insert(later, minhash, check_duplication=False)
 
 
 def _signatures(words: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
-    """The smallest of each hash over a text's 3-grams, (text, hash).
-
-    datasketch would compute the same text by text.
-    """
+    """The smallest of each hash over a text's 3-grams, (text, hash)."""
     import numpy as np
 
     trigrams = _trigram_hashes(words)  # (trigram of all texts,)

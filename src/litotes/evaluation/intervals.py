@@ -18,7 +18,6 @@ variances add. Both parts hold the luck of one model on one text, so the interva
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import stdtrit
 
 from litotes.core.counts import Counts, Floats, classes_of, macro_f1
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
@@ -68,6 +67,8 @@ def seed_margin(*systems: Floats) -> float:
     variances = np.array([scores.var(ddof=1) / len(scores) for scores in several])
     if not variances.any():
         return 0.0
+    from scipy.special import stdtrit  # comes with litotes[train]: who has seeds has trained
+
     freedoms = np.array([len(scores) - 1 for scores in several])
     freedom = variances.sum() ** 2 / (variances**2 / freedoms).sum()
     return float(stdtrit(freedom, 0.975) * np.sqrt(variances.sum()))

@@ -1,6 +1,6 @@
 """A model folder gains its ONNX file, if measuring against torch shows that it loses little enough.
 
-model folder  →  model.onnx, in float32 or int8  →  the same held-out texts asked of both
+model folder  →  model.onnx, in float32, half or int8  →  the same held-out texts asked of both
               →  accepted, with the loss written next to it, or refused
 """
 
@@ -26,10 +26,10 @@ from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.runtime.onnx.file_check import check_content
-from litotes.runtime.onnx.file_format import FILE
+from litotes.runtime.onnx.file_format import FILE, HALF
 from litotes.runtime.onnx.session import OnnxSession
 
-ALLOWED = {"float32": 0.0, "int8": 0.01}
+ALLOWED = {"float32": 0.0, HALF: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
 MOST_TOSS_UPS = 5
 """How many times that share may change when toss-ups are counted as well."""
@@ -81,14 +81,12 @@ def export_models(
     split); None: those of the model's own recipe, and then its reserved or held-out texts.
     allowed: the share of labels that may change; None: that of ALLOWED.
     """
-    if allowed is None:
-        allowed = ALLOWED.get(precision, 0.0)
     models = open_model(folder).models
     exports = []
     for part in models:
         part_watch = prefix_watch(watch, part.path.name)
-        exports.append(_export(part, precision, source, n_texts, part_watch))
-    _check([loss for result, _ in exports for loss in result.losses], precision, allowed)
+        exports.append(export_model(part, precision, source=source, n_texts=n_texts, watch=part_watch))
+    check_losses([loss for result, _ in exports for loss in result.losses], precision, allowed)
     # Only now, when all of them are good enough, is anything written.
     for part, (result, content) in zip(models, exports, strict=True):
         write_export(part, content, precision, result.note())
@@ -138,14 +136,15 @@ def _copy_files(folder: ModelFolder, out: Path, names: Sequence[str]) -> None:
     write_bytes(out / DESCRIPTION, (folder.path / DESCRIPTION).read_bytes())
 
 
-def _export(
+def export_model(
     folder: ModelFolder,
     precision: str,
+    *,
     source: str | None,
     n_texts: int,
-    watch: Watch,
+    watch: Watch = ignore_progress,
 ) -> tuple[ExportResult, bytes]:
-    """What an export would be, and the file's content."""
+    """What an export of one model would be, and the file's content."""
     model = load_model(folder)
     sample = choose_sample(model, source)
     training = sample.training[:_N_CALIBRATION_TEXTS] if precision == "int8" else []
@@ -164,15 +163,18 @@ class ExportRefused(UserError):
     def __init__(self, losses: Sequence[ExportLoss], precision: str, limit: float) -> None:
         self.allowed = ceil(max(map(_needed_limit, losses)) * 1000 - 1e-6) / 10
         changes = ", ".join(loss.in_words() for loss in losses)
-        instead = "float32" if precision == "int8" else "the torch runtime"
+        instead = "the torch runtime" if precision == "float32" else "float32"
         super().__init__(
             f"In {precision} {changes}, more than the {limit:.1%} allowed: nothing was exported."
             f" Use {instead}, or allow it with --allow {self.allowed:g}"
         )
 
 
-def _check(losses: Sequence[ExportLoss], precision: str, limit: float) -> None:
-    """limit: the share of answers that may change."""
+def check_losses(
+    losses: Sequence[ExportLoss], precision: str, allowed: float | None = None
+) -> None:
+    """allowed: the share of answers that may change; None: that of ALLOWED."""
+    limit = ALLOWED[precision] if allowed is None else allowed
     if any(_needed_limit(loss) > limit + 1e-9 for loss in losses):
         raise ExportRefused(losses, precision, limit)
 

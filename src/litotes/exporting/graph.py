@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.errors import UserError
+from litotes.core.extras import require_extra
 from litotes.runtime.onnx.file_format import IR_VERSION, MICROSOFT, OPERATORS, OPSET, PRODUCER
 
 _TYPE_NUMBERS: dict[type[np.generic], int] = {
@@ -247,10 +247,7 @@ def _value_protos(values: Sequence[Value]) -> list[Any]:
 
 
 def _import_onnx() -> Any:
-    try:
-        import onnx
-    except ImportError as error:
-        raise UserError(
-            "Writing an ONNX file needs the package onnx: `pip install litotes[onnx]`."
-        ) from error
+    require_extra("onnx", "Writing an ONNX file")
+    import onnx
+
     return onnx

@@ -29,15 +29,23 @@ from litotes.exporting.encoder_graph import write_encoder
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.head_graph import write_answer, write_heads
 from litotes.exporting.int8 import Int8, measure_inputs
-from litotes.exporting.products import Float32, Products
+from litotes.exporting.products import Float32, Half, Products
 from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE, ONE_BY_ONE, PIECES, SEGMENTS
+from litotes.runtime.onnx.file_format import (
+    FILE,
+    HALF,
+    HASH_OF,
+    NOTE,
+    ONE_BY_ONE,
+    PIECES,
+    SEGMENTS,
+)
 from litotes.text.tokenizer import Pieces
 
-PRECISIONS = ("float32", "int8")
+PRECISIONS = ("float32", HALF, "int8")
 
 
 def build_onnx(
@@ -49,7 +57,7 @@ def build_onnx(
 ) -> bytes:
     """The file's content.
 
-    texts: a few dozen, from which int8 learns how large activations get; float32 needs none.
+    texts: a few dozen, from which int8 learns how large activations get; the others need none.
     made_from: the sha256 of the files the model came from, by name.
     """
     graph, classifier = Graph(), model.classifier.eval()
@@ -80,6 +88,8 @@ def _choose_products(
         raise UserError(unknown_name(precision, PRECISIONS, "precision"))
     if precision == "float32":
         return Float32(group)
+    if precision == HALF:
+        return Half(group)
     if not texts:
         raise UserError(
             "int8 has to see how large activations get before it can write them in steps: give it a"

@@ -1,7 +1,8 @@
-"""How rows are multiplied with a layer's weights in the file: in float32, or in int8 (int8.py).
+"""How rows are multiplied with a layer's weights in the file: in float32, with weights kept in 32
+bits or in 16, or in int8 (int8.py).
 
 All of an encoder's work except attention itself is such products, so this is the one place where
-the two kinds of file differ.
+the kinds of file differ.
 """
 
 from __future__ import annotations
@@ -59,9 +60,13 @@ class Float32(Products):
         graph, weight, offset = self.graph, as_array(layer.weight), offset_of(layer)
         products = []
         for part in outputs:
-            constants = graph.constant(weight[part].T), graph.constant(offset[part])
-            products.append(graph.add("Gemm", rows, *constants))
+            kept = self.keep_weight(weight[part].T)
+            products.append(graph.add("Gemm", rows, kept, graph.constant(offset[part])))
         return products
+
+    def keep_weight(self, weight: NDArray[Any]) -> str:
+        """The name of a weight matrix in float32."""
+        return self.graph.constant(weight)
 
     def to_rows(self, values: str, width: int) -> str:
         return self.graph.reshape(values, -1, width)
@@ -71,6 +76,31 @@ class Float32(Products):
 
     def look_up(self, table: Tensor, places: str) -> str:
         return self.graph.gather(self.graph.constant(as_array(table)), places)
+
+
+class Half(Float32):
+    """Weights kept in 16 bits, which halves the file; everything is computed in float32.
+
+    ONNX Runtime widens weights once, when it opens the file, and of a table the entries it reads.
+    A float16 has 11 bits: each weight is off by at most one part in 2,048. What does not fit
+    (beyond 65,504) stays in 32.
+    """
+
+    def keep_weight(self, weight: NDArray[Any]) -> str:
+        if not _fits_half(weight):
+            return super().keep_weight(weight)
+        return self.graph.cast(self.graph.constant(weight.astype(np.float16)), np.float32)
+
+    def look_up(self, table: Tensor, places: str) -> str:
+        entries = as_array(table)
+        if not _fits_half(entries):
+            return super().look_up(table, places)
+        narrow = self.graph.gather(self.graph.constant(entries.astype(np.float16)), places)
+        return self.graph.cast(narrow, np.float32)
+
+
+def _fits_half(weight: NDArray[Any]) -> bool:
+    return float(np.abs(weight).max(initial=0)) <= float(np.finfo(np.float16).max)
 
 
 def as_array(tensor: Tensor) -> NDArray[Any]:

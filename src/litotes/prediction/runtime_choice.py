@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from litotes.core.device import is_cpu
 from litotes.core.errors import UserError
+from litotes.core.extras import require_extra
 from litotes.core.registry import unknown_name
+from litotes.model.builtin import is_builtin
 from litotes.model.folder import ModelFolder
-from litotes.runtime.onnx_runtime import has_export, has_onnxruntime
+from litotes.runtime.onnx.place import has_export
 
 RUNTIMES = ("torch", "onnx")
 
@@ -19,7 +21,22 @@ def choose_runtime(
     runtime: str | None,
     precision: str | None = None,
 ) -> tuple[str, list[str]]:
-    """One runtime for all these model folders, and what the user should know about the choice."""
+    """One runtime for all these model folders, and what the user should know about the choice.
+
+    What the choice needs and is not installed is an error, before anything is loaded.
+    """
+    chosen, notes = _choose(folders, device, runtime, precision)
+    if chosen == "torch":
+        _require_torch(folders)
+    return chosen, notes
+
+
+def _choose(
+    folders: Sequence[ModelFolder],
+    device: str | None,
+    runtime: str | None,
+    precision: str | None,
+) -> tuple[str, list[str]]:
     if runtime is not None and runtime not in RUNTIMES:
         raise UserError(unknown_name(runtime, RUNTIMES, "runtime"))
     if runtime == "onnx" and device not in (None, "cpu"):
@@ -44,9 +61,16 @@ def choose_runtime(
             f"Run by torch: {missing} has no export. Make it with `litotes export --model"
             f" {missing}`."
         ]
-    if not has_onnxruntime():
-        return "torch", [
-            "Run by torch, although there is an export: `pip install litotes[onnx]` makes it"
-            " faster."
-        ]
     return "onnx", []
+
+
+def _require_torch(folders: Sequence[ModelFolder]) -> None:
+    """The sentence names what would do without torch: an export of the model."""
+    missing = next((folder for folder in folders if not has_export(folder)), None)
+    if missing is None:
+        require_extra("train", "The torch runtime")
+        return
+    where = f"; or export it where that is installed: `litotes export --model {missing}`"
+    if is_builtin(missing.path):
+        where = ", or, in a source checkout that has it, run `make light` once"
+    require_extra("train", f"{missing} has no ONNX export, and torch", instead=where)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 
 from litotes.core.processor import n_cores, this_processor
 from litotes.model.folder import TOKENIZER, ModelFolder
-from litotes.runtime.onnx.file_format import FILE
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime, describe_threads
@@ -88,13 +86,3 @@ class OnnxRuntime(Runtime):
             threads = describe_threads(1, self.n_at_once)
         instructions = this_processor().describe(self._precision)
         return f"ONNX Runtime {onnxruntime.__version__}, {threads}; {instructions}"
-
-
-def has_export(folder: ModelFolder) -> bool:
-    """Whether the folder has an exported file, or should have one."""
-    is_listed = folder.manifest is not None and FILE in folder.manifest.files
-    return is_listed or (folder.path / FILE).exists()
-
-
-def has_onnxruntime() -> bool:
-    return find_spec("onnxruntime") is not None

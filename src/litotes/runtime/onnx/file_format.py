@@ -6,10 +6,16 @@ Nothing here needs torch.
 FILE = "model.onnx"
 NOTE = "export.json"
 """Written next to the file when it is whole, with its sha256."""
+MADE_FROM = "made_from"
+"""Where that note has the sha256 of the files of the model: of the built-in one, whose file is not
+next to them.
+"""
 PRODUCER = "litotes"
 PIECES, SEGMENTS = "pieces", "segments"
 HASH_OF = "sha256 of "
 """Begins the facts that say which files of a model folder the file was made from."""
+HALF = "half"
+"""The precision of a file that keeps its weights in 16 bits and computes in float32."""
 ONE_BY_ONE = "one text at a time"
 """The fact of a file some of whose operators add in another order for several texts."""
 MOST_ROUNDS = 30

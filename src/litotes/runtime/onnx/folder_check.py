@@ -26,6 +26,7 @@ from litotes.core.storage import parse_json, read_small_file, sha256_of
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder
 from litotes.runtime.onnx.file_check import CheckedFile, check_content, read_model_bytes
 from litotes.runtime.onnx.file_format import FILE, HASH_OF, NOTE
+from litotes.runtime.onnx.place import export_folder
 
 _ADVICE = "Copy the model folder again, or export the model again."
 
@@ -40,7 +41,8 @@ class CheckedExport:
 
 def check_folder(folder: ModelFolder) -> CheckedExport:
     """The export in a folder, if it is whole, ours, and made from the files next to it."""
-    path, note = folder.path / FILE, folder.path / NOTE
+    place = export_folder(folder)
+    path, note = place / FILE, place / NOTE
     content = read_model_bytes(path)
     if not note.is_file():
         raise UserError(
@@ -56,7 +58,9 @@ def check_folder(folder: ModelFolder) -> CheckedExport:
         tokenizer = _read_tokenizer(folder)
         hashes = {WEIGHTS: hashing.result(), TOKENIZER: hashlib.sha256(tokenizer).hexdigest()}
     _check_origin(file, hashes)
-    for name, found in {FILE: sha256, NOTE: hash_of_note, **hashes}.items():
+    if place == folder.path:  # else its note alone has the sha256
+        hashes |= {FILE: sha256, NOTE: hash_of_note}
+    for name, found in hashes.items():
         folder.check_hash(name, found)
     return CheckedExport(file, tokenizer)
 

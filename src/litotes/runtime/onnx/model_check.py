@@ -19,6 +19,7 @@ import numpy as np
 from litotes.core.json_text import from_json
 from litotes.core.names import is_plain_name
 from litotes.runtime.onnx.file_format import (
+    HALF,
     IR_VERSION,
     MICROSOFT,
     MOST_ROUNDS,
@@ -52,7 +53,7 @@ has no such side.
 MOST_OUTSIDE_TENSORS = 1 << 24
 """Bytes of everything but weights; ours have some hundred kilobytes."""
 _LARGEST_SIDE, _MOST_SIDES = (1 << 31) - 1, 8
-_FLOAT32, _INT64, _FLOAT64 = 1, 7, 11
+_FLOAT32, _INT64, _FLOAT16, _FLOAT64 = 1, 7, 10, 11
 _ITEM_BYTES = {_FLOAT32: 4, 2: 1, 3: 1, 6: 4, _INT64: 8, 9: 1, _FLOAT64: 8}
 """Of float32, uint8, int8, int32, int64, bool and float64, as ONNX numbers types
 (TensorProto.DataType).
@@ -95,6 +96,7 @@ class ModelCheck:
         self._names: set[str] = set()
         self._rounds: dict[str, int] = {}  # whole numbers by name: a loop's bound is one of them
         self._n_tensor_bytes = 0
+        self._item_bytes = dict(_ITEM_BYTES)
 
     def read_facts(self, content: memoryview) -> dict[str, str]:
         """What the file says about itself, if all of it is as litotes writes it."""
@@ -106,6 +108,8 @@ class ModelCheck:
         model = self._read(content, MODEL)
         self._check_origin(model)
         facts = self._facts(model)
+        if facts["precision"] == HALF:  # only these have weights in 16 bits
+            self._item_bytes[_FLOAT16] = 2
         if not model["graph"]:
             raise ValueError("it has no graph")
         self._check_model_graph(self._read(model["graph"][0], GRAPH), tasks_of(facts))
@@ -151,9 +155,9 @@ class ModelCheck:
     def _check_tensor(self, tensor: Message) -> None:
         name, dtype = _first(tensor, "name", ""), _first(tensor, "data_type", 0)
         content = _first(tensor, "raw_data", _EMPTY)
-        if dtype not in _ITEM_BYTES:
+        if dtype not in self._item_bytes:
             raise ValueError(f"the tensor {name!r} is of a type that litotes never writes")
-        n_bytes = _n_items(tensor) * _ITEM_BYTES[dtype]
+        n_bytes = _n_items(tensor) * self._item_bytes[dtype]
         if len(content) != n_bytes:
             raise ValueError(
                 f"the tensor {name!r} should have {n_bytes} bytes and has {len(content)}"

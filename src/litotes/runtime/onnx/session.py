@@ -47,7 +47,8 @@ class OnnxSession:
     @classmethod
     def from_file(cls, file: CheckedFile, n_threads: int = 1) -> OnnxSession:
         """The bytes that were checked are those that are run."""
-        runtime = _onnxruntime()
+        import onnxruntime as runtime  # takes a moment
+
         options = runtime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
         # its errors become our sentence; they need not be on the terminal as well
@@ -62,7 +63,7 @@ class OnnxSession:
         except Exception as error:  # the library's errors have no common class
             raise UserError(
                 f"ONNX Runtime {runtime.__version__} cannot run {file.path} ({_reason(error)})."
-                " Export the model again, or install the newest: `pip install -U litotes[onnx]`."
+                " Export the model again, or install the newest: `pip install -U onnxruntime`."
             ) from error
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
@@ -103,13 +104,3 @@ class OnnxSession:
 
 def _reason(error: Exception) -> str:
     return reason_of(error)[:MOST_LETTERS]
-
-
-def _onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise UserError(
-            "Running an exported model needs the package onnxruntime: `pip install litotes[onnx]`."
-        ) from error
-    return onnxruntime
