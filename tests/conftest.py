@@ -28,6 +28,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.config import spec_from_config
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.weights import to_family_tensors
+from litotes.model.builtin import LIGHT_VARIABLE
 from litotes.training.recipe import Recipe
 from litotes.training.run import train
 
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 torch.set_num_threads(1)  # and for this one
+# the same built-in model whether `make light` was run in this checkout or not
+os.environ[LIGHT_VARIABLE] = "/nonexistent"
 # what tests fork from has these; optimizers need the last
 multiprocessing.set_forkserver_preload(
     [

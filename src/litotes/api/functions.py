@@ -10,26 +10,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from litotes.core.errors import UserError
+from litotes.core.extras import has_extra, require_extra
 from litotes.core.progress import Watch, ignore_progress
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.encoders import pretrained
-from litotes.encoders.pretrained import Pretrained
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.fair_texts import select_fair_texts
-from litotes.explanation.explanation import Explanation
-from litotes.exporting.export import ExportResult, export_models, working_copy
 from litotes.model.builtin import BUILTIN
 from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
-from litotes.pruning import PruneResult, PruneSettings
-from litotes.pruning import prune as prune_folder
-from litotes.training import run
 from litotes.training.recipe import Recipe, read_recipe
-from litotes.training.run import Run
+
+if TYPE_CHECKING:  # these import torch, which answering does without
+    from litotes.encoders.pretrained import Pretrained
+    from litotes.explanation.explanation import Explanation
+    from litotes.exporting.export import ExportResult
+    from litotes.pruning import PruneResult, PruneSettings
+    from litotes.training.run import Run
 
 ModelLike = Predictor | str | Path
 """A loaded predictor, a model folder, or the name of a built-in model."""
@@ -56,6 +57,9 @@ def load_encoder(name: str = "minilm", *, max_pieces: int | None = None) -> Pret
     >>> load_encoder().encoder.spec.n_layers
     6
     """
+    require_extra("train", "An encoder")
+    from litotes.encoders import pretrained
+
     return pretrained.load(name, max_pieces=max_pieces)
 
 
@@ -75,6 +79,9 @@ def train(
     corpus: texts to use in place of the recipe's `data.source`.
     resume: continues a run that was stopped, or returns the one that is finished.
     """
+    require_extra("train", "Training")
+    from litotes.training import run
+
     if not isinstance(recipe, Recipe):
         recipe = read_recipe(Path(recipe), changes=changes)
     elif changes:
@@ -128,7 +135,8 @@ def explain(
     >>> explain("Lovely. Another delay.", task="sarcasm", faithfulness=False).task
     'sarcasm'
     """
-    predictor = _predictor(model, device=device, runtime="torch")
+    runtime = "torch" if has_extra("train") else "onnx"
+    predictor = _predictor(model, device=device, runtime=runtime)
     return predictor.explain(
         text, pair=pair, task=task, method=method, faithfulness=faithfulness, watch=watch
     )
@@ -147,6 +155,9 @@ def prune(
 
     The pruned model, if one was found, is in `out`; a search that was stopped is continued.
     """
+    require_extra("train", "Pruning")
+    from litotes.pruning import prune as prune_folder
+
     return prune_folder(Path(model), data, Path(out), settings=settings, device=device, watch=watch)
 
 
@@ -169,6 +180,9 @@ def export(
     """
     if int8 and half:
         raise UserError("An export has one precision: int8 or half, not both.")
+    require_extra("train", "An export")
+    from litotes.exporting.export import export_models, working_copy
+
     precision = "int8" if int8 else ("half" if half else "float32")
     with working_copy(model, None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)

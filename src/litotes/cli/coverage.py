@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from litotes.cli.numbers import count
 from litotes.cli.selection import add_where, parse_where
+from litotes.core.extras import has_extra, require_extra
 
 if TYPE_CHECKING:
     from litotes.data.coverage import Coverage, Part, Unit
@@ -43,26 +44,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="what is counted (default: pieces)",
     )
     parser.add_argument(
-        "--encoder", default="minilm", metavar="E", help="whose pieces (default: minilm)"
+        "--encoder",
+        metavar="E",
+        help="whose pieces (default: those of the built-in model, which are minilm's)",
     )
     add_where(parser, split="train")
 
 
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, say
-    from litotes.data.coverage_figure import figure
-    from litotes.report.writing import write_figure
 
+    if options.out and not has_extra("figures"):
+        say(["No figure is drawn, for lack of matplotlib: `pip install 'litotes[figures]'`."])
     result = _measure(options)
-    if options.out:
-        write_figure(Path(options.out) / "coverage", figure(result), result.as_json())
+    written = _write(result, Path(options.out)) if options.out else ""
     say(result.notes())
     if options.json:
         print_json(result.as_json())
         return
     _print(result)
     if options.out:
-        print_lines(f"Written to {options.out}: coverage.json, coverage.svg, coverage.png")
+        print_lines(f"Written to {options.out}: {written}")
+
+
+def _write(result: Coverage, out: Path) -> str:
+    """The names of the files."""
+    from litotes.core.storage import write_json
+
+    if not has_extra("figures"):
+        write_json(out / "coverage.json", result.as_json())
+        return "coverage.json"
+    from litotes.data.coverage_figure import figure
+    from litotes.report.writing import write_figure
+
+    write_figure(out / "coverage", figure(result), result.as_json())
+    return "coverage.json, coverage.svg, coverage.png"
 
 
 def _measure(options: argparse.Namespace) -> Coverage:
@@ -81,10 +97,17 @@ def _measure(options: argparse.Namespace) -> Coverage:
 
 def _counted_unit(options: argparse.Namespace) -> Unit:
     from litotes.data.coverage import WORDS, pieces
-    from litotes.encoders.pretrained import load_tokenizer
 
     if options.by == "words":
         return WORDS
+    if options.encoder is None:
+        from litotes.model.builtin import BUILTIN
+        from litotes.model.folder import open_model
+
+        return pieces(open_model(BUILTIN).read_tokenizer().piece_strings)
+    require_extra("train", f"The encoder {options.encoder}")
+    from litotes.encoders.pretrained import load_tokenizer
+
     return pieces(load_tokenizer(options.encoder).piece_strings)
 
 

@@ -40,7 +40,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress, say
     from litotes.cli.explanation_view import print_explanation
+    from litotes.core.extras import has_extra
     from litotes.core.targets import find_target
+    from litotes.explanation.attribution import available_methods
     from litotes.explanation.explain import METHOD, chosen_methods
     from litotes.explanation.writing import check_format, write_explanation
     from litotes.prediction.predictor import Predictor
@@ -51,7 +53,11 @@ def run(options: argparse.Namespace) -> None:
         check_format(out)
         find_target(out)
     chosen_methods(options.method or METHOD)
-    predictor = Predictor.load(options.model, device=options.device, runtime="torch")
+    runtime = "torch" if has_extra("train") else "onnx"
+    predictor = Predictor.load(options.model, device=options.device, runtime=runtime)
+    if runtime == "onnx":
+        others = "the other methods and the layers need `pip install 'litotes[train]'`."
+        say([f"Explained by {' and '.join(available_methods())}; {others}"])
     with progress() as watch:
         explanation = predictor.explain(
             options.text, pair=options.pair, task=options.task, method=options.method, watch=watch

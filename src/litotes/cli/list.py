@@ -24,9 +24,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, print_table
+    from litotes.cli.display import print_json, print_table, say
+    from litotes.core.extras import has_extra, require_extra
 
+    if options.kind in _OF_TORCH:
+        require_extra("train", f"`litotes list {options.kind}`")
     chosen = [options.kind] if options.kind else sorted(KINDS)
+    if not has_extra("train"):
+        chosen = [kind for kind in chosen if kind not in _OF_TORCH]
+    if not options.kind and not has_extra("train"):
+        left_out = ", ".join(_OF_TORCH)
+        say([f"Left out: {left_out}. They need torch: `pip install 'litotes[train]'`."])
     content = {kind: KINDS[kind]() for kind in chosen}
     if options.json:
         print_json(content)
@@ -66,9 +74,9 @@ def _prunings() -> dict[str, str]:
 
 
 def _methods() -> dict[str, str]:
-    from litotes.explanation.attribution import METHODS
+    from litotes.explanation.attribution import METHODS, available_methods
 
-    return {name: _first_paragraph(method) for name, method in METHODS.items()}
+    return {name: _first_paragraph(METHODS[name]) for name in available_methods()}
 
 
 def _encoders() -> dict[str, str]:
@@ -149,3 +157,5 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "sources": _sources,
     "weightings": _weightings,
 }
+_OF_TORCH = ("analyses", "balancings", "heads", "pretraining", "prunings", "weightings")
+"""Read from modules that compute: importing them imports torch."""

@@ -46,6 +46,7 @@ COMMANDS = {
 }
 """Each command's line in `litotes --help`; its module in this package has the command's name."""
 NEEDS = {
+    "new": "train",
     "train": "train",
     "pretrain": "train",
     "matrix": "train",

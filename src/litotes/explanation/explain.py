@@ -6,19 +6,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
+from litotes.core.extras import require_extra
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.registry import pick
+from litotes.core.registry import unknown_name
 from litotes.core.values import Answer, Task
-from litotes.explanation.attribution import METHODS, Question, WordWeights
+from litotes.explanation.attribution import (
+    ASKING,
+    METHODS,
+    Question,
+    TextQuestion,
+    WordWeights,
+    available_methods,
+)
+from litotes.explanation.attribution.question import RuntimeQuestion
 from litotes.explanation.explanation import Explanation, Faithfulness, LayerMaps, Shading
-from litotes.explanation.observation import Observation, observe
-from litotes.explanation.trace import trace_of
+from litotes.explanation.trace import Trace, trace_of
 from litotes.explanation.word_removal import faithfulness, order_of
-from litotes.model.checkpoint import Model
+from litotes.model.facts import name_model
+from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import ReadText
+
+if TYPE_CHECKING:
+    from litotes.explanation.observation import Observation
+    from litotes.model.checkpoint import Model
 
 METHOD = "occlusion"
 """The one shown first: the most faithful or close to it wherever we measured
@@ -44,27 +59,75 @@ def explain(
     methods: those to run as well as `method`; None: all. is_tested: how faithful each of them is,
     is measured as well.
     """
+    from litotes.explanation.observation import observe  # imports torch
+
     chosen = chosen_methods(method, methods)
+    _check_has_words(read)
+    observation = observe(model, [read], device=model.classifier.device)[0]
+    progress = _progress(watch, chosen)
+    label = _number_of(answers[task.name], task)
+    question = Question(model, observation, task, label, progress.report)
+    spec = model.classifier.encoder.spec
+    return Explanation(
+        read=read,
+        task=task.name,
+        answers=answers,
+        probabilities=_probabilities(question, observation.logits[task.name][None].numpy()),
+        method=method,
+        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
+        trace=trace_of(observation),
+        layers=_maps(observation),
+        model=name_model(model.base, model.classifier.head_name, spec.pruning),
+    )
+
+
+def explain_by_asking(
+    runtime: Runtime,
+    read: ReadText,
+    answers: Mapping[str, Answer],
+    task: Task,
+    *,
+    method: str = METHOD,
+    methods: Sequence[str] | None = None,
+    is_tested: bool = True,
+    watch: Watch = ignore_progress,
+) -> Explanation:
+    """The same by the methods that ask for other answers alone (`ASKING`), without torch; what
+    happens in the layers is not known.
+    """
+    chosen = chosen_methods(method, ASKING if methods is None else methods)
+    _check_has_words(read)
+    progress = _progress(watch, chosen)
+    label = _number_of(answers[task.name], task)
+    question = RuntimeQuestion(runtime, read, task, label, progress.report)
+    return Explanation(
+        read=read,
+        task=task.name,
+        answers=answers,
+        probabilities=_probabilities(question, question.logits([read.pieces])),
+        method=method,
+        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
+        trace=Trace(read.written, (None,) * len(read.written), ()),
+        layers=(),
+        model=runtime.name,
+    )
+
+
+def _check_has_words(read: ReadText) -> None:
     if read.pieces.unreadable or not read.words:
         raise UserError(
             "The model's tokenizer finds no word that it knows in this text: there is nothing to"
             " explain."
         )
-    observation = observe(model, [read], device=model.classifier.device)[0]
-    label = 0 if task.is_regression else task.labels.index(str(answers[task.name].label))
-    progress = _Progress(watch, [*chosen, "taking words away"])
-    question = Question(model, observation, task, label, progress.report)
-    return Explanation(
-        read=read,
-        task=task.name,
-        answers=answers,
-        probabilities=_probabilities(question),
-        method=method,
-        shadings=_shadings(question, chosen, progress, is_tested=is_tested),
-        trace=trace_of(observation),
-        layers=_maps(observation),
-        model=_name(model),
-    )
+
+
+def _number_of(answer: Answer, task: Task) -> int:
+    """Of the label that was given; 0 for a regression."""
+    return 0 if task.is_regression else task.labels.index(str(answer.label))
+
+
+def _progress(watch: Watch, chosen: Sequence[str]) -> _Progress:
+    return _Progress(watch, [*chosen, "taking words away"])
 
 
 @dataclass
@@ -83,7 +146,7 @@ class _Progress:
 
 
 def _shadings(
-    question: Question, chosen: Sequence[str], progress: _Progress, *, is_tested: bool
+    question: TextQuestion, chosen: Sequence[str], progress: _Progress, *, is_tested: bool
 ) -> dict[str, Shading]:
     weights: dict[str, WordWeights] = {}
     for name in chosen:
@@ -101,25 +164,31 @@ def _shadings(
     return shadings
 
 
-def _test(question: Question, weights: Mapping[str, WordWeights]) -> dict[str, Faithfulness]:
+def _test(question: TextQuestion, weights: Mapping[str, WordWeights]) -> dict[str, Faithfulness]:
     orders = {name: order_of(question, one) for name, one in weights.items()}
     return faithfulness(question, orders)
 
 
 def chosen_methods(method: str, methods: Sequence[str] | None = None) -> list[str]:
-    """In the table's order; an unknown name is an error that names the nearest."""
+    """In the table's order; an unknown name is an error that names the nearest, and one that needs
+    torch says so where there is none.
+    """
+    available = available_methods()
     for name in (method, *(methods or ())):
-        pick(METHODS, name, "method")
-    return [name for name in METHODS if methods is None or name == method or name in methods]
+        if name not in METHODS:
+            raise UserError(unknown_name(name, METHODS, "method"))
+        if name not in available:
+            others = " or ".join(available)
+            require_extra("train", f"The method {name!r}", instead=f"; {others} need nothing more")
+    return [name for name in available if methods is None or name == method or name in methods]
 
 
-def _probabilities(question: Question) -> dict[str, float]:
-    task = question.task
-    if task.is_regression:
+def _probabilities(question: TextQuestion, logits: NDArray[Any]) -> dict[str, float]:
+    """logits: of the text, (1, class)"""
+    if question.task.is_regression:
         return {}
-    logits = question.observation.logits[task.name][None]  # (1, class)
-    _, probabilities = question.model.calibration_of(task.name).apply(logits.numpy())
-    return dict(zip(task.labels, probabilities[0].tolist(), strict=True))
+    _, probabilities = question.calibration.apply(logits)
+    return dict(zip(question.task.labels, probabilities[0].tolist(), strict=True))
 
 
 def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
@@ -136,9 +205,3 @@ def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
         )
     return tuple(layers)
 
-
-def _name(model: Model) -> str:
-    """What is known of a model that has no name of its own."""
-    name = f"{Path(model.base).name}, {model.classifier.head_name}"
-    pruning = model.classifier.encoder.spec.pruning
-    return name if pruning == "none" else f"{name}, {pruning}"

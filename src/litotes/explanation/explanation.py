@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
-
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.one_line import one_line
 from litotes.core.values import Answer
 from litotes.explanation.shaded_text import answer_in_words, notebook_html
 from litotes.explanation.trace import Trace
 from litotes.text.tokenizer import ReadText
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 MOST_WEIGHTS = 10_000_000
 """That a JSON file holds: some 80 MB. A text of 512 pieces has ten times as many."""
@@ -94,6 +95,7 @@ class Explanation:
     task: the one explained, of all in `answers`. probabilities: {label: probability}; empty for a
     regression.
     method: the one to show first. shadings: {method: its opinion}.
+    layers: empty where the model was only asked, without torch; then no word is known to leave.
     """
 
     read: ReadText
@@ -162,9 +164,12 @@ class Explanation:
             "pieces": self._pieces_json(),
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
-        return content | self._layers_json() if maps else content
+        return content | self._layers_json() if maps or not self.layers else content
 
     def _layers_json(self) -> dict[str, Any]:
+        if not self.layers:
+            looking = "Looking at layers needs torch: `pip install 'litotes[train]'`."
+            return {"layers_left_out": looking}
         if self.n_weights <= MOST_WEIGHTS:
             return {"layers": [_maps_json(layer) for layer in self.layers]}
         left_out = (

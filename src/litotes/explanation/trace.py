@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
+from typing import TYPE_CHECKING
 
-from litotes.explanation.observation import Observation
+if TYPE_CHECKING:
+    from litotes.explanation.observation import Observation
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class Trace:
 
     left_after: for each piece the layer, from 0, after whose attention it left; None for those that
     stayed to the end.
-    heads: the attention heads used in each layer. (layer, …)
+    heads: the attention heads used in each layer, (layer, …); empty where no layer was looked at.
     """
 
     written: tuple[str, ...]

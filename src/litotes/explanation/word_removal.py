@@ -19,7 +19,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from litotes.explanation.attribution import Question, WordWeights, by_weight
+import numpy as np
+
+from litotes.explanation.attribution import TextQuestion, WordWeights, by_weight
 from litotes.explanation.explanation import Curve, Faithfulness
 from litotes.text.tokenizer import Pieces
 
@@ -31,7 +33,7 @@ Both ends are the same for all methods and are not averaged over.
 
 
 def faithfulness(
-    question: Question, orders: Mapping[str, Sequence[int]]
+    question: TextQuestion, orders: Mapping[str, Sequence[int]]
 ) -> dict[str, Faithfulness]:
     """Of several methods for one answer. orders: {method: the words' numbers, the most important
     one first}.
@@ -62,7 +64,7 @@ def _key(text: Pieces) -> _Key:
     return tuple(text.ids), tuple(text.segments)
 
 
-def _ask(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
+def _ask(question: TextQuestion, texts: Iterable[Pieces]) -> dict[_Key, float]:
     """How probable the answer is for every text; methods often agree on what to take away, so each
     text is asked about once.
     """
@@ -71,13 +73,13 @@ def _ask(question: Question, texts: Iterable[Pieces]) -> dict[_Key, float]:
     if question.task.is_regression:
         # the share 0 takes nothing away
         whole = scores[list(different).index(_key(question.read.pieces))]
-        values = whole - (scores - whole).abs()
+        values = whole - np.abs(scores - whole)
     else:
-        values = scores.sigmoid()
+        values = np.exp(-np.logaddexp(0.0, -scores))  # (text,), from log odds
     return dict(zip(different, values.tolist(), strict=True))
 
 
-def order_of(question: Question, found: WordWeights) -> tuple[int, ...]:
+def order_of(question: TextQuestion, found: WordWeights) -> tuple[int, ...]:
     """The words, the most important one first.
 
     A number has no side to speak for: there the size of a weight counts.

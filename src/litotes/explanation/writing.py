@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from litotes.core.errors import UserError
+from litotes.core.extras import require_extra
 from litotes.core.storage import write_bytes, write_json, write_text
 from litotes.explanation.explanation import Explanation
 
@@ -17,6 +18,8 @@ def check_format(file: Path) -> None:
             f"{file}: an explanation is written as {', '.join(FORMATS)}. End the name in one"
             " of them, e.g. why.html."
         )
+    if file.suffix.lower() != ".json":  # these show what torch saw in every layer
+        require_extra("train", f"{file}: a page or a picture", instead=", or write .json")
 
 
 def write_explanation(explanation: Explanation, file: Path) -> None:

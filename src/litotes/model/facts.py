@@ -5,6 +5,7 @@ A model that no run has made may know nothing about itself.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 _FACTS: dict[str, Any] = {"key": str, "recipe": dict, "data": dict, "notes": list}
@@ -29,3 +30,9 @@ def check_facts(facts: object) -> None:
         raise ValueError("its recipe names no source")
     if not all(isinstance(note, str) for note in facts["notes"]):
         raise ValueError("its notes are not sentences")
+
+
+def name_model(base: str, head: str, pruning: str) -> str:
+    """What a model without a name of its own is called: encoder, head and pruning."""
+    name = f"{Path(base).name}, {head}"
+    return name if pruning == "none" else f"{name}, {pruning}"

@@ -29,6 +29,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.description import FORMAT, OLD_FORMAT, check_description
 from litotes.model.facts import check_facts
 from litotes.model.manifest import ADVICE, Manifest, read_manifest
+from litotes.text.tokenizer import PieceTokenizer
 
 DESCRIPTION = "litotes.json"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
@@ -102,6 +103,13 @@ class ModelFolder:
             f"{self} was written by an earlier litotes: no hash protects its {DESCRIPTION}, and"
             " damage to that file can go unnoticed.",
         )
+
+    def read_tokenizer(self) -> PieceTokenizer:
+        """The tokenizer alone, checked; the weights are not read."""
+        file = self.path / TOKENIZER
+        content = file.read_bytes()
+        self.check_hash(TOKENIZER, hashlib.sha256(content).hexdigest())
+        return PieceTokenizer(file, max_pieces=self.description["max_pieces"], content=content)
 
     def check_hash(self, name: str, sha256: str) -> None:
         """Refuses a file that is not the one of the manifest; the old format has none."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from litotes.core.device import choose_device
 from litotes.core.errors import UserError
+from litotes.core.extras import has_extra
 from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
@@ -264,34 +265,36 @@ class Predictor:
         faithfulness: bool = True,
         watch: Watch = ignore_progress,
     ) -> Explanation:
-        """Why the model answers as it does, in torch and float32.
+        """Why the model answers as it does, in torch and float32; without torch, by the methods
+        that only ask for other answers (`ASKING`).
 
         One task at a time: the one named, or the first of `tasks`. A text that is too long is
         explained as far as it was read.
 
-        method: the one to show first; None: occlusion. methods: the others; None: all of `METHODS`.
+        method: the one to show first; None: occlusion. methods: the others; None: all there are.
         faithfulness: measures each method by removing words, which takes most of the time.
         """
-        from litotes.explanation.explain import METHOD, explain
+        from litotes.explanation.explain import METHOD, explain, explain_by_asking
 
         asked = pick(self.tasks, next(iter(self.tasks)) if task is None else task, "task")
         if pair is not None and not pair.strip():
             raise UserError("The pair is empty: leave it out, or give its text.")
-        to_torch = [runtime.to_torch() for runtime in self.runtimes]
         # the answers of the very model that is explained
-        answers = Predictor(*to_torch).predict([text], pairs=[pair])[0].answers
-        model = next(runtime.model() for runtime in to_torch if asked.name in runtime.tasks)
-        (read,) = model.tokenizer.read([text], [pair])
-        return explain(
-            model,
-            read,
-            answers,
-            asked,
-            method=method or METHOD,
-            methods=methods,
-            is_tested=faithfulness,
-            watch=watch,
-        )
+        runtimes = self.runtimes
+        if has_extra("train"):
+            runtimes = [runtime.to_torch() for runtime in self.runtimes]
+        answers = Predictor(*runtimes).predict([text], pairs=[pair])[0].answers
+        runtime = next(runtime for runtime in runtimes if asked.name in runtime.tasks)
+        (read,) = runtime.tokenizer.read([text], [pair])
+        how: dict[str, Any] = {
+            "method": method or METHOD,
+            "methods": methods,
+            "is_tested": faithfulness,
+            "watch": watch,
+        }
+        if not has_extra("train"):
+            return explain_by_asking(runtime, read, answers, asked, **how)
+        return explain(runtime.model(), read, answers, asked, **how)
 
     def describe(self) -> list[str]:
         """What computes the answers, a sentence for each model."""

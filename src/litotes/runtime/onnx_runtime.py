@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.processor import n_cores, this_processor
+from litotes.model.facts import name_model
 from litotes.model.folder import TOKENIZER, ModelFolder
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.session import OnnxSession
@@ -41,6 +42,9 @@ class OnnxRuntime(Runtime):
             self.tasks, self.calibration = folder.tasks, folder.calibration
             self.facts = dict(folder.description["facts"])
             max_pieces = folder.description["max_pieces"]
+            base, encoder = folder.description["base"], folder.description["encoder"]
+            self.name = name_model(base["name"], folder.description["head"], encoder["pruning"])
+            self.n_layers = encoder["n_layers"]
             self.tokenizer = PieceTokenizer(
                 folder.path / TOKENIZER, max_pieces=max_pieces, content=export.tokenizer
             )

@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 class Runtime(ABC):
     """A model that is ready to compute.
 
-    facts: what is known about it (data, recipe, scores). n_at_once: how many calls of `logits` gain
-    by being made at the same time.
+    name: encoder, head and pruning. facts: what is known about it (data, recipe, scores).
+    n_at_once: how many calls of `logits` gain by being made at the same time.
     """
 
+    name: str
+    n_layers: int
     tasks: Mapping[str, Task]
     tokenizer: PieceTokenizer
     calibration: Mapping[str, Calibration]

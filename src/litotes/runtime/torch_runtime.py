@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.model.checkpoint import Model
+from litotes.model.facts import name_model
 from litotes.model.inference import compute_logits
 from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.text.tokenizer import Pieces
@@ -26,6 +27,9 @@ class TorchRuntime(Runtime):
         model.classifier.to(device).eval()
         self.tasks, self.tokenizer = model.classifier.tasks, model.tokenizer
         self.calibration, self.facts = model.calibration, model.facts
+        spec = model.classifier.encoder.spec
+        self.name = name_model(model.base, model.classifier.head_name, spec.pruning)
+        self.n_layers = spec.n_layers
         # torch itself uses all cores; two batches at once would only share them
         self.n_at_once = 1
         self._turn: AbstractContextManager[object] = Lock()

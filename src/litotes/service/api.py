@@ -16,9 +16,9 @@ from litotes.core.json_text import to_json
 from litotes.core.progress import Watch
 from litotes.core.values import Prediction
 from litotes.core.version import __version__
-from litotes.explanation.attribution import METHODS
+from litotes.explanation.attribution import available_methods
 from litotes.explanation.explain import METHOD
-from litotes.explanation.word_maps import word_maps
+from litotes.explanation.explanation import Explanation as ModelExplanation
 from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tokenized_text import TokenizedText
@@ -37,7 +37,9 @@ from litotes.service.request_models import (
 from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
 
-_DEFAULT_METHODS = ("occlusion", "effective", "standard")
+_DEFAULT_METHODS = tuple(
+    name for name in ("occlusion", "effective", "standard") if name in available_methods()
+)
 """For a request that names no methods: the most faithful one, and both kinds of attention, to be
 compared.
 """
@@ -146,7 +148,7 @@ async def models(request: Request) -> Response:
     service = context.service
     content = {
         "models": service.models.descriptions,
-        "methods": list(METHODS),
+        "methods": list(available_methods()),
         "limits": _limits(service.settings),
         "version": __version__,
     }
@@ -174,7 +176,16 @@ def explanation_json(predictor: Predictor, body: ExplainBody, watch: Watch) -> b
         faithfulness=body.faithfulness,
         watch=watch,
     )
-    return _to_json(explanation.as_json(maps=False) | {"layers": word_maps(explanation)})
+    return _to_json(explanation.as_json(maps=False) | {"layers": _layers(explanation)})
+
+
+def _layers(explanation: ModelExplanation) -> list[dict[str, Any]]:
+    """None where the model was only asked."""
+    if not explanation.layers:
+        return []
+    from litotes.explanation.word_maps import word_maps  # imports torch
+
+    return word_maps(explanation)
 
 
 def json_response(content: Any) -> Response:

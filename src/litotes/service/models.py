@@ -8,13 +8,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.torch_runtime import TorchRuntime
+from litotes.runtime.onnx_runtime import OnnxRuntime
+from litotes.runtime.runtime import Runtime
 from litotes.service.problems import ProblemError
+
+if TYPE_CHECKING:
+    from litotes.runtime.torch_runtime import TorchRuntime
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -68,6 +72,10 @@ def share_cores(predictors: Iterable[Predictor]) -> None:
     where a neighbour keeps the cores busy: its threads wait for each other. So a batch has one
     core, unless with all of them it is measured to be _WORTHWHILE times as fast.
     """
+    predictors = list(predictors)
+    runtimes = [runtime for predictor in predictors for runtime in predictor.runtimes]
+    if not any(map(_is_torch, runtimes)):
+        return
     on_cpu, n = list(_torch_on_cpu(predictors)), n_cores()
     if n == 1 or not on_cpu:
         return
@@ -81,7 +89,14 @@ def share_cores(predictors: Iterable[Predictor]) -> None:
             runtime.use_threads(n, n_at_once=1)
 
 
+def _is_torch(runtime: Runtime) -> bool:
+    """Asked without importing torch."""
+    return not isinstance(runtime, OnnxRuntime)
+
+
 def _torch_on_cpu(predictors: Iterable[Predictor]) -> Iterator[tuple[Predictor, TorchRuntime]]:
+    from litotes.runtime.torch_runtime import TorchRuntime
+
     for predictor in predictors:
         for runtime in predictor.runtimes:
             if isinstance(runtime, TorchRuntime) and runtime.is_on_cpu:
@@ -124,8 +139,7 @@ class ServedModels:
     def _describe(self, name: str, predictor: Predictor) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""
         runtimes = predictor.runtimes
-        is_torch = all(isinstance(runtime, TorchRuntime) for runtime in runtimes)
-        layers = [runtime.model().classifier.encoder.spec.n_layers for runtime in runtimes]
+        is_torch = all(map(_is_torch, runtimes))
         return {
             "name": name,
             "is_default": name == self.default,
@@ -133,7 +147,7 @@ class ServedModels:
             "runtime": "torch" if is_torch else "onnx",
             "about": predictor.describe(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
-            "n_layers": max(layers),
+            "n_layers": max(runtime.n_layers for runtime in runtimes),
         }
 
 

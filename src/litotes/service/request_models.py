@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import PydanticCustomError
 
 from litotes.core.harmless import is_utf8
-from litotes.explanation.attribution import METHODS
+from litotes.explanation.attribution import available_methods
 from litotes.service.flat_json import (
     FlatItem,
     FlatValue,
@@ -47,14 +47,17 @@ Text = Annotated[
 """Not only white space, as Python defines it, and no lone surrogates."""
 
 
+_METHODS = available_methods()
+
+
 def _check_method(name: str) -> str:
-    if name not in METHODS:
+    if name not in _METHODS:
         raise PydanticCustomError("unknown_method", "unknown")
     return name
 
 
 MethodName = Annotated[
-    str, AfterValidator(_check_method), Field(json_schema_extra={"enum": list(METHODS)})
+    str, AfterValidator(_check_method), Field(json_schema_extra={"enum": list(_METHODS)})
 ]
 
 
@@ -103,7 +106,7 @@ class ExplainBody(_StrictModel):
     )
     methods: list[MethodName] | None = Field(
         default=None,
-        max_length=len(METHODS),
+        max_length=len(_METHODS),
         description="Those to ask beside it; null: occlusion, effective, standard.",
     )
     faithfulness: bool = Field(
@@ -143,7 +146,7 @@ def find_text_problem(text: FlatItem, *, max_characters: int) -> ProblemError | 
 
 
 def read_explain_body(body: bytes, settings: ServiceSettings) -> ExplainBody:
-    made = _validate(ExplainBody, _read_values(body, len(METHODS)))
+    made = _validate(ExplainBody, _read_values(body, len(_METHODS)))
     _check_length(made.text, settings.max_explained_characters)
     return made
 

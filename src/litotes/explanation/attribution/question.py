@@ -1,23 +1,37 @@
-"""What every attribution method is asked: why this answer to this text?"""
+"""What every attribution method is asked: why this answer to this text?
+
+Nothing here imports torch: what only asks for answers can be asked of any runtime.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.values import Task
-from litotes.explanation.observation import Observation
-from litotes.model.checkpoint import Model
+from litotes.model.calibration import Calibration
 from litotes.model.inference import compute_logits
+from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import Pieces, ReadText
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-@dataclass(frozen=True)
-class Question:
-    """One answer of a model. label: its number among the task's labels; 0 for a regression.
-    between: see `compute_logits`.
+    from litotes.explanation.observation import Observation
+    from litotes.model.checkpoint import Model
+
+_N_TEXTS = 32
+"""Asked of a runtime at a time; in between the work can be ended."""
+
+
+class TextQuestion(ABC):
+    """One answer of a model, asked about by changing the text. label: its number among the task's
+    labels; 0 for a regression.
 
     What is explained is the log odds of the label, with the calibration the model answers with:
 
@@ -25,6 +39,80 @@ class Question:
 
     of two labels the difference of the logits, for a regression the value. A logit alone would not
     do: what moves all logits alike changes no answer.
+    """
+
+    task: Task
+    label: int
+
+    @property
+    @abstractmethod
+    def read(self) -> ReadText:
+        """The text."""
+
+    @property
+    @abstractmethod
+    def calibration(self) -> Calibration:
+        """Of the task."""
+
+    @abstractmethod
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        """Of the task, (text, class)."""
+
+    def scores(self, texts: Sequence[Pieces]) -> NDArray[np.float64]:
+        """F of other texts, the answer still being the one given to this. (text,)"""
+        logits = self.logits(texts).astype(np.float64)
+        if self.task.is_regression:
+            return logits[:, 0]
+        logits /= self.calibration.temperature
+        others = np.delete(logits, self.label, axis=1)
+        scores: NDArray[np.float64] = logits[:, self.label] - np.logaddexp.reduce(others, axis=1)
+        return scores
+
+    def without(self, words: Collection[int]) -> Pieces:
+        """The text after these words have left it; the others close up, special pieces stay."""
+        pieces = self.read.pieces
+        gone = {place for word in words for place in self.read.words[word].pieces}
+        stay = [place for place in range(len(pieces.ids)) if place not in gone]
+        return replace(
+            pieces,
+            ids=[pieces.ids[place] for place in stay],
+            segments=[pieces.segments[place] for place in stay],
+        )
+
+
+@dataclass(frozen=True)
+class RuntimeQuestion(TextQuestion):
+    """Asked of whatever computes the answers. between: called before each batch; may raise to end
+    the work.
+    """
+
+    runtime: Runtime
+    text: ReadText
+    task: Task
+    label: int
+    between: Callable[[], None] = lambda: None
+
+    @property
+    def read(self) -> ReadText:
+        return self.text
+
+    @property
+    def calibration(self) -> Calibration:
+        return self.runtime.calibration.get(self.task.name, Calibration())
+
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        parts = []
+        for start in range(0, len(texts), _N_TEXTS):
+            self.between()
+            part = self.runtime.logits(texts[start : start + _N_TEXTS])
+            parts.append(part[self.task.name])
+        return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Question(TextQuestion):
+    """Asked of a model that torch computes, so that methods can look inside. between: see
+    `compute_logits`.
     """
 
     model: Model
@@ -47,27 +135,20 @@ class Question:
     def read(self) -> ReadText:
         return self.observation.read
 
+    @property
+    def calibration(self) -> Calibration:
+        return self.model.calibration_of(self.task.name)
+
+    def logits(self, texts: Sequence[Pieces]) -> NDArray[Any]:
+        found: NDArray[Any] = compute_logits(self.model, texts, between=self.between)[
+            self.task.name
+        ].numpy()
+        return found
+
     def score(self, logits: Tensor) -> Tensor:
-        """F of every text, from logits (text, class). (text,)"""
+        """F of every text, from logits (text, class), with its gradient. (text,)"""
         if self.task.is_regression:
             return logits[:, 0]
-        logits = logits / self.model.calibration_of(self.task.name).temperature
+        logits = logits / self.calibration.temperature
         others = [label for label in range(len(self.task.labels)) if label != self.label]
         return logits[:, self.label] - logits[:, others].logsumexp(-1)
-
-    def scores(self, texts: Sequence[Pieces]) -> Tensor:
-        """F of other texts, the answer still being the one given to this. (text,)"""
-        return self.score(
-            compute_logits(self.model, texts, between=self.between)[self.task.name].double()
-        )
-
-    def without(self, words: Collection[int]) -> Pieces:
-        """The text after these words have left it; the others close up, special pieces stay."""
-        pieces = self.read.pieces
-        gone = {place for word in words for place in self.read.words[word].pieces}
-        stay = [place for place in range(len(pieces.ids)) if place not in gone]
-        return replace(
-            pieces,
-            ids=[pieces.ids[place] for place in stay],
-            segments=[pieces.segments[place] for place in stay],
-        )

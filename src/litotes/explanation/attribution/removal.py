@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from litotes.explanation.attribution.method import Method, WordWeights
-from litotes.explanation.attribution.question import Question
+from litotes.explanation.attribution.question import TextQuestion
 
 
 class Occlusion(Method):
@@ -20,7 +20,7 @@ class Occlusion(Method):
 
     is_signed: ClassVar[bool] = True
 
-    def weigh(self, question: Question) -> WordWeights:
+    def weigh(self, question: TextQuestion) -> WordWeights:
         n_words = len(question.read.words)
         shorter = [question.without([word]) for word in range(n_words)]
         whole, *others = question.scores([question.read.pieces, *shorter]).tolist()
@@ -38,6 +38,6 @@ class Random(Method):
     def __init__(self, *, seed: int = 0) -> None:
         self.seed = seed
 
-    def weigh(self, question: Question) -> WordWeights:
+    def weigh(self, question: TextQuestion) -> WordWeights:
         generator = np.random.default_rng([self.seed, *question.read.pieces.ids])
         return WordWeights(tuple(generator.random(len(question.read.words)).tolist()))

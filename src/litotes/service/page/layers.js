@@ -12,6 +12,7 @@ function nSeen({ pieces, layers }) {
 
 // Called once for each explanation.
 export function showLayers(explanation) {
+  if (explanation.layers.length === 0) return; // a service without torch does not look inside
   const { layers, pieces } = explanation, seen = nSeen(explanation), slider = byId("layer");
   slider.max = layers.length;
   slider.style.inlineSize = `calc(${(100 * (layers.length - 1)) / layers.length}% + 1rem)`; // its ends stand under the first and the last bar
@@ -32,6 +33,7 @@ export function showLayers(explanation) {
 
 // layer: from 1, as people count.
 export function showLayer(explanation, layer, chosen) {
+  if (explanation.layers.length === 0) return;
   const { words, layers, pieces } = explanation, number = layer - 1;
   const said = `Layer ${layer} of ${layers.length} sees ${counted(nSeen(explanation)[number])} of ${plural(pieces.length, "piece")} with ${plural(layers[number].attention_heads, "attention head")}.`;
   byId("layer").value = layer;

@@ -72,7 +72,7 @@ function showText() {
   for (const input of document.querySelectorAll('input[name="reading"]')) input.checked = (input.value === "lines") === inLines;
   document.body.classList.toggle("in-lines", inLines);
   byId("lines").hidden = !inLines;
-  for (const id of ["why", "layers"]) byId(id).hidden = inLines || !service || (id === "layers" && !explanation);
+  for (const id of ["why", "layers"]) byId(id).hidden = inLines || !service || (id === "layers" && !explanation?.layers.length);
   document.querySelector(".answers").hidden = inLines;
   const n = nCharacters(view.text), most = service?.limits.characters ?? Infinity, isOver = !inLines && n > most;
   byId("count").textContent = inLines ? plural(nLines, "line") : `${plural(n, "character")}${isOver ? ` of at most ${counted(most)}` : ""}`;
@@ -174,7 +174,8 @@ async function explain() {
 function showExplanation() {
   const { layers } = explanation;
   view.layer = Math.max(1, Math.min(layers.length, Math.round(Number(view.layer)) || layers.length));
-  byId("explained").hidden = byId("layers").hidden = false;
+  byId("explained").hidden = false;
+  byId("layers").hidden = layers.length === 0;
   showShading();
   showLayers(explanation);
   showLayer(explanation, view.layer, chosenWord);
