@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+BUILTIN := src/litotes/model/builtin
+LIGHT := $(BUILTIN)/light/export.json
 PROCESSES ?= 2
 # containers often set it; then every library is compiled again whenever Python starts
 unexport PYTHONDONTWRITEBYTECODE
@@ -10,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test lint types format bench clean
+.PHONY: help install run check test lint types format light wheel bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +44,14 @@ types: $(INSTALLED)
 format: $(INSTALLED)  ## let ruff put the code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+light: $(LIGHT)  ## the built-in model's ONNX file, with which it answers without torch
+
+$(LIGHT): $(INSTALLED) $(BUILTIN)/model/manifest.json $(wildcard src/litotes/exporting/*.py)
+	$(BIN)/python -m reproduction.light_builtin
+
+wheel: $(LIGHT)  ## the package in dist/, with that file: to install it where only answers are wanted
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
 bench: $(INSTALLED)  ## every ratio, measured side by side in one run (add ARGS=--quick for two minutes)
 	$(BIN)/litotes bench $(ARGS) --out runs/bench

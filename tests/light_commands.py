@@ -62,7 +62,13 @@ async def ask_service() -> dict[str, Any]:
     models = load_models(model_folders(None), device=None, runtime=None)
     app = create_app(models, settings=ServiceSettings())
     text = {"text": "Oh great, another delayed train."}
-    bodies = {"/v1/predict": text, "/v1/explain": text, "/v1/models": None, "/ready": None, "/": None}
+    bodies = {
+        "/v1/predict": text,
+        "/v1/explain": text,
+        "/v1/models": None,
+        "/ready": None,
+        "/": None,
+    }
     asked = {}
     transport = httpx.ASGITransport(app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client:

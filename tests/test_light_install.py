@@ -54,7 +54,7 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
         (["--model", "EXPORTED", "--data", "FOLDER/gold.csv", "--out", "FOLDER/a.zip"], 0, "a.zip"),
         (["--model", "PLAIN", "--data", "FOLDER/gold.csv", "--out", "FOLDER/b.zip"], 2, TRAIN),
     ],
-    "list": [([], 0, "sampler"), (["settings"], 0, "epochs"), (["heads"], 2, TRAIN)],
+    "list": [([], 0, "sampler"), (["methods"], 0, "occlusion"), (["heads"], 2, TRAIN)],
     "serve": [],  # asked below
     "new": [(["FOLDER/gold.csv"], 2, TRAIN)],
     "train": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
@@ -75,8 +75,10 @@ folders with an export and without.
 
 GOLD = """\
 source,variety,text,sentiment,sarcasm
-Google,en-AU,Lovely spot.,1,0
-Reddit,en-IN,Great. Another delay.,0,1
+google,en-AU,Lovely spot.,1,0
+reddit,en-AU,Great. Another delay.,0,1
+google,en-UK,A proper brew.,1,0
+reddit,en-UK,"Lovely weather, as ever.",0,1
 """
 
 

@@ -18,7 +18,7 @@ from tiny_models import TEXTS, model_of
 from litotes.core.errors import UserError
 from litotes.core.values import Task
 from litotes.encoders import pretrained
-from litotes.explanation.attribution import CONTROL, METHODS
+from litotes.explanation.attribution import ASKING, CONTROL, METHODS
 from litotes.explanation.explain import METHOD
 from litotes.explanation.observation import observe
 from litotes.inside.attribution.measure import AttributionMeasure, Pushes, agreement
@@ -253,3 +253,9 @@ def test_a_notebook_shows_one_colour_where_weights_have_no_sign(
 ) -> None:
     explanation = replace(explained(tiny), method="rollout")
     assert "dotted" not in explanation._repr_html_()
+
+
+def test_methods_that_only_ask_are_named() -> None:
+    """Those of `ASKING`, and no other, take a question that shows nothing of the inside."""
+    asking = [name for name in METHODS if METHODS[name].__module__.endswith(".removal")]
+    assert list(ASKING) == asking

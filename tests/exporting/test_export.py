@@ -206,12 +206,12 @@ def test_a_label_the_model_hardly_preferred_is_a_toss_up() -> None:
 
 def test_toss_ups_are_forgiven_while_they_are_few() -> None:
     few = ExportLoss("sarcasm", 100, 5, 0.05, None, None, n_toss_ups=4)
-    exporting._check([few], "int8", 0.01)
+    exporting.check_losses([few], "int8", 0.01)
     many = ExportLoss("sentiment", 100, 6, 0.05, None, None, n_toss_ups=6)
     with pytest.raises(UserError, match=r"5 of 100 .* sarcasm .*6 of 100 .*--allow 1\.2"):
-        exporting._check([few, many], "int8", 0.01)
+        exporting.check_losses([few, many], "int8", 0.01)
     with pytest.raises(UserError, match="torch runtime"):
-        exporting._check([few], "float32", 0.0)
+        exporting.check_losses([few], "float32", 0.0)
 
 
 def test_a_refused_export_names_the_command_that_works(
@@ -289,9 +289,9 @@ def test_the_share_advised_is_accepted(n: int) -> None:
     for n_changed in range(1, n + 1):
         loss = ExportLoss("sarcasm", n, n_changed, 0.5, None, None)
         with pytest.raises(UserError) as error:
-            exporting._check([loss], "float32", 0.0)
+            exporting.check_losses([loss], "float32", 0.0)
         advised = float(str(error.value).rsplit("--allow ", 1)[1].rstrip("."))
-        exporting._check([loss], "float32", advised / 100)
+        exporting.check_losses([loss], "float32", advised / 100)
         assert advised <= 100 * loss.changed + 0.1
 
 

@@ -157,5 +157,5 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "sources": _sources,
     "weightings": _weightings,
 }
-_OF_TORCH = ("analyses", "balancings", "heads", "pretraining", "prunings", "weightings")
+_OF_TORCH = ("analyses", "balancings", "heads", "pretraining", "prunings", "settings", "weightings")
 """Read from modules that compute: importing them imports torch."""

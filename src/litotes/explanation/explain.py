@@ -204,4 +204,3 @@ def _maps(observation: Observation) -> tuple[LayerMaps, ...]:
             )
         )
     return tuple(layers)
-

@@ -85,7 +85,9 @@ def export_models(
     exports = []
     for part in models:
         part_watch = prefix_watch(watch, part.path.name)
-        exports.append(export_model(part, precision, source=source, n_texts=n_texts, watch=part_watch))
+        exports.append(
+            export_model(part, precision, source=source, n_texts=n_texts, watch=part_watch)
+        )
     check_losses([loss for result, _ in exports for loss in result.losses], precision, allowed)
     # Only now, when all of them are good enough, is anything written.
     for part, (result, content) in zip(models, exports, strict=True):

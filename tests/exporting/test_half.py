@@ -1,0 +1,81 @@
+"""Weights kept in 16 bits: half of the file, computed in float32."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+from tiny_exports import encoder_of, model_of, session_of, text_of
+
+from litotes.api.functions import export
+from litotes.core.errors import UserError
+from litotes.exporting.model_graph import build_onnx
+from litotes.model.checkpoint import Model
+from litotes.model.inference import compute_logits
+from litotes.runtime.onnx.file_check import check_content
+from litotes.text.tokenizer import Pieces
+
+TEXTS = [text_of(length) for length in (3, 9, 20)]
+
+
+def rounded(model: Model) -> Model:
+    """The model whose matrices are what 16 bits keep of them."""
+    with torch.no_grad():
+        for name, parameter in model.classifier.named_parameters():
+            if parameter.ndim > 1 and "position" not in name and "segment" not in name:
+                parameter.copy_(parameter.half().float())
+    return model
+
+
+def largest_difference(model: Model, folder: Path, texts: list[Pieces]) -> float:
+    """Of any logit, between torch and the file made of the same weights in 16 bits."""
+    session = session_of(model, folder, precision="half")
+    found = 0.0
+    for text in texts:
+        expected = compute_logits(rounded(model), [text])
+        for task, logits in session.logits([text]).items():
+            found = max(found, float(np.abs(logits - expected[task].numpy()).max()))
+    return found
+
+
+@pytest.mark.parametrize("pruning", ["none", "cascade"])
+def test_it_computes_what_torch_does_with_the_rounded_weights(pruning: str, tmp_path: Path) -> None:
+    # queries are scaled before they are rounded, so not to the last bit
+    assert largest_difference(model_of(encoder_of(pruning=pruning)), tmp_path, TEXTS) < 2e-3
+
+
+def test_only_matrices_and_the_table_are_narrow() -> None:
+    content = build_onnx(model_of(encoder_of()), precision="half", made_from={})
+    proto = onnx.load_from_string(content)
+    narrow = [one for one in proto.graph.initializer if one.data_type == onnx.TensorProto.FLOAT16]
+    assert {len(one.dims) for one in narrow} == {2}
+    n_wide = len(build_onnx(model_of(encoder_of()), made_from={}))
+    assert len(content) < 0.75 * n_wide  # a tiny model has many small constants
+
+
+def test_a_weight_too_large_for_it_stays_in_32_bits(tmp_path: Path) -> None:
+    model = model_of(encoder_of())
+    with torch.no_grad():
+        model.classifier.encoder.embeddings.piece.weight[5, 3] = 1e6
+    session = session_of(model, tmp_path, precision="half")
+    (logits, *_) = session.logits([Pieces([5, 5, 6], [0, 0, 0], False)]).values()
+    assert np.isfinite(logits).all()
+
+
+def test_a_file_of_another_precision_must_not_have_such_weights(tmp_path: Path) -> None:
+    proto = onnx.load_from_string(
+        build_onnx(model_of(encoder_of()), precision="half", made_from={})
+    )
+    for fact in proto.metadata_props:
+        if fact.key == "precision":
+            fact.value = "float32"
+    with pytest.raises(UserError, match="of a type that litotes never writes"):
+        check_content(tmp_path / "model.onnx", proto.SerializeToString())
+
+
+def test_one_precision_is_asked_for() -> None:
+    with pytest.raises(UserError, match="not both"):
+        export("builtin", int8=True, half=True)
