@@ -119,6 +119,12 @@ def tiny(tiny_folder: Path) -> pretrained.Pretrained:
 
 
 @pytest.fixture(scope="session")
+def shared_tiny(tiny_folder: Path) -> pretrained.Pretrained:
+    """Loaded once, for tests that change nothing in it."""
+    return pretrained.load(str(tiny_folder))
+
+
+@pytest.fixture(scope="session")
 def tiny_recipe(tiny_folder: Path) -> Recipe:
     """Trains in seconds: the tiny encoder on the built-in corpus, one variety, one epoch of large
     batches.

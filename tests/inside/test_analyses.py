@@ -7,14 +7,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pytest
 import torch
-from tiny_models import TEXTS, observations_of
+from tiny_models import KINDS, TEXTS, model_of, observations_of
 
 from litotes.encoders.encoder import Encoder
+from litotes.encoders.pretrained import Pretrained
 from litotes.explanation.observation import Observation, observe
 from litotes.inside import ANALYSES
 from litotes.inside.analysis import Result
@@ -35,6 +37,35 @@ def result_of(name: str, model: Model, observations: list[Observation]) -> Resul
     for observation in observations:
         measure.add(observation)
     return measure.result()
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A model and what it did with the texts, for all analyses, as `analyze` shares it."""
+
+    model: Model
+
+    @cached_property
+    def base(self) -> Encoder:
+        return base_of(self.model)
+
+    @cached_property
+    def together(self) -> dict[str, Result]:
+        return self._results(observations_of(self.model, base=self.base))
+
+    @cached_property
+    def alone(self) -> dict[str, Result]:
+        """Each text in a batch of its own, in the other order."""
+        read = [self.model.tokenizer.read([text]) for text in reversed(TEXTS)]
+        return self._results([observe(self.model, one, base=self.base)[0] for one in read])
+
+    def _results(self, observations: list[Observation]) -> dict[str, Result]:
+        return {name: result_of(name, self.model, observations) for name in ANALYSES}
+
+
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def observed(request: pytest.FixtureRequest, shared_tiny: Pretrained) -> Observed:
+    return Observed(model_of(shared_tiny, **KINDS[request.param]))
 
 
 def assert_same(one: Any, other: Any) -> None:
@@ -58,17 +89,14 @@ def plain(result: Result) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANALYSES))
-def test_order_and_batch_mates_do_not_matter(name: str, model: Model) -> None:
-    base = base_of(model)
-    together = observations_of(model, base=base)
-    alone = [observe(model, model.tokenizer.read([text]), base=base)[0] for text in TEXTS]
-    assert_same(plain(result_of(name, model, together)), plain(result_of(name, model, alone[::-1])))
+def test_order_and_batch_mates_do_not_matter(name: str, observed: Observed) -> None:
+    assert_same(plain(observed.together[name]), plain(observed.alone[name]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ANALYSES))
-def test_a_result_is_json_and_says_something(name: str, model: Model) -> None:
-    result = result_of(name, model, observations_of(model, base=base_of(model)))
+def test_a_result_is_json_and_says_something(name: str, observed: Observed) -> None:
+    result = observed.together[name]
     content = plain(result)
     assert content["n_texts"] == len(TEXTS)
     assert result.findings()
@@ -92,8 +120,8 @@ def test_an_analysis_says_in_a_line_what_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ANALYSES))
-def test_a_section_asks_explains_and_doubts(name: str, model: Model) -> None:
-    result = result_of(name, model, observations_of(model, base=base_of(model)))
+def test_a_section_asks_explains_and_doubts(name: str, observed: Observed) -> None:
+    result = observed.together[name]
     section = ANALYSES[name].write_section(result)
     assert len(section.asked[0]) > 200
     assert section.believed
