@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import json
-import multiprocessing
 import re
 import shlex
 import shutil
@@ -19,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from snippet_runner import OUTPUT, run_program
+from snippet_runner import OUTPUT, fork, run_command, run_program
 
 from litotes.cli.main import main, make_parser
 from litotes.data.tables.rows import read_rows
@@ -41,17 +40,19 @@ def blocks(page: Path, *languages: str) -> list[str]:
 
 TRAINING = ROOT / "docs" / "how-to" / "training.md"
 """The page that trains runs/mine, which other pages use."""
+EXPORT = ROOT / "docs" / "how-to" / "export.md"
+"""The page that asks a model about hundreds of texts, in three ways."""
+MAX_PIECES = 24
+"""How much of a text is read by pages that train, on texts three times as long."""
 
 
 def run_snippets(page: Path, folder: Path) -> None:
     """Runs all snippets of a page as one program, in a fork that has torch already."""
     (folder / "recipes").symlink_to(ROOT / "recipes")
     program = "\n".join(blocks(page, "python"))
-    forks = multiprocessing.get_context("forkserver")
-    process = forks.Process(target=run_program, args=(program, folder))
-    process.start()
-    process.join()
-    assert process.exitcode == 0, (folder / OUTPUT).read_text("utf-8")
+    trains = re.search(r"\b(train|execute|distill)\(", program)
+    code = fork(run_program, folder, program, MAX_PIECES if trains else None)
+    assert code == 0, (folder / OUTPUT).read_text("utf-8")
 
 
 @pytest.fixture(scope="session")
@@ -66,13 +67,16 @@ def trained_by_the_docs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.name
 )
-def test_snippets_run(page: Path, trained_by_the_docs: Path, tmp_path: Path) -> None:
+def test_snippets_run(
+    page: Path, trained_by_the_docs: Path, trained_folder: Path, tmp_path: Path
+) -> None:
     if page == TRAINING:
         assert (trained_by_the_docs / "litotes.json").is_file()
         return
     shown = "".join(blocks(page, "python"))
     if "runs/mine" in shown and "train(" not in shown:
-        shutil.copytree(trained_by_the_docs, tmp_path / "runs" / "mine")
+        model = trained_folder if page == EXPORT else trained_by_the_docs
+        shutil.copytree(model, tmp_path / "runs" / "mine")
     run_snippets(page, tmp_path)
 
 
@@ -106,10 +110,8 @@ def test_snippets_of_other_libraries_run(name: str, trained_folder: Path, tmp_pa
         pa.table({"id": range(40), "text": [f"the tea {n}" for n in range(40)]}),
         tmp_path / "comments.parquet",
     )
-    result = subprocess.run(
-        [sys.executable, "-c", FOREIGN[name]], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert result.returncode == 0, result.stderr
+    code = fork(run_program, tmp_path, FOREIGN[name])
+    assert code == 0, (tmp_path / OUTPUT).read_text("utf-8")
     if "comments.parquet" in FOREIGN[name]:
         check_answers(tmp_path)
 
@@ -143,17 +145,13 @@ def own_table(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
         name = command.split()[1]
         if name not in ("predict", "serve"):
             added = f" {quick}" if name in ("train", "matrix") else ""
-            assert run_command(command + added, folder) == 0, command
+            _, *arguments = shlex.split(command + added)
+            assert fork(run_command, folder, arguments) == 0, command
     return folder
 
 
 def shown_commands(page: Path) -> list[str]:
     return [command for code in blocks(page, "") for command in COMMAND.findall(code)]
-
-
-def run_command(command: str, folder: Path) -> int:
-    _, *arguments = shlex.split(command)
-    return subprocess.run([sys.executable, "-m", "litotes", *arguments], cwd=folder).returncode
 
 
 @pytest.mark.slow
@@ -181,7 +179,8 @@ def test_the_tutorial_shows_the_commands_that_new_prints(
 @pytest.mark.slow
 def test_the_tutorial_answers_every_row_of_the_table(own_table: Path) -> None:
     (command,) = (one for one in shown_commands(OWN_TABLE) if one.startswith("litotes predict"))
-    assert run_command(command, own_table) == 0
+    _, *arguments = shlex.split(command)
+    subprocess.run([sys.executable, "-m", "litotes", *arguments], cwd=own_table, check=True)
     answers = read_rows(own_table / "reviews-answers.csv", needs=("id", "review", "region"))
     assert [row.values["id"] for row in answers] == [str(number) for number in range(780)]
 
