@@ -68,7 +68,7 @@ def test_a_model_is_trained_scored_and_exported(tiny_recipe: Recipe, tmp_path: P
     pytest.importorskip("onnxruntime")
     corpus = load_corpus("sampler").where(variety="en-UK", task="sarcasm")
     recipe = tiny_recipe.changed(
-        training__epochs=1, data__where__variety=None, data__tasks=["sarcasm"]
+        training__epochs=1, data__where={}, data__tasks=["sarcasm"]
     )
     run = litotes.train(recipe, tmp_path / "model", corpus=corpus)
     assert run.folder == tmp_path / "model"

@@ -52,7 +52,7 @@ def recipe(tea: str, tiny_recipe: Recipe) -> DistillRecipe:
     student = tiny_recipe.changed(
         data__source=tea,
         data__tasks=["sentiment"],
-        data__where__variety=None,
+        data__where={},
         model__max_pieces=24,
         training__epochs=1,
     )

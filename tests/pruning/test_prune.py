@@ -46,7 +46,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="module")
 def recipe(corpus: str, tiny_recipe: Recipe) -> Recipe:
     return tiny_recipe.changed(
-        data__source=corpus, data__where__variety=None, model__max_pieces=16, training__epochs=1
+        data__source=corpus, data__where={}, model__max_pieces=16, training__epochs=1
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import resource
+import signal
 import sys
 import time
 from io import TextIOWrapper
@@ -62,6 +63,8 @@ def start(folder: Path, out: Path, *options: str, n_files: int | None = None) ->
 def _serve(pipe: Path, arguments: list[str], n_files: int | None) -> None:
     if n_files is not None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (n_files, n_files))
+    # what it is forked from ignores hangups where the tests were started by `nohup`
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with pipe.open("wb") as stream:
         os.dup2(stream.fileno(), 2)
     sys.exit(main(arguments))

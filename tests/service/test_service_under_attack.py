@@ -249,12 +249,7 @@ def test_other_transfer_codings_are_refused(running: Running, coding: bytes, sta
 
 
 def test_a_hangup_drains_as_the_other_signals_do(trained_folder: Path, tmp_path: Path) -> None:
-    # started by `nohup` all this ignores hangups, and the service would too
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    try:
-        service = start(trained_folder, tmp_path)
-    finally:
-        signal.signal(signal.SIGHUP, before)
+    service = start(trained_folder, tmp_path)
     with service.connect() as slow:
         slow.sendall(post(b"", length=b"14"))
         os.kill(service.process.process.pid, signal.SIGHUP)

@@ -54,7 +54,7 @@ def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
 @pytest.mark.slow
 def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
-        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+        data__where={}, training__epochs=1, data__tasks=["sentiment"]
     )
     study = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
     (matrix,) = study.matrices
@@ -99,7 +99,7 @@ def test_a_cell_that_has_nothing_to_learn_is_left_out_with_a_word(
     )
     recipe = tiny_recipe.changed(
         data__source=f"table:{tmp_path / 'made.csv'}?{columns}",
-        data__where__variety=None,
+        data__where={},
         training__epochs=1,
         training__held_out=0.0,
     )
@@ -195,7 +195,7 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
 @pytest.mark.slow
 def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
-        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+        data__where={}, training__epochs=1, data__tasks=["sentiment"]
     )
     result = cross(recipe, tmp_path, device="cpu")
     svg = render_figure(figure(result.matrices), "svg")
@@ -218,7 +218,7 @@ def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
 def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The recipe keeps its own seed, from which the intervals are drawn."""
     recipe = tiny_recipe.changed(
-        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+        data__where={}, training__epochs=1, data__tasks=["sentiment"]
     )
     result = cross(recipe, tmp_path, seeds=range(5, 7), device="cpu")
     assert result.as_json()["seeds"] == [5, 6]
@@ -230,7 +230,7 @@ def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -
 @pytest.mark.slow
 def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
     recipe = tiny_recipe.changed(
-        data__where__variety=None, training__epochs=1, data__tasks=["sentiment"]
+        data__where={}, training__epochs=1, data__tasks=["sentiment"]
     )
     cross(recipe, tmp_path, device="cpu")
     weights = (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes()
@@ -247,7 +247,7 @@ def test_a_matrix_is_by_any_column(tiny_recipe: Recipe, tmp_path: Path, query: s
     (tmp_path / "made.csv").write_text("\n".join(["text,mood,region", *rows, ""]))
     recipe = tiny_recipe.changed(
         data__source=f"table:{tmp_path / 'made.csv'}?{query}",
-        data__where__variety=None,
+        data__where={},
         training__epochs=1,
     )
     result = cross(recipe, tmp_path / "out", axis="region", device="cpu")

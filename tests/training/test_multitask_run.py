@@ -169,7 +169,7 @@ def test_texts_with_one_of_two_labels_still_train(tiny_recipe: Recipe, tmp_path:
     )
     recipe = tiny_recipe.changed(
         data__source=source,
-        data__where__variety=None,
+        data__where={},
         model__head="crosstalk",
         training__balancing="pcgrad",
     )
@@ -187,7 +187,7 @@ def test_labels_are_mapped_and_the_mapping_is_said(tiny_recipe: Recipe, tmp_path
     (tmp_path / "made.csv").write_text("\n".join(["text,sentiment,split", *rows]) + "\n")
     source = f"table:{tmp_path / 'made.csv'}?label.sentiment=sentiment&split=split"
     recipe = tiny_recipe.changed(
-        data__source=source, data__where__variety=None, data__labels={"sentiment": {"neutral": ""}}
+        data__source=source, data__where={}, data__labels={"sentiment": {"neutral": ""}}
     )
     run = train(recipe, tmp_path / "run")
     assert run.model.classifier.tasks["sentiment"].labels == ("negative", "positive")

@@ -35,7 +35,7 @@ def reviews(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def recipe(tiny_recipe: Recipe, reviews: str) -> Recipe:
-    return tiny_recipe.changed(data__source=reviews, data__where__variety=None, training__epochs=1)
+    return tiny_recipe.changed(data__source=reviews, data__where={}, training__epochs=1)
 
 
 def test_training_makes_a_test_part_and_scores_it(recipe: Recipe, reviews: str) -> None:

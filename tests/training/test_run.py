@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from litotes.model.manifest import hash_folder
 from litotes.prediction.predictor import Predictor
 from litotes.training import loop
 from litotes.training.recipe import Recipe, read_recipe
-from litotes.training.run import train
+from litotes.training.run import Run, train
 from litotes.training.training_data import prepare
 
 
@@ -38,13 +38,37 @@ def weights(folder: Path) -> bytes:
     return (folder / "model.safetensors").read_bytes()
 
 
+@dataclass(frozen=True)
+class Whole:
+    """A run that nothing stopped, and the notes it gave; for tests that write nothing there."""
+
+    run: Run
+    folder: Path
+    notes: list[str]
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Whole:
+    notes: list[str] = []
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    run = train(tiny_recipe, folder, watch=lambda what, done, total, note: notes.append(note))
+    return Whole(run, folder, notes)
+
+
+@pytest.fixture
+def copied(whole: Whole, tmp_path: Path) -> Path:
+    """The folder of that run, to be changed."""
+    return shutil.copytree(whole.folder, tmp_path / "run")
+
+
 @pytest.mark.slow
-def test_the_same_recipe_gives_the_same_bytes(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        train(tiny_recipe, tmp_path / name)
+def test_the_same_recipe_gives_the_same_bytes(
+    tiny_recipe: Recipe, whole: Whole, tmp_path: Path
+) -> None:
+    train(tiny_recipe, tmp_path / "same")
     train(tiny_recipe.changed(seed=1), tmp_path / "other")
-    assert weights(tmp_path / "one") == weights(tmp_path / "two")
-    assert weights(tmp_path / "one") != weights(tmp_path / "other")
+    assert weights(whole.folder) == weights(tmp_path / "same")
+    assert weights(whole.folder) != weights(tmp_path / "other")
 
 
 @pytest.mark.slow
@@ -73,9 +97,12 @@ def test_newer_families_are_trained_and_answer_from_their_folder(
             assert theirs.answers[task].probability == pytest.approx(answer.probability, abs=1e-4)
 
 
-def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    run = train(tiny_recipe, tmp_path / "run")
-    names = {path.name for path in (tmp_path / "run").iterdir()}
+def history_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
+
+
+def test_a_run_leaves_a_whole_model_folder(whole: Whole) -> None:
+    names = {path.name for path in whole.folder.iterdir()}
     assert names == {
         "litotes.json",
         "manifest.json",
@@ -88,37 +115,29 @@ def test_a_run_leaves_a_whole_model_folder(tiny_recipe: Recipe, tmp_path: Path) 
         "scores.json",
         "trained_on.txt",
     }
-    history = [
-        json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
-    ]
+    history = history_of(whole.folder)
     assert [line["epoch"] for line in history] == [1, 2]
     assert all(0 <= line["held_out"] <= 1 for line in history)
-    assert {row.scores.task for row in run.scores} == {"sentiment", "sarcasm"}
-    assert "95 % bootstrap" in (tmp_path / "run" / "README.md").read_text()
+    assert {row.scores.task for row in whole.run.scores} == {"sentiment", "sarcasm"}
+    assert "95 % bootstrap" in (whole.folder / "README.md").read_text()
 
 
-def test_every_epoch_reports_its_held_out_score(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    notes: list[str] = []
-    train(tiny_recipe, tmp_path / "run", watch=lambda what, done, total, note: notes.append(note))
-    history = [
-        json.loads(line) for line in (tmp_path / "run" / "history.jsonl").read_text().splitlines()
-    ]
-    milestones = [note for note in notes if isinstance(note, Milestone)]
+def test_every_epoch_reports_its_held_out_score(whole: Whole) -> None:
+    history = history_of(whole.folder)
+    milestones = [note for note in whole.notes if isinstance(note, Milestone)]
     for number, (words, line) in enumerate(zip(milestones, history, strict=True), start=1):
         assert words.startswith(
             f"epoch {number} of 2: loss {line['loss']:.3f}, held-out macro-F1"
             f" {line['held_out']:.3f} (best"
         )
     shown = f"held-out {history[0]['held_out']:.3f}"
-    assert any(shown in note for note in notes if note.startswith("epoch 2, "))
+    assert any(shown in note for note in whole.notes if note.startswith("epoch 2, "))
 
 
-@pytest.mark.slow
-def test_a_loaded_model_answers_as_the_trained_one(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    trained = train(tiny_recipe, tmp_path / "run").model
+def test_a_loaded_model_answers_as_the_trained_one(whole: Whole) -> None:
     texts = ["Lovely, another queue.", "Great tea, and the scones!"]
-    expected = Predictor(trained, device="cpu").predict(texts)
-    assert Predictor.load(tmp_path / "run", device="cpu").predict(texts) == expected
+    expected = Predictor(whole.run.model, device="cpu").predict(texts)
+    assert Predictor.load(whole.folder, device="cpu").predict(texts) == expected
 
 
 @pytest.mark.slow
@@ -129,6 +148,7 @@ def test_a_model_over_the_bundled_encoder_keeps_only_what_differs(tmp_path: Path
         training__epochs=1,
         training__batch_texts=64,
         training__freeze_below=6,
+        model__max_pieces=8,
     )
     run = train(recipe, tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").stat().st_size < 20_000
@@ -152,7 +172,7 @@ def test_learns(tiny_recipe: Recipe, tmp_path: Path) -> None:
     file.write_text("text,label,split\n" + "\n".join(rows) + "\n")
     recipe = tiny_recipe.changed(
         data__source=f"table:{file}?label=label&split=split",
-        data__where__variety=None,
+        data__where={},
         training__epochs=20,
         training__batch_texts=8,
         training__held_out=0.0,
@@ -166,18 +186,27 @@ class Killed(Exception):
     """Stands for the moment a process is killed: nothing after it is executed."""
 
 
+@pytest.fixture(scope="module")
+def whole_frozen(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole-frozen") / "run"
+    train(tiny_recipe.changed(training__freeze_below=1), folder)
+    return folder
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", [0, 1])
 @pytest.mark.parametrize("fatal_step", [1, 5, 7])  # 5: between two epochs
 def test_a_killed_run_ends_as_one_never_killed(
     tiny_recipe: Recipe,
+    whole: Whole,
+    whole_frozen: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     fatal_step: int,
     frozen: int,
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0, training__freeze_below=frozen)
-    train(recipe, tmp_path / "whole")
+    never_killed = whole_frozen if frozen else whole.folder
     original = loop.Loop._step
 
     def dying(self: loop.Loop, places: Any) -> None:
@@ -190,9 +219,9 @@ def test_a_killed_run_ends_as_one_never_killed(
         train(recipe, tmp_path / "killed")
     monkeypatch.undo()
     train(recipe, tmp_path / "killed", resume=True)
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "killed") == weights(never_killed)
     assert (tmp_path / "killed" / "history.jsonl").read_text() == (
-        tmp_path / "whole" / "history.jsonl"
+        never_killed / "history.jsonl"
     ).read_text()
     assert not (tmp_path / "killed" / "checkpoints").exists()
 
@@ -238,10 +267,9 @@ def test_two_processes_do_not_write_into_one_folder(tiny_recipe: Recipe, tmp_pat
 
 @pytest.mark.slow
 def test_a_damaged_checkpoint_is_passed_over(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_recipe: Recipe, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = tiny_recipe.changed(training__checkpoint_seconds=0)
-    train(recipe, tmp_path / "whole")
     monkeypatch.setattr(loop.Loop, "_end_epoch", lambda self: (_ for _ in ()).throw(Killed()))
     with pytest.raises(Killed):
         train(recipe, tmp_path / "killed")
@@ -251,7 +279,7 @@ def test_a_damaged_checkpoint_is_passed_over(
     content[-5] ^= 1
     (newest / "state.safetensors").write_bytes(content)
     train(recipe, tmp_path / "killed", resume=True)
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "killed") == weights(whole.folder)
 
 
 def saved(folder: Path) -> set[str]:
@@ -300,6 +328,7 @@ def still_changes(tiny_folder: Path, tmp_path: Path) -> list[str]:
         "training.freeze_below=0",
         "training.epochs=1",
         "training.batch_texts=74",
+        "data.where.source=review",
         "training.max_gradient_norm=0.0",
     ]
 
@@ -356,9 +385,8 @@ def test_two_processes_balance_and_weigh_groups_as_one(
 
 @pytest.mark.slow
 def test_ctrl_c_saves_and_says_how_to_go_on(
-    tiny_recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_recipe: Recipe, whole: Whole, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train(tiny_recipe, tmp_path / "whole")
     original = loop.Loop._step
 
     def interrupted(self: loop.Loop, places: Any) -> None:
@@ -375,31 +403,24 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     with pytest.raises(UserError, match="another recipe"):
         train(tiny_recipe.changed(seed=7), tmp_path / "stopped", resume=True)
     train(tiny_recipe, tmp_path / "stopped", resume=True)
-    assert weights(tmp_path / "stopped") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "stopped") == weights(whole.folder)
 
 
-@pytest.mark.slow
-def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    train(tiny_recipe, tmp_path / "run")
-    before = weights(tmp_path / "run")
+def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, copied: Path) -> None:
+    before = weights(copied)
     with pytest.raises(UserError, match="already holds"):
-        train(tiny_recipe.changed(seed=1), tmp_path / "run")
-    assert (
-        train(tiny_recipe, tmp_path / "run", resume=True)
-        .model.facts["key"]
-        .startswith(tiny_recipe.key())
-    )
-    assert weights(tmp_path / "run") == before
+        train(tiny_recipe.changed(seed=1), copied)
+    again = train(tiny_recipe, copied, resume=True)
+    assert again.model.facts["key"].startswith(tiny_recipe.key())
+    assert weights(copied) == before
 
 
-@pytest.mark.slow
-def test_a_swapped_file_is_noticed(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    train(tiny_recipe, tmp_path / "run")
-    content = bytearray(weights(tmp_path / "run"))
+def test_a_swapped_file_is_noticed(copied: Path) -> None:
+    content = bytearray(weights(copied))
     content[-1] ^= 1
-    (tmp_path / "run" / "model.safetensors").write_bytes(content)
+    (copied / "model.safetensors").write_bytes(content)
     with pytest.raises(UserError, match="not the file that was saved"):
-        load_model(tmp_path / "run")
+        load_model(copied)
 
 
 def leaking_table(tmp_path: Path) -> Path:
@@ -416,7 +437,7 @@ def test_leaking_texts_are_dropped_and_told(tiny_recipe: Recipe, tmp_path: Path)
     columns = "split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
     source = f"table:{leaking_table(tmp_path)}?{columns}"
     recipe = tiny_recipe.changed(
-        data__source=source, data__where__variety=None, training__held_out=0.0
+        data__source=source, data__where={}, training__held_out=0.0
     )
     dropped = prepare(recipe)
     assert len(dropped.train) == 17
@@ -431,7 +452,7 @@ def test_one_class_is_nothing_to_learn_from(tiny_recipe: Recipe, tmp_path: Path)
     file.write_text("text,label\n" + "".join(f"text {n},same\n" for n in range(9)))
     with pytest.raises(UserError, match="nothing to learn"):
         prepare(
-            tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where__variety=None)
+            tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where={})
         )
 
 
@@ -444,7 +465,7 @@ def test_pairs_and_regression_train_like_the_rest(tiny_recipe: Recipe, tmp_path:
     file.write_text("text,other,score,split\n" + "\n".join(rows) + "\n")
     source = f"table:{file}?pair=other&label=score&task=similarity&numbers=yes&split=split"
     run = train(
-        tiny_recipe.changed(data__source=source, data__where__variety=None),
+        tiny_recipe.changed(data__source=source, data__where={}),
         tmp_path / "run",
         device="cpu",
     )
@@ -483,7 +504,7 @@ def test_a_run_on_other_data_is_not_taken_for_this_one(tiny_recipe: Recipe, tmp_
     file = tmp_path / "tea.csv"
     recipe = tiny_recipe.changed(
         data__source=f"table:{file}?label=label&split=split",
-        data__where__variety=None,
+        data__where={},
         training__held_out=0.0,
     )
     rows = [f"tea {n},{n % 2},{'test' if n % 5 == 0 else 'train'}" for n in range(30)]
@@ -512,7 +533,7 @@ def test_a_task_without_test_labels_is_trained_and_not_scored(
     file.write_text("\n".join(["text,sentiment,sarcasm,split", *rows]) + "\n")
     source = f"table:{file}?split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
     run = train(
-        tiny_recipe.changed(data__source=source, data__where__variety=None, training__held_out=0.0),
+        tiny_recipe.changed(data__source=source, data__where={}, training__held_out=0.0),
         tmp_path / "run",
     )
     assert {row.scores.task for row in run.scores} == {"sentiment"}
@@ -524,7 +545,7 @@ def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Pa
     file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
     run = train(
         tiny_recipe.changed(
-            data__source=f"table:{file}?label=label&test=0", data__where__variety=None
+            data__source=f"table:{file}?label=label&test=0", data__where={}
         ),
         tmp_path / "run",
     )
@@ -599,16 +620,15 @@ def test_leaks_under_another_task_are_dropped_too(tiny_recipe: Recipe, tmp_path:
         tiny_recipe.changed(
             data__source=source,
             data__tasks=["sentiment"],
-            data__where__variety=None,
+            data__where={},
             training__held_out=0.0,
         )
     )
     assert len(prepared.train) == 10
 
 
-def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    train(tiny_recipe.changed(training__epochs=1), tmp_path / "run")
-    file = tmp_path / "run" / "litotes.json"
+def test_every_damage_to_the_description_is_a_sentence(copied: Path) -> None:
+    file = copied / "litotes.json"
     whole = json.loads(file.read_text())
     for key in whole:
         for damage in ({}, {key: None}, {key: "x"}, {key: {}}):
@@ -621,13 +641,13 @@ def test_every_damage_to_the_description_is_a_sentence(tiny_recipe: Recipe, tmp_
             if key == "calibration" and damage in ({}, {"calibration": {}}):
                 continue
             with pytest.raises(UserError):
-                load_model(tmp_path / "run")
+                load_model(copied)
     file.write_text(
         json.dumps(whole | {"base": {"name": "someone/else@main", "sha256": None, "omitted": True}})
     )
     hash_folder(file.parent).write(file.parent)
     with pytest.raises(UserError, match="not a bundled encoder"):
-        load_model(tmp_path / "run")
+        load_model(copied)
 
 
 @pytest.mark.slow
