@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from made_study import answers, results_of, score_table, square, study_of
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from litotes.report.figure import render_figure
 from litotes.report.html import inline
@@ -34,7 +33,7 @@ compare = "model.head"
 PAPER = {("en-AU", "en-AU"): 0.95, ("en-AU", "en-UK"): 0.6}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tables() -> list[ScoreTable]:
     cells = {
         ("en-AU", column): answers(score, f"{column} sentiment")
@@ -49,9 +48,14 @@ def tables() -> list[ScoreTable]:
     return [square(0.6, 0.6, values={"model.head": "linear"}, published=PAPER), holed]
 
 
-@pytest.fixture
-def report(tables: list[ScoreTable], tmp_path: Path) -> Report:
-    study = study_of(tmp_path, EXPERIMENTS)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("study")
+
+
+@pytest.fixture(scope="module")
+def report(tables: list[ScoreTable], folder: Path) -> Report:
+    study = study_of(folder, EXPERIMENTS)
     found = results_of(
         study, {"Heads & <tails>": tables}, failed={"mean, en-UK": "There is <no> tea."}
     )
@@ -60,7 +64,8 @@ def report(tables: list[ScoreTable], tmp_path: Path) -> Report:
     )
 
 
-def page_of(report: Report) -> str:
+@pytest.fixture(scope="module")
+def page(report: Report) -> str:
     tables = report.sections[0].results.tables
     svg = render_figure(figure(tables, row_label="trained on"), "svg")
     narrow = render_figure(narrow_figure(tables, row_label="trained on"), "svg")
@@ -73,7 +78,7 @@ def page_of(report: Report) -> str:
     return html(report, time_steps(report.study, results), pictures)
 
 
-def test_json_has_everything_and_no_paths_or_times(report: Report, tmp_path: Path) -> None:
+def test_json_has_everything_and_no_paths_or_times(report: Report, folder: Path) -> None:
     text = json.dumps(report.as_json())
     content = json.loads(text)
     (experiment,) = content["experiments"]
@@ -90,12 +95,11 @@ def test_json_has_everything_and_no_paths_or_times(report: Report, tmp_path: Pat
     assert len(experiment["recipes"]) == 4
     assert experiment["calibration"][0]["after"]["reliability"]["bins"]
     assert content["failures"] == {"mean, en-UK, seed 0": "There is <no> tea."}
-    assert str(tmp_path) not in text
+    assert str(folder) not in text
     assert "seconds" not in text.replace("checkpoint_seconds", "")
 
 
-def test_page_needs_nothing_else_and_runs_nothing(report: Report) -> None:
-    page = page_of(report)
+def test_page_needs_nothing_else_and_runs_nothing(page: str) -> None:
     for outside in (
         "<script",
         "<link",
@@ -110,8 +114,7 @@ def test_page_needs_nothing_else_and_runs_nothing(report: Report) -> None:
     assert all(address.startswith(("#", "data:image/png;base64,")) for address in addresses)
 
 
-def test_page_escapes_what_others_wrote(report: Report) -> None:
-    page = page_of(report)
+def test_page_escapes_what_others_wrote(page: str) -> None:
     assert "<tails>" not in page
     assert "<b>bold" not in page
     assert "<no>" not in page
@@ -119,8 +122,7 @@ def test_page_escapes_what_others_wrote(report: Report) -> None:
     assert "Heads &amp; &lt;tails&gt;" in page
 
 
-def test_page_says_what_failed_and_what_is_not_significant(report: Report) -> None:
-    page = page_of(report)
+def test_page_says_what_failed_and_what_is_not_significant(page: str) -> None:
     assert "failed: There is &lt;no&gt; tea." in page
     assert "1 of 12 runs have no result" in page
     grey = re.findall(r"<tr class=unsure>.*?</tr>", page)
@@ -133,8 +135,7 @@ def test_page_says_what_failed_and_what_is_not_significant(report: Report) -> No
     assert 'class="outside"' in page
 
 
-def test_links_and_ids_of_a_page_fit(report: Report) -> None:
-    page = page_of(report)
+def test_links_and_ids_of_a_page_fit(page: str) -> None:
     ids = re.findall(r'\bid="([^"]+)"', page)
     assert len(ids) == len(set(ids)) > 20
     targets = {*re.findall(r'href="#([^"]+)"', page), *re.findall(r"url\(#([^)]+)\)", page)}
@@ -142,8 +143,7 @@ def test_links_and_ids_of_a_page_fit(report: Report) -> None:
     assert re.search(r"url\(#one-", page)  # clip paths were renamed with their references
 
 
-def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Report) -> None:
-    page = page_of(report)
+def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Report, page: str) -> None:
     for one in report.sections[0].results.tables:
         for cell in one.matrix.cells:
             assert (
@@ -175,8 +175,7 @@ def wide(number: int, *, n_columns: int) -> ScoreTable:
 def test_nothing_overlaps_in_a_figure(n_panels: int, n_columns: int) -> None:
     made = [wide(number, n_columns=n_columns) for number in range(n_panels)]
     picture = figure(made, row_label="head")
-    canvas = FigureCanvasAgg(picture)
-    canvas.draw()
+    picture.draw_without_rendering()
     texts = [
         text
         for ax in picture.axes
@@ -206,14 +205,12 @@ def test_a_figure_shows_both_sides_and_holes(tables: list[ScoreTable]) -> None:
     assert svg == render_figure(figure(tables, row_label="trained on"), "svg").decode()
 
 
-def test_a_phone_gets_every_table_one_below_another(
-    report: Report, tables: list[ScoreTable]
-) -> None:
+def test_a_phone_gets_every_table_one_below_another(tables: list[ScoreTable], page: str) -> None:
     picture = narrow_figure(tables, row_label="trained on")
     *heatmaps, _ = picture.axes  # the colour bar is the last
     assert len(heatmaps) == 3  # ours, ours, the paper's
     assert len({round(ax.get_position().x0, 2) for ax in heatmaps}) == 1
-    assert page_of(report).count('<div class="wide narrow">') == 1
+    assert page.count('<div class="wide narrow">') == 1
 
 
 def test_one_table_of_the_paper_for_all_of_ours_stands_beside_them() -> None:
