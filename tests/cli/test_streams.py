@@ -8,8 +8,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import copytree
 
 import pytest
+from tiny_exports import export_unmeasured
 
 from litotes.cli import main as command_line
 from litotes.cli.display import print_lines, print_table, progress, say
@@ -26,9 +28,17 @@ def shell(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def predict(trained_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command with an exported model, which answers before torch would be imported."""
+    folder = copytree(trained_folder, tmp_path_factory.mktemp("exported") / "run")
+    export_unmeasured(folder)
+    return f"$L predict --model {folder} --runtime onnx"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("where", [">&-", ">/dev/full"])
-@pytest.mark.parametrize("command", ["list heads", "list --json", "audit --data sampler"])
+@pytest.mark.parametrize("command", ["list sources", "list sources --json", "audit --data sampler"])
 def test_a_result_that_cannot_be_printed_is_a_sentence(command: str, where: str) -> None:
     done = shell(f"$L {command} {where}")
     assert done.returncode == 2
@@ -55,7 +65,7 @@ def test_a_closed_stream_takes_no_other_files_place(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_reader_that_leaves_is_no_error() -> None:
-    done = shell('{ $L list; echo "code $?" >&2; } | true')
+    done = shell('{ $L list sources; echo "code $?" >&2; } | true')
     assert done.stderr == "code 0\n"
 
 
@@ -152,16 +162,16 @@ def test_a_table_whose_name_is_not_utf8(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @pytest.mark.slow
-def test_nothing_to_read_on_a_closed_stdin() -> None:
-    done = shell("$L predict <&-")
+def test_nothing_to_read_on_a_closed_stdin(predict: str) -> None:
+    done = shell(f"{predict} <&-")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "litotes: There is nothing to label: stdin is empty.\n"
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_bytes_on_stdin_that_are_no_text(encoding: str) -> None:
-    command = "printf 'caf\\351\\ntea\\n' | $L predict"
+def test_bytes_on_stdin_that_are_no_text(encoding: str, predict: str) -> None:
+    command = f"printf 'caf\\351\\ntea\\n' | {predict}"
     done = shell(f"{command} --bad-rows stop", PYTHONIOENCODING=encoding)
     assert done.returncode == 2
     assert "stdin, line 1 holds a NUL or bytes that are not UTF-8" in done.stderr
