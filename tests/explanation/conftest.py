@@ -9,9 +9,10 @@ from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model
 
 
-@pytest.fixture(params=sorted(KINDS))
-def model(request: pytest.FixtureRequest, tiny: pretrained.Pretrained) -> Model:
-    return model_of(tiny, **KINDS[request.param])
+@pytest.fixture(scope="module", params=sorted(KINDS))
+def model(request: pytest.FixtureRequest, shared_tiny: pretrained.Pretrained) -> Model:
+    """For tests that change nothing in it."""
+    return model_of(shared_tiny, **KINDS[request.param])
 
 
 @pytest.fixture

@@ -49,11 +49,17 @@ def assert_sound(name: str, question: Question) -> None:
     assert METHODS[name].is_signed or min(weighed.weights) >= 0
 
 
+@pytest.fixture(scope="module")
+def alone(model: Model) -> dict[str, Question]:
+    """What is asked about each text, observed by itself."""
+    return {text: question_of(model, text) for text in (*TEXTS, LONG)}
+
+
 @pytest.mark.slow
 @every_method
-def test_a_weight_for_every_word(name: str, model: Model) -> None:
-    for text in (*TEXTS, LONG):
-        assert_sound(name, question_of(model, text))
+def test_a_weight_for_every_word(name: str, alone: dict[str, Question]) -> None:
+    for question in alone.values():
+        assert_sound(name, question)
 
 
 @pytest.mark.slow
@@ -86,14 +92,22 @@ def test_pairs_and_numbers_can_be_explained(name: str, tiny: pretrained.Pretrain
     )
 
 
+@pytest.fixture(scope="module")
+def together(model: Model) -> list[Question]:
+    """What is asked about the texts, observed as one batch."""
+    task = next(iter(model.classifier.tasks.values()))
+    return [Question.about(model, observation, task) for observation in observations_of(model)]
+
+
 @pytest.mark.slow
 @every_method
-def test_batch_mates_do_not_matter(name: str, model: Model) -> None:
-    for observation in observations_of(model):
-        task = next(iter(model.classifier.tasks.values()))
-        together = METHODS[name]().weigh(Question.about(model, observation, task))
-        alone = METHODS[name]().weigh(question_of(model, observation.read.text))
-        assert together.weights == pytest.approx(alone.weights, abs=1e-5)
+def test_batch_mates_do_not_matter(
+    name: str, together: list[Question], alone: dict[str, Question]
+) -> None:
+    for question in together:
+        in_company = METHODS[name]().weigh(question)
+        by_itself = METHODS[name]().weigh(alone[question.read.text])
+        assert in_company.weights == pytest.approx(by_itself.weights, abs=1e-5)
 
 
 @every_method

@@ -1,17 +1,12 @@
-"""A model of every kind to look into."""
+"""A model to look into."""
 
 from __future__ import annotations
 
 import pytest
-from tiny_models import KINDS, model_of
+from tiny_models import model_of
 
 from litotes.encoders import pretrained
 from litotes.model.checkpoint import Model
-
-
-@pytest.fixture(params=sorted(KINDS))
-def model(request: pytest.FixtureRequest, tiny: pretrained.Pretrained) -> Model:
-    return model_of(tiny, **KINDS[request.param])
 
 
 @pytest.fixture

@@ -188,7 +188,7 @@ def test_the_command(
 ) -> None:
     quick = [
         "--targets",
-        "1.5,2",
+        "1.5",
         "--epochs",
         "1",
         "--settle",
@@ -245,6 +245,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     monkeypatch.setattr(
         module, "first_texts", lambda texts, n: asked.append(len(texts)) or first_texts(texts, n)
     )
-    prune(train(recipe, tmp_path / "dense").folder, "sampler", tmp_path / "pruned", settings=QUICK)
+    run = train(recipe, tmp_path / "dense")
+    prune(run.folder, "sampler", tmp_path / "pruned", settings=replace(QUICK, targets=(1.5,)))
     assert asked == [len(prepared.reserved)]
     assert len(prepared.reserved) != len(prepared.held_out)
