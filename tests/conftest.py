@@ -86,6 +86,15 @@ def root() -> Path:
     return ROOT
 
 
+@pytest.fixture
+def forked_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers begin with torch imported. How they are started for users, and what they do at
+    Ctrl-C, is tested where workers are, in tests/scale.
+    """
+    forks = multiprocessing.get_context("forkserver")
+    monkeypatch.setattr("litotes.scale.worker._SPAWN", forks)
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     if not (SHARED / "data").is_dir():

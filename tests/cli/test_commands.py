@@ -331,6 +331,8 @@ def test_matrix_writes_report_and_pictures(
         "--set",
         f"model.encoder={tiny_folder}",
         "--set",
+        "model.max_pieces=16",
+        "--set",
         "training.freeze_below=1",
         "--set",
         "training.epochs=1",
