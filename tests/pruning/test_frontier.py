@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
 
 from litotes.core.errors import UserError
 from litotes.core.progress import ignore_progress
-from litotes.core.values import Example, Task
+from litotes.core.values import Example
 from litotes.data.tasks import SENTIMENT
 from litotes.encoders.pretrained import Pretrained
 from litotes.encoders.reshaping import rebuild_encoder
 from litotes.model.classifier import Classifier
 from litotes.pruning.cost import flops
-from litotes.pruning.frontier import measure_loss, speed_ratios
+from litotes.pruning.frontier import Loss, join_tasks, measure_loss, speed_ratios
+from litotes.pruning.loss import Answers
 from litotes.pruning.search import N_CHANGES, POWERS, Search, first_texts
 from litotes.text.packing import TextSet, make_text_set
 from litotes.training.inputs import PieceInputs, all_logits
@@ -87,26 +91,41 @@ def test_no_saving_needs_no_removal(tiny: Pretrained) -> None:
     assert found.divergence < 1e-9
 
 
-def test_a_loss_has_its_interval(tiny: Pretrained) -> None:
-    classifier, texts = classifier_of(tiny), texts_of(tiny, 40)
-    right = torch.nn.functional.one_hot(texts.targets["sentiment"], 2).float()
+def loss_of(dense: Tensor, pruned: Tensor) -> Loss:
+    """What is lost on texts of two labels in turn; dense, pruned: class numbers, (text,)."""
+    gold = torch.arange(len(dense)) % 2
+    labels = torch.stack([dense, pruned])
+    given = Answers(gold.numpy(), labels.numpy(), one_hot(labels, 2).double().numpy())
+    return measure_loss({"sentiment": given}, 1, budget=0.5)
+
+
+def test_a_loss_has_its_interval() -> None:
+    right = torch.arange(40) % 2
     worse = right.clone()
-    worse[:4] = worse[:4].flip(1)  # 4 of 40 wrong, two of each label
-    same = measure_loss(classifier, texts, {"sentiment": right}, {"sentiment": right}, budget=0.5)
+    worse[:4] = 1 - worse[:4]  # 4 of 40 wrong, two of each label
+    same = loss_of(right, right)
     assert (same.points, same.interval, same.chance_within) == (0.0, (0.0, 0.0), 1.0)
-    loss = measure_loss(classifier, texts, {"sentiment": right}, {"sentiment": worse}, budget=0.5)
+    loss = loss_of(right, worse)
     assert loss.points == pytest.approx(10.0)
     assert 0 <= loss.interval[0] < 10 < loss.interval[1]
     assert loss.chance_within < 0.1
-    gain = measure_loss(classifier, texts, {"sentiment": worse}, {"sentiment": right}, budget=0.5)
+    gain = loss_of(worse, right)
     assert gain.points == pytest.approx(-10.0)
     assert gain.chance_within == 1.0
 
 
-def test_numbers_alone_cannot_choose(tiny: Pretrained) -> None:
-    classifier = Classifier(tiny.encoder, [Task("score", ())], head="mean", dropout=0.0)
+def test_every_task_must_be_within_the_budget() -> None:
+    generator = np.random.default_rng(0)
+    draws = {"one": generator.normal(0, 1, 2000), "other": generator.normal(0, 1, 2000)}
+    joined = join_tasks({"one": 0.0, "other": 0.4}, draws, budget=0.5)
+    assert joined.points == joined.by_task["other"].points
+    alone = join_tasks({"one": 0.0}, {"one": draws["one"]}, budget=0.5)
+    assert joined.chance_within < alone.chance_within - 0.1
+
+
+def test_numbers_alone_cannot_choose() -> None:
     with pytest.raises(UserError, match="macro-F1"):
-        measure_loss(classifier, texts_of(tiny), {}, {}, budget=0.5)
+        measure_loss({}, 1, budget=0.5)
 
 
 def test_speeds_are_ratios_to_dense(tiny: Pretrained) -> None:

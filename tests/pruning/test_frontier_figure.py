@@ -11,13 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.colors import same_color
 
 from litotes.core.errors import UserError
-from litotes.pruning.figure import HELD_OUT, SAVINGS, figure
-from litotes.pruning.frontier import Loss, Point
+from litotes.pruning.figure import EXPECTED, SAVINGS, figure
+from litotes.pruning.frontier import NO_LOSS, Kind, Loss, Point
 from litotes.report.figure import render_figure
 
 
 def made(
-    target: float, speed: float, loss: float, test_loss: float | None, *, chosen: bool = False
+    target: float,
+    speed: float,
+    loss: float,
+    test_loss: float | None,
+    *,
+    chosen: bool = False,
+    kind: Kind = "pruned",
 ) -> Point:
     tested = None if test_loss is None else Loss(test_loss, (test_loss - 1.5, test_loss + 1), 0.7)
     return Point(
@@ -30,10 +36,16 @@ def made(
         tested,
         0.01,
         chosen,
+        kind=kind,
+        expected=Loss(loss / 2, (loss / 2 - 1, loss / 2 + 2), 0.7),
     )
 
 
+DENSE = replace(made(1.0, 1.0, 0.0, 0.0, kind="dense"), flops_ratio=1.0, expected=NO_LOSS)
+CONTROL = replace(made(1.0, 1.02, -0.6, -0.4, kind="control"), flops_ratio=1.0)
 POINTS = (
+    DENSE,
+    CONTROL,
     made(2.5, 1.9, 0.4, 0.6, chosen=True),
     made(1.5, 1.3, -0.2, 0.1),
     made(3.0, 2.1, 6.0, 4.0),
@@ -51,15 +63,33 @@ def drawn(ax: Axes, *, name: str) -> list[tuple[float, float]]:
 
 def test_losses_stand_at_their_savings() -> None:
     operations, time = figure(POINTS, budget=0.5).axes
-    assert drawn(operations, name="held out") == [(1.55, -0.2), (2.55, 0.4), (3.05, 6.0)]
-    assert drawn(operations, name="test") == [(1.55, 0.1), (2.55, 0.6), (3.05, 4.0)]
-    assert drawn(time, name="held out") == [(1.3, -0.2), (1.9, 0.4), (2.1, 6.0)]
+    assert drawn(operations, name="kept apart") == [
+        (1.0, -0.6),
+        (1.55, -0.2),
+        (2.55, 0.4),
+        (3.05, 6.0),
+    ]
+    assert drawn(operations, name="expected")[1:] == [(1.55, -0.1), (2.55, 0.2), (3.05, 3.0)]
+    assert drawn(operations, name="dense") == [(1.0, 0.0)]
+    assert drawn(operations, name="dense, trained on") == [(1.0, -0.3)]
+    assert drawn(operations, name="test") == [
+        (1.0, -0.4),
+        (1.55, 0.1),
+        (2.55, 0.6),
+        (3.05, 4.0),
+    ]
+    assert drawn(time, name="kept apart") == [
+        (1.02, -0.6),
+        (1.3, -0.2),
+        (1.9, 0.4),
+        (2.1, 6.0),
+    ]
 
 
 def test_the_chosen_one_is_ringed_and_it_alone() -> None:
     operations, time = figure(POINTS, budget=0.5).axes
-    assert drawn(operations, name="chosen") == [(2.55, 0.4)]
-    assert drawn(time, name="chosen") == [(1.9, 0.4)]
+    assert drawn(operations, name="chosen") == [(2.55, 0.2)]
+    assert drawn(time, name="chosen") == [(1.9, 0.2)]
     nothing = [replace(point, chosen=False) for point in POINTS]
     assert "chosen" not in render_figure(figure(nothing, budget=0.5), "svg").decode()
 
@@ -67,7 +97,8 @@ def test_the_chosen_one_is_ringed_and_it_alone() -> None:
 def test_held_out_is_filled_and_test_is_hollow() -> None:
     ax = figure(POINTS, budget=0.5).axes[0]
     marks = {bars.get_label(): bars.lines[0].get_markerfacecolor() for bars in ax.containers}
-    assert same_color(marks["held out"], HELD_OUT.colour)
+    assert same_color(marks["expected"], EXPECTED.colour)
+    assert same_color(marks["kept apart"], "white")
     assert same_color(marks["test"], "white")
 
 
@@ -83,8 +114,10 @@ def test_it_says_what_it_shows() -> None:
     for shown in (
         *SAVINGS.values(),
         "budget, 0.75",
-        "held out",
+        "kept apart",
+        "expected",
         "test",
+        "dense, trained on",
         "loss of macro-F1, points",
     ):
         assert shown in svg
@@ -93,7 +126,7 @@ def test_it_says_what_it_shows() -> None:
 def test_without_a_test_split() -> None:
     ax = figure([made(2.0, 1.5, 0.1, None)], budget=0.5).axes[0]
     assert ax.get_legend_handles_labels()[1].count("test") == 0
-    assert drawn(ax, name="held out") == [(2.05, 0.1)]
+    assert drawn(ax, name="kept apart") == [(2.05, 0.1)]
 
 
 @pytest.mark.slow

@@ -22,7 +22,9 @@ from litotes.training.run import Run, train
 
 pytestmark = pytest.mark.slow
 
-QUICK = PruneSettings(loss=100.0, targets=(1.5, 2.5), epochs=1, settle_epochs=1, n_searched=4)
+QUICK = PruneSettings(
+    loss=100.0, targets=(1.5, 2.5), epochs=1, settle_epochs=1, n_searched=4, control=False
+)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,8 @@ def test_a_pruned_model_is_chosen_saved_and_answers(
 ) -> None:
     pruned = prune(dense.folder, corpus, tmp_path / "pruned", settings=QUICK)
     assert pruned.chosen is not None
-    assert [point.target for point in pruned.points] == [1.5, 2.5]
+    assert [point.kind for point in pruned.points] == ["dense", "pruned", "pruned"]
+    assert [point.target for point in pruned.points] == [1.0, 1.5, 2.5]
     assert all(point.flops_ratio >= 0.9 * point.target for point in pruned.points)
     frontier = json.loads((tmp_path / "pruned" / "frontier.json").read_text())
     assert [point["chosen"] for point in frontier["points"]].count(True) == 1
@@ -131,7 +134,9 @@ def test_texts_the_dense_model_has_learned_are_no_judge(
     )
     assert any("held_out = 0" in note for note in pruned.notes)
     assert any("cannot be reached" in note for note in pruned.notes)
-    assert len(pruned.points) == 2  # two targets out of reach end in the same shares
+    assert (
+        len(pruned.points) == 3
+    )  # dense, and two: two targets out of reach end in the same shares
 
 
 def test_other_texts_of_the_source_learn_from_the_teacher_alone(dense: Run) -> None:
@@ -195,6 +200,7 @@ def test_the_command(
         "1",
         "--heads",
         "1",
+        "--no-control",
         "--device",
         "cpu",
     ]
@@ -230,7 +236,7 @@ def test_reserved_texts_are_seen_by_nobody_and_judge(
     from litotes.data.keys import example_key
     from litotes.training.training_data import prepare, unlabelled_texts
 
-    module = import_module("litotes.pruning.choice")
+    module = import_module("litotes.pruning.measuring")
     recipe = tiny_recipe.changed(
         data__tasks=["sentiment"], model__max_pieces=16, training__epochs=1, training__reserved=0.25
     )

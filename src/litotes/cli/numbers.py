@@ -11,6 +11,14 @@ def count(text: str) -> int:
     return _between(text, 1, 10**9)
 
 
+def folds(text: str) -> int:
+    """How many parts to divide texts into: none, or at least 2."""
+    number = _between(text, 0, 20)
+    if number == 1:
+        raise argparse.ArgumentTypeError("1 fold leaves nothing to train on: give 0, or 2 to 20")
+    return number
+
+
 def seed(text: str) -> int:
     """A whole number that every random generator accepts."""
     return _between(text, 0, 2**32 - 1)

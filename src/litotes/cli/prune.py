@@ -7,12 +7,12 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.cli.numbers import chance, count, points, ratios, share
+from litotes.cli.numbers import chance, count, folds, points, ratios, share
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
     from litotes.pruning import PruneResult
-    from litotes.pruning.frontier import Point
+    from litotes.pruning.frontier import Loss, Point
 
 ABOUT = """\
 Removes pieces of texts and attention heads that matter little, and finds the fastest model
@@ -38,10 +38,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="macro-F1 points that may be lost (default 0.5)",
     )
     sure = (
-        "how often the loss must be within that in a bootstrap over the texts chosen by (default"
-        " 0.8)"
+        "how probable it must be that the loss is within that, for example 0.8 (default: it is"
+        " enough that it is expected to be)"
     )
-    parser.add_argument("--sure", type=chance, default=0.8, metavar="SHARE", help=sure)
+    parser.add_argument("--sure", type=chance, metavar="SHARE", help=sure)
     targets = (
         "times fewer operations than dense, each a point of the frontier (default 1.5,2,2.5,3)"
     )
@@ -69,6 +69,66 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="epochs with the budgets of each target (default 4)",
     )
+    _add_text_options(parser)
+    _add_training_options(parser)
+
+
+def _add_text_options(parser: argparse.ArgumentParser) -> None:
+    """Which texts show what is lost."""
+    parser.add_argument(
+        "--folds",
+        type=folds,
+        default=0,
+        metavar="K",
+        help="prune K more models, each without a fold of the training texts, and let their answers"
+        " to it count: K + 1 times the work (default 0)",
+    )
+    parser.add_argument(
+        "--unlabelled",
+        metavar="SOURCE",
+        help="texts without labels, on which agreement with the dense model counts",
+    )
+    parser.add_argument(
+        "--held-out",
+        metavar="SOURCE",
+        help="labelled texts that report what the models lose and do not choose",
+    )
+
+
+def _add_training_options(parser: argparse.ArgumentParser) -> None:
+    """How the pruned models are trained, and what their pruning does."""
+    parser.add_argument(
+        "--teacher-share",
+        type=chance,
+        default=0.9,
+        metavar="SHARE",
+        help="how much the dense model's answers count against the labels (default 0.9)",
+    )
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument(
+        "--restore",
+        action=switch,
+        default=True,
+        help="give the head all pieces, removed ones as they left (default yes)",
+    )
+    parser.add_argument(
+        "--fuse",
+        action=switch,
+        default=True,
+        help="leave one piece in place of those removed (default yes)",
+    )
+    parser.add_argument(
+        "--importance",
+        choices=("received", "value", "scorer"),
+        default="value",
+        help="what decides which pieces stay (default value)",
+    )
+    parser.add_argument(
+        "--control",
+        action=switch,
+        default=True,
+        help="train the dense model on as long as the pruned ones, to compare (default yes)",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -87,7 +147,17 @@ def run(options: argparse.Namespace) -> None:
         heads=options.heads,
         epochs=options.epochs,
         settle_epochs=options.settle,
+        teacher=options.teacher_share,
         seed=options.seed or 0,
+        folds=options.folds,
+        unlabelled=options.unlabelled,
+        held_out=options.held_out,
+        control=options.control,
+        options={
+            "importance": options.importance,
+            "fuse": options.fuse,
+            "restore": options.restore,
+        },
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-pruned")
     plan = plan_pruning(Path(options.model), options.data, out, settings=settings)
@@ -112,15 +182,20 @@ def run(options: argparse.Namespace) -> None:
 
 
 COLUMNS = (
+    "",
     "times fewer operations",
     "times as fast",
-    "loss",
+    "loss kept apart",
+    "expected loss",
     "95 % interval",
     "chance within",
+    "same label",
     "loss on test",
+    "loss held out",
     "pieces that go on",
     "",
 )
+NAMES = {"dense": "dense", "control": "dense, trained on", "pruned": "pruned"}
 
 
 def _print(pruned: PruneResult) -> None:
@@ -129,20 +204,30 @@ def _print(pruned: PruneResult) -> None:
     title = (
         "Against our own dense model: times fewer operations, times as fast, macro-F1 points lost"
     )
-    print_table(COLUMNS, [_row(point) for point in pruned.points], title=title)
+    rows = [_row(point) for point in pruned.points]
+    told = [place for place in range(len(COLUMNS)) if any(row[place] for row in rows)]
+    columns = [COLUMNS[place] for place in told]
+    print_table(columns, [[row[place] for place in told] for row in rows], title=title)
 
 
 def _row(point: Point) -> tuple[str, ...]:
     from litotes.core.numbers import format_signed
 
-    low, high = point.loss.interval
+    def lost(loss: Loss | None) -> str:
+        return "" if loss is None else format_signed(loss.points, 2)
+
+    low, high = point.best_guess.interval
     return (
+        NAMES[point.kind],
         f"{point.flops_ratio:.2f}",
         f"{point.speed_ratio:.2f}",
-        format_signed(point.loss.points, 2),
+        lost(point.loss),
+        lost(point.best_guess),
         f"{format_signed(low, 2)} to {format_signed(high, 2)}",
-        f"{point.loss.chance_within:.2f}",
-        "" if point.test_loss is None else format_signed(point.test_loss.points, 2),
+        f"{point.best_guess.chance_within:.2f}",
+        "" if point.agreement is None else f"{100 * point.agreement:.1f} %",
+        lost(point.test_loss),
+        lost(point.reported),
         " ".join(f"{share:.2f}" for share in point.shares),
         "chosen" if point.chosen else "",
     )

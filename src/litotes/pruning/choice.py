@@ -1,58 +1,45 @@
-"""The last phase: every setting is measured, the fastest within the loss becomes a model folder."""
+"""The last phase: candidates are measured, the fastest within the loss becomes a model folder."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from litotes.core.storage import remove_folder, write_json
 from litotes.encoders.spec import EncoderSpec
 from litotes.evaluation.evaluate import CellScores, evaluate
 from litotes.model.checkpoint import Model, save_model
-from litotes.model.classifier import Classifier
 from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
+from litotes.pruning.candidates import Candidate
 from litotes.pruning.context import PruneContext
-from litotes.pruning.cost import flops
-from litotes.pruning.frontier import Loss, Point, measure_loss, speed_ratios
-from litotes.pruning.result import PruneResult
-from litotes.pruning.search import FoundShares, first_texts
-from litotes.text.packing import TextSet, make_text_set
+from litotes.pruning.cross_fitting import FoldAnswers
+from litotes.pruning.frontier import Point
+from litotes.pruning.measuring import measure_points
+from litotes.pruning.result import PruneResult, TextCounts
 from litotes.training.card import model_card
 from litotes.training.facts import data_facts
-from litotes.training.held_out import fit_calibrations
-from litotes.training.inputs import PieceInputs, all_logits
-
-N_TIMED = 128
-"""Texts that speed is measured on."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The shares found for a target, and the classifier trained with them."""
-
-    target: float
-    found: FoundShares
-    classifier: Classifier
-
-
-def choose(context: PruneContext, settings: Sequence[Setting]) -> PruneResult:
-    """Measures the settings and writes the chosen one as a model; nothing is chosen where all lose
-    too much.
+def choose(
+    context: PruneContext, candidates: Sequence[Candidate], folds: Sequence[FoldAnswers] = ()
+) -> PruneResult:
+    """Measures the candidates and writes the chosen one as a model; nothing is chosen where all are
+    expected to lose too much.
     """
-    points = measure_points(context, settings)
-    best = _best_within(points, context.settings.sure)
+    points = measure_points(context, candidates, folds)
+    texts = _count_texts(context, folds)
+    best = best_within(points, context.settings.loss, context.settings.sure)
     if best is None:
-        return _write_frontier(context, points, None, ())
+        return _write_frontier(context, points, texts, None, ())
     points = tuple(replace(point, chosen=point is best) for point in points)
-    (setting,) = [setting for setting in settings if setting.target == best.target]
-    model = _make_model(context, setting.classifier, replace(best, chosen=True))
+    (candidate,) = [one for one in candidates if one.kind == "pruned" and one.target == best.target]
+    model = _make_model(context, candidate, replace(best, chosen=True), texts)
     rows = _test(context, model)
-    result = _write_frontier(context, points, model, rows)
+    result = _write_frontier(context, points, texts, model, rows)
     write_json(context.folder / "scores.json", [row.as_json() for row in rows])
     if context.dense_texts is not None:
         write_trained_texts(context.folder, context.data.seen(), more=context.dense_texts)
@@ -61,82 +48,49 @@ def choose(context: PruneContext, settings: Sequence[Setting]) -> PruneResult:
     return result
 
 
-def _best_within(points: Sequence[Point], sure: float) -> Point | None:
-    """The point with the fewest operations whose loss is surely within the budget.
+def best_within(points: Sequence[Point], budget: float, sure: float | None) -> Point | None:
+    """The pruned point with the fewest operations whose loss is expected to be within the budget,
+    or is with a probability of at least `sure`.
 
     Time follows operations, and its noise must not choose.
     """
-    within = [point for point in points if point.loss.chance_within >= sure]
+    within = []
+    for point in points:
+        guess = point.best_guess
+        is_within = guess.points <= budget if sure is None else guess.chance_within >= sure
+        if point.kind == "pruned" and is_within:
+            within.append(point)
     return max(within, key=lambda point: point.flops_ratio, default=None)
+
+
+def _count_texts(context: PruneContext, folds: Sequence[FoldAnswers]) -> TextCounts:
+    def count(texts: Sequence[object] | None) -> int:
+        return 0 if texts is None else len(texts)
+
+    in_folds = 0
+    for fold in folds:
+        in_folds += max((answers.n_texts for answers in fold.labelled.values()), default=0)
+    return TextCounts(
+        kept_apart=len(context.judged),
+        in_folds=in_folds,
+        n_folds=len(folds),
+        unlabelled=count(None if context.unlabelled is None else context.unlabelled.pieces),
+        held_out=count(None if context.reporting is None else context.reporting.pieces),
+        test=count(None if context.data.test is None else context.data.test.examples),
+    )
 
 
 def _write_frontier(
     context: PruneContext,
     points: tuple[Point, ...],
+    texts: TextCounts,
     model: Model | None,
     rows: tuple[CellScores, ...],
 ) -> PruneResult:
-    result = PruneResult(context.settings, points, model, rows, _notes(context, points))
+    notes = _notes(context, points, texts)
+    result = PruneResult(context.settings, points, model, rows, notes, texts)
     write_json(context.folder / "frontier.json", result.as_json())
     return result
-
-
-def measure_points(context: PruneContext, settings: Sequence[Setting]) -> tuple[Point, ...]:
-    """A point of the frontier for each setting."""
-    dense, judged = context.dense.classifier, context.judged
-    classifiers = [setting.classifier for setting in settings]
-    some = first_texts(judged, N_TIMED)
-    speeds = speed_ratios(dense, classifiers, some, n_rounds=3, watch=context.watch)
-    judged_answers = _logits(context, dense, judged)
-    test = _test_texts(context)
-    test_answers = None if test is None else _logits(context, dense, test)
-    points = []
-    for setting, speed in zip(settings, speeds, strict=True):
-        loss = _loss(context, setting.classifier, judged, judged_answers)
-        test_loss = None
-        if test is not None and test_answers is not None:
-            test_loss = _loss(context, setting.classifier, test, test_answers)
-        points.append(_make_point(context, setting, speed, loss, test_loss))
-    return tuple(points)
-
-
-def _make_point(
-    context: PruneContext, setting: Setting, speed: float, loss: Loss, test_loss: Loss | None
-) -> Point:
-    dense, classifier = context.dense.classifier, setting.classifier
-    n_dense, n_pruned = (_n_operations(one, context.judged) for one in (dense, classifier))
-    return Point(
-        setting.target,
-        setting.found.shares,
-        n_heads=sum(attention.n_heads for attention in classifier.encoder.attentions),
-        flops_ratio=n_dense / n_pruned,
-        speed_ratio=speed,
-        loss=loss,
-        test_loss=test_loss,
-        divergence=setting.found.divergence,
-    )
-
-
-def _test_texts(context: PruneContext) -> TextSet | None:
-    test, dense = context.data.test, context.dense
-    if test is None:
-        return None
-    return make_text_set(test.examples, list(dense.classifier.tasks.values()), dense.tokenizer)
-
-
-def _loss(
-    context: PruneContext, classifier: Classifier, texts: TextSet, dense: Mapping[str, Tensor]
-) -> Loss:
-    pruned = _logits(context, classifier, texts)
-    return measure_loss(classifier, texts, dense, pruned, budget=context.settings.loss)
-
-
-def _logits(context: PruneContext, classifier: Classifier, texts: TextSet) -> dict[str, Tensor]:
-    return all_logits(PieceInputs(texts, context.device), classifier)
-
-
-def _n_operations(classifier: Classifier, texts: TextSet) -> int:
-    return flops(classifier.encoder, texts.lengths, firsts_only=classifier.firsts_only).total
 
 
 def _test(context: PruneContext, model: Model) -> tuple[CellScores, ...]:
@@ -146,11 +100,11 @@ def _test(context: PruneContext, model: Model) -> tuple[CellScores, ...]:
     return evaluate(predictor, context.data.test, seed=context.recipe.seed, watch=context.watch)
 
 
-def _notes(context: PruneContext, points: Sequence[Point]) -> tuple[str, ...]:
+def _notes(context: PruneContext, points: Sequence[Point], texts: TextCounts) -> tuple[str, ...]:
     """What the user should know about the texts the choice was made by, and about what could not be
     reached.
     """
-    notes = list(context.notes)
+    notes = [*context.notes, texts.in_words()]
     highest = max(point.flops_ratio for point in points)
     if highest < 0.95 * max(context.settings.targets):
         notes.append(
@@ -167,16 +121,21 @@ def _notes(context: PruneContext, points: Sequence[Point]) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _make_model(context: PruneContext, classifier: Classifier, point: Point) -> Model:
+def _make_model(
+    context: PruneContext, candidate: Candidate, point: Point, texts: TextCounts
+) -> Model:
     """The pruned classifier, calibrated on the held-out texts, with the facts of its pruning."""
-    held_out = PieceInputs(context.held_out, context.device)
-    calibration = fit_calibrations(classifier, held_out, context.recipe.training)
-    facts = _facts(context, classifier.encoder.spec, point)
+    classifier = candidate.classifier
+    facts = _facts(context, classifier.encoder.spec, point, texts)
     classifier.eval()
-    return replace(context.dense, classifier=classifier, calibration=calibration, facts=facts)
+    return replace(
+        context.dense, classifier=classifier, calibration=candidate.calibration, facts=facts
+    )
 
 
-def _facts(context: PruneContext, spec: EncoderSpec, point: Point) -> dict[str, Any]:
+def _facts(
+    context: PruneContext, spec: EncoderSpec, point: Point, texts: TextCounts
+) -> dict[str, Any]:
     options = dict(spec.pruning_options)
     recipe = context.recipe.changed(model__pruning=spec.pruning, model__pruning_options=options)
     return {
@@ -185,16 +144,22 @@ def _facts(context: PruneContext, spec: EncoderSpec, point: Point) -> dict[str, 
         "recipe": recipe.model_dump(mode="json"),
         "data": data_facts(context.data, n_train=len(context.train)),
         "dense": context.dense.facts["key"],
-        "pruned": point.as_json(),
-        "notes": [*context.data.notes, _in_words(point)],
+        "pruned": {**point.as_json(), "texts": texts.as_json()},
+        "notes": [*context.data.notes, _in_words(point, context.settings.loss), texts.in_words()],
         "versions": {"torch": torch.__version__},
     }
 
 
-def _in_words(point: Point) -> str:
-    low, high = point.loss.interval
-    return (
+def _in_words(point: Point, budget: float) -> str:
+    expected = point.best_guess
+    low, high = expected.interval
+    words = (
         f"Pruned: {point.flops_ratio:.1f} times fewer operations than the dense model,"
-        f" {point.n_heads} attention heads left in all; it lost {point.loss.points:.1f} points of"
-        f" macro-F1 on texts kept apart (95 % interval {low:.1f} to {high:.1f})."
+        f" {point.n_heads} attention heads left in all; it is expected to lose"
+        f" {expected.points:.1f} points of macro-F1 (95 % interval {low:.1f} to {high:.1f}),"
+        f" at most {budget:g} with a probability of {expected.chance_within:.2f}."
     )
+    for where, loss in (("held-out texts", point.reported), ("test split", point.test_loss)):
+        if loss is not None:
+            words += f" On the {where}, which had no part in the choice, it lost {loss.points:.1f}."
+    return words

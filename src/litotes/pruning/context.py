@@ -21,7 +21,16 @@ from litotes.training.recipe import Recipe
 from litotes.training.teacher import Teacher
 from litotes.training.training_data import TrainingData, unlabelled_texts
 
-NOT_IN_KEY = {"loss", "sure", "targets", "settle_epochs"}
+NOT_IN_KEY = {
+    "loss",
+    "sure",
+    "targets",
+    "settle_epochs",
+    "folds",
+    "unlabelled",
+    "held_out",
+    "control",
+}
 """Settings that the phases themselves do not depend on."""
 
 
@@ -42,6 +51,8 @@ class PruneContext:
     folder: Path
     watch: Watch
     notes: tuple[str, ...]
+    unlabelled: TextSet | None = None  # only agreement counts
+    reporting: TextSet | None = None  # labelled, and no part of the choice
 
     @property
     def phases(self) -> Path:
@@ -88,4 +99,8 @@ def make_context(plan: PrunePlan, *, device: torch.device, watch: Watch) -> Prun
         folder=plan.out,
         watch=watch,
         notes=plan.notes,
+        unlabelled=make_text_set(plan.unlabelled, tasks, dense.tokenizer)
+        if plan.unlabelled
+        else None,
+        reporting=None if plan.reporting is None else shuffle_and_tokenize(plan.reporting.examples),
     )

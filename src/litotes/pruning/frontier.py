@@ -5,38 +5,51 @@ interval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
+from litotes.core.counts import Floats
 from litotes.core.errors import UserError
 from litotes.core.progress import Watch
-from litotes.core.values import Task
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.intervals import scores_of, text_bootstrap
 from litotes.evaluation.scores import interval
 from litotes.model.classifier import Classifier
 from litotes.model.speed import seconds_in_turns
+from litotes.pruning.loss import Answers
 from litotes.text.packing import TextSet
-from litotes.training.losses import has_label
+
+Kind = Literal["dense", "control", "pruned"]
+
+
+@dataclass(frozen=True)
+class TaskLoss:
+    """Macro-F1 of the dense model less that of the pruned one on one task, in points
+    (hundredths), with its 95 % interval.
+    """
+
+    points: float
+    interval: tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Loss:
-    """Macro-F1 of the dense model less that of the pruned one on the same texts, in points
-    (hundredths), mean over tasks.
+    """What a setting loses against dense, in points of macro-F1 (hundredths), each model under its
+    own thresholds; of several tasks the one that loses most.
 
-    interval: 95 %, paired bootstrap over texts. chance_within: how often, in that bootstrap, the
-    loss is within the budget.
+    interval: 95 %. chance_within: how often all tasks are within the budget, in a paired bootstrap
+    over texts or in draws from what is expected.
     """
 
     points: float
     interval: tuple[float, float]
     chance_within: float
+    by_task: Mapping[str, TaskLoss] = field(default_factory=dict)
+
+
+NO_LOSS = Loss(0.0, (0.0, 0.0), 1.0)
 
 
 @dataclass(frozen=True)
@@ -45,8 +58,13 @@ class Point:
 
     Ratios are against our own dense packed encoder on the same texts: never against padding.
 
-    loss: on the held-out texts, by which a setting is chosen. test_loss: on the test split, which
-    takes no part in the choice; None without one.
+    kind: dense, from which all losses are counted; control, the same trained on as long and with
+    the same teacher as the pruned ones; or pruned.
+    loss: on the texts kept apart. expected: on new texts, after all that was seen
+    (`expected_loss`), by which a setting is chosen. test_loss and reported: on the test split and
+    on the texts of `held_out`, which take no part in the choice; None without them.
+    agreement: share of texts without a label (of those kept apart, where there are none) that are
+    answered as by dense.
     """
 
     target: float
@@ -58,48 +76,45 @@ class Point:
     test_loss: Loss | None
     divergence: float
     chosen: bool = False
+    kind: Kind = "pruned"
+    expected: Loss | None = None
+    reported: Loss | None = None
+    agreement: float | None = None
+
+    @property
+    def best_guess(self) -> Loss:
+        """What it is expected to lose, or showed where nothing is known beyond that."""
+        return self.loss if self.expected is None else self.expected
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def measure_loss(
-    classifier: Classifier,
-    texts: TextSet,
-    dense: Mapping[str, Tensor],
-    pruned: Mapping[str, Tensor],
-    *,
-    budget: float,
-) -> Loss:
-    """What the answers `pruned` lose against `dense`, both logits {task: (text, class)}."""
-    values, draws = [], []
-    for number, (name, task) in enumerate(classifier.tasks.items()):
-        if not task.is_regression:
-            both = torch.stack([dense[name].argmax(-1), pruned[name].argmax(-1)])  # (2, text)
-            value, resampled = _task_loss(task, texts.targets[name], both, seed=number)
-            values.append(value)
-            draws.append(resampled)
-    if not values:
+def measure_loss(answers: Mapping[str, Answers], place: int, *, budget: float) -> Loss:
+    """What the setting at `place` (dense is 0) loses on these texts, {task: answers}."""
+    points, draws = {}, {}
+    for number, (name, task) in enumerate(answers.items()):
+        assert task.gold is not None
+        both = task.labels[[0, place]]  # (2, text)
+        found = find_patterns(task.gold, both, task.probabilities.shape[-1])
+        dense, pruned = scores_of(found)
+        resampled = text_bootstrap(found, seed=number)  # (resample, 2)
+        points[name] = 100 * float(dense - pruned)
+        draws[name] = 100 * (resampled[:, 0] - resampled[:, 1])
+    return join_tasks(points, draws, budget=budget)
+
+
+def join_tasks(points: Mapping[str, float], draws: Mapping[str, Floats], *, budget: float) -> Loss:
+    """The losses of all tasks as one. draws: of each, (draw,)."""
+    if not points:
         raise UserError(
             "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."
             " Choose a classifier."
         )
-    losses = np.mean(draws, axis=0)  # (resample,)
-    return Loss(float(np.mean(values)), interval(losses), float((losses <= budget).mean()))
-
-
-def _task_loss(
-    task: Task, gold: Tensor, answers: Tensor, *, seed: int
-) -> tuple[float, NDArray[np.float64]]:
-    """The loss in points, and in each resample of the texts, (resample,).
-
-    gold: (text,), answers: of the dense and of the pruned model, (2, text).
-    """
-    labelled = has_label(gold)  # (text,)
-    found = find_patterns(gold[labelled].numpy(), answers[:, labelled].numpy(), len(task.labels))
-    dense, pruned = scores_of(found)
-    resampled = text_bootstrap(found, seed=seed)  # (resample, 2)
-    return 100 * (dense - pruned), 100 * (resampled[:, 0] - resampled[:, 1])
+    by_task = {name: TaskLoss(points[name], interval(draws[name])) for name in points}
+    worst = max(by_task.values(), key=lambda task: task.points)
+    within = np.array([values <= budget for values in draws.values()])  # (task, draw)
+    return Loss(worst.points, worst.interval, float(within.all(0).mean()), by_task)
 
 
 def speed_ratios(

@@ -115,12 +115,23 @@ def settle(
     return _train_phase(context, classifier, f"settle-{target:g}", epochs, validated=True)
 
 
+def train_control(context: PruneContext) -> Classifier:
+    """The dense classifier trained on as long as the pruned ones, in the same two parts and with
+    the same teacher: what they gain by that is not due to pruning.
+    """
+    classifier, settings = deepcopy(context.dense.classifier), context.settings
+    classifier = _train_phase(context, classifier, "control", settings.epochs, validated=False)
+    epochs = settings.settle_epochs
+    return _train_phase(context, classifier, "control-settle", epochs, validated=True)
+
+
 def _train_phase(
     context: PruneContext, classifier: Classifier, phase: str, epochs: int, *, validated: bool
 ) -> Classifier:
     """Trains with the teacher; the weights of a phase that was done before are read back."""
-    shares, heads_kept = learned_pruning(classifier).shares, classifier.encoder.spec.heads_kept
-    key = context.key(phase, epochs, shares, heads_kept)
+    spec = classifier.encoder.spec
+    shares = None if spec.pruning == "none" else learned_pruning(classifier).shares
+    key = context.key(phase, epochs, shares, spec.heads_kept)
     folder = context.phases / f"{phase}-{key}"
     weights = folder / "weights.safetensors"
     if weights.is_file():

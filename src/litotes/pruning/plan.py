@@ -8,10 +8,12 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
+from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import is_model_folder
 from litotes.model.trained_texts import TRAINED_TEXTS, read_trained_texts
+from litotes.pruning.more_texts import read_more_texts
 from litotes.pruning.result import PruneSettings
 from litotes.training.recipe import Recipe, recipe_of
 from litotes.training.training_data import TrainingData, prepare
@@ -46,6 +48,8 @@ class PrunePlan:
     dense_texts: frozenset[str] | None  # hashes of the texts it was trained on
     out: Path
     notes: tuple[str, ...]
+    unlabelled: tuple[Example, ...] = ()  # only agreement counts
+    reporting: Corpus | None = None  # labelled, and no part of the choice
 
 
 def plan_pruning(run: Path, source: str, out: Path, *, settings: PruneSettings) -> PrunePlan:
@@ -57,8 +61,23 @@ def plan_pruning(run: Path, source: str, out: Path, *, settings: PruneSettings) 
     _check_tasks(dense, data)
     n_judged = _count_judged(dense, judged_texts(data))
     _check_disk(dense, out, settings)
-    notes = tuple(_notes(dense, data, n_judged))
-    return PrunePlan(settings, recipe, data, dense, read_trained_texts(run), out, notes)
+    known = read_trained_texts(run)
+    unlabelled, reporting, notes = read_more_texts(settings, data, dense, known or frozenset())
+    if settings.folds:
+        n_judged += len(fold_texts(dense, data))
+    notes = (*_notes(dense, data, n_judged), *notes)
+    return PrunePlan(settings, recipe, data, dense, known, out, notes, unlabelled, reporting)
+
+
+def fold_texts(dense: Model, data: TrainingData) -> tuple[Example, ...]:
+    """The texts that are divided into folds: all labelled ones but those that judge the dense
+    model's own prunings.
+    """
+    examples = data.train.examples
+    is_judge = data.reserved is None and not has_learned_all(dense, data)
+    if data.held_out is not None and not is_judge:
+        examples += data.held_out.examples
+    return examples
 
 
 def judged_texts(data: TrainingData) -> Corpus:
@@ -145,7 +164,9 @@ def _count_judged(dense: Model, judged: Corpus) -> int:
 def _check_disk(dense: Model, out: Path, settings: PruneSettings) -> None:
     """The weights of every phase are kept until a model is chosen."""
     n_bytes = sum(tensor.nbytes for tensor in dense.classifier.state_dict().values())
-    n_kept = 1 + len(set(settings.targets)) + _N_STATES
+    n_trained = 1 + len(set(settings.targets)) + 2 * settings.control
+    # a fold has a dense model of its own, and its weights go when its answers are known
+    n_kept = n_trained + _N_STATES + bool(settings.folds) * (1 + n_trained)
     kept = sum(file.stat().st_size for file in out.rglob("*") if file.is_file())
     place = next(path for path in (out, *out.resolve().parents) if path.is_dir())
     free = shutil.disk_usage(place).free

@@ -3,8 +3,9 @@ learned, searched, settled, measured.
 
 dense model → heads that its answers hang on least leave for good → training with budgets drawn at
 every step (length drop), the dense model as teacher → for each target a search for the best shares
-per layer → a few epochs with just those → loss on held-out texts, with its interval, and time
-against the dense model → the fastest one within the loss → model folder, frontier.json
+per layer → a few epochs with just those → the same with each fold of the training texts left out,
+if asked → the loss on texts kept apart and out of fold, and from both the loss to be expected → the
+fastest one expected to be within the budget → model folder, frontier.json
 
 The dense model's epoch was chosen by its held-out texts, so it looks better on them than it is, and
 every loss on them too large. Texts that its training never saw (`training.reserved`) judge fairly;
@@ -19,9 +20,10 @@ from litotes.core.device import choose_device
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.staging import clear_staged
 from litotes.core.storage import locked
-from litotes.pruning.choice import Setting, choose
-from litotes.pruning.context import PruneContext, make_context
-from litotes.pruning.phases import explore, search, settle
+from litotes.pruning.candidates import train_candidates
+from litotes.pruning.choice import choose
+from litotes.pruning.context import make_context
+from litotes.pruning.cross_fitting import cross_fit
 from litotes.pruning.plan import PrunePlan, plan_pruning
 from litotes.pruning.result import PruneResult, PruneSettings
 
@@ -48,18 +50,6 @@ def carry_out(
     with locked(plan.out):
         context = make_context(plan, device=choose_device(device), watch=watch)
         clear_staged(context.phases, below=True)
-        return choose(context, _train_settings(context))
-
-
-def _train_settings(context: PruneContext) -> list[Setting]:
-    """A trained setting for each target that can be told from the others."""
-    start = explore(context)
-    targets = sorted(set(context.settings.targets))
-    found = {target: search(context, start, target) for target in targets}
-    # targets out of reach end in the same shares; the lowest stands for them
-    different = {shares.shares: target for target, shares in reversed(found.items())}
-    settings = []
-    for target in sorted(different.values()):
-        classifier = settle(context, start, target, found[target])
-        settings.append(Setting(target, found[target], classifier))
-    return settings
+        candidates = train_candidates(context)
+        folds = cross_fit(context, plan, candidates)
+        return choose(context, candidates, folds)
