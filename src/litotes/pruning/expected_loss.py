@@ -8,16 +8,16 @@ which needs r_j times fewer operations than dense,
     θ_sj = α + β log2 r_j + δ_s + ε_sj        what it truly loses
     L_s  ~ N(θ_s, S_s)                        what its texts showed, paired, S_s known
 
-    α ~ N(0, (1·g)²)     training on, at the same operations (the dense control has r = 1)
-    β ~ N⁺(0, (1.5·g)²)  fewer operations never help: a monotone frontier
+    α ~ N(0, (0.7·g)²)   training on, at the same operations (the dense control has r = 1)
+    β ~ N⁺(0, (2·g)²)    fewer operations never help: a monotone frontier
     δ_s ~ N(0, ω²)       the luck of one dense model, which all its settings are compared with
     ε_sj ~ N(0, τ²)      the luck of one training
 
 δ and ε make texts of one fold a cluster: many texts of four models still are four models. The
-scales ω, τ (half-normal, a point) and g (1, 3 or 10: losses may be large) are summed over a grid.
-All else is Gaussian, so the posterior of θ_0 is a mixture that is drawn from exactly. Its mean is
-the expected loss. As far as the prior is right, it needs no correction for being the best of many
-(Efron 2011, "Tweedie's formula and selection bias").
+scales ω, τ (half-normal, 0.6 points) and g (1, 3 or 10: losses may be large) are summed over a
+grid. All else is Gaussian, so the posterior of θ_0 is a mixture that is drawn from exactly. Its
+mean is the expected loss. As far as the prior is right, it needs no correction for being the best
+of many (Efron 2011, "Tweedie's formula and selection bias").
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ from litotes.pruning.loss import Evidence
 
 LUCK = (0.15, 0.4, 1.0, 2.0)
 """The grid of ω and of τ, in points."""
+LUCK_SCALE = 0.6
+"""Of their half-normal prior."""
 SCALES = {1.0: 0.7, 3.0: 0.2, 10.0: 0.1}
 """The grid of g, with its prior."""
-SHIFT, SLOPE = 1.0, 1.5
+SHIFT, SLOPE = 0.7, 2.0
 """Standard deviations of α and, before it is cut at 0, of β."""
 N_DRAWS = 4000
 
@@ -73,7 +75,8 @@ def draw_losses(
 
 def _mixtures(steps: Floats, sources: Sequence[tuple[int, Evidence]]) -> Iterator[_Mixture]:
     for omega, tau, (scale, prior) in product(LUCK, LUCK, SCALES.items()):
-        chance = prior * omega * tau * np.exp(-(omega**2 + tau**2) / 2)  # the grid is logarithmic
+        # half-normal, on a grid whose steps grow with the value
+        chance = prior * omega * tau * np.exp(-(omega**2 + tau**2) / (2 * LUCK_SCALE**2))
         yield _condition(steps, sources, (omega, tau, scale), float(np.log(chance)))
 
 

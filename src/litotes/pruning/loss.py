@@ -10,14 +10,16 @@ A text with gold label g and answer h moves macro-F1 by this derivative at its c
 whose mean over the texts is 0 (Hampel 1974). The influence on a loss is that on dense less that on
 pruned, and its covariance over texts, divided by their number, is that of the estimates.
 
-Texts without a label sharpen them. What both models together believe, q = (q_dense + q_pruned) / 2,
-predicts a text's influence; the mean prediction is known from many texts, and
+Texts without a label sharpen them. What the dense and the pruned model believe predicts a text's
+influence: Σ_c q(c) · influence if c were the gold label. The mean predictions f are known from many
+texts, and
 
-    loss − λ (mean prediction on labelled texts − mean prediction on unlabelled texts)
+    loss − λ · (mean f on labelled texts − mean f on unlabelled texts)
 
-has the same expectation for every λ. The one with the smallest variance is taken: prediction-
-powered inference (Angelopoulos et al. 2023, arXiv 2301.09633), tuned as in PPI++ (Angelopoulos,
-Duchi and Zrnic 2023, arXiv 2311.01453).
+has the same expectation for every λ. The λ with the smallest variance is taken: prediction-powered
+inference (Angelopoulos et al. 2023, arXiv 2301.09633), tuned as in PPI++ (Angelopoulos, Duchi and
+Zrnic 2023, arXiv 2311.01453). It cannot do much: where the answers agree there is nothing to
+predict, and where they differ neither model knows who is right.
 """
 
 from __future__ import annotations
@@ -86,15 +88,20 @@ def _sharpen(
 ) -> tuple[Floats, Floats]:
     """Losses (setting,) and covariance (setting, setting), power-tuned for each setting."""
     n_texts, n_more = answers.n_texts, unlabelled.n_texts
-    here, there = _predictions(answers, slopes), _predictions(unlabelled, slopes)  # (setting, text)
-    spread = here.var(1)
-    together = ((influences - influences.mean(1, keepdims=True)) * here).mean(1)
-    power = np.divide(together, spread, out=np.zeros_like(spread), where=spread > 0)
-    power = power.clip(0, 1) / (1 + n_texts / n_more)  # (setting,)
-    sharper = losses - power * (here.mean(1) - there.mean(1))
-    rest = influences - power[:, None] * here
-    more = _covariance(power[:, None] * there) / n_more
-    return sharper, _covariance(rest) / n_texts + more
+    here, there = _predictions(answers, slopes), _predictions(unlabelled, slopes)
+    powers = [_power(one, by) for one, by in zip(influences, here, strict=True)]
+    power = np.array(powers) / (1 + n_texts / n_more)  # (setting, belief)
+    predicted, more = (np.einsum("sb,sbt->st", power, by) for by in (here, there))
+    sharper = losses - (predicted.mean(1) - more.mean(1))
+    spread = _covariance(influences - predicted) / n_texts + _covariance(more) / n_more
+    return sharper, spread
+
+
+def _power(influence: Floats, predictions: Floats) -> Floats:
+    """How much each prediction (belief, text) says about the influence (text,): least squares."""
+    centred = predictions - predictions.mean(1, keepdims=True)
+    power, *_ = np.linalg.lstsq(centred.T, influence - influence.mean(), rcond=1e-6)
+    return np.asarray(power)
 
 
 def _slopes(table: Counts) -> Floats:
@@ -115,13 +122,13 @@ def _influences(gold: Counts, labels: Counts, slopes: Floats) -> Floats:
 
 
 def _predictions(answers: Answers, slopes: Floats) -> Floats:
-    """The influences that the models themselves expect. (setting, text)"""
+    """The influences that the dense and the pruned model expect. (setting, belief, text)"""
     expected = []
     dense_slopes = slopes[0][:, answers.labels[0]].T  # (text, gold)
     for place in range(1, len(answers.labels)):
-        belief = (answers.probabilities[0] + answers.probabilities[place]) / 2  # (text, class)
         difference = dense_slopes - slopes[place][:, answers.labels[place]].T  # (text, gold)
-        expected.append((belief * difference).sum(1))
+        beliefs = answers.probabilities[[0, place]]  # (belief, text, class)
+        expected.append((beliefs * difference).sum(-1))
     return np.array(expected)
 
 
