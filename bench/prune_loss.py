@@ -1,0 +1,224 @@
+"""Whether a pruning can be trusted: how often it is accepted, what was expected, what came true.
+
+    python bench/prune_loss.py DATA --out runs/prune-loss [--seeds 5] [--cases google,sst2]
+        [--folds 4] [--sure 0.8] [--device cuda] [--quick]
+
+DATA holds besstie/ and glue/. For every case (Google and Reddit sentiment, Reddit sarcasm, SST-2)
+and seed: a dense model, then `prune --loss 0.5`. The truth is the test split (BESSTIE's and SST-2's
+valid texts); of SST-2 4,000 texts are learned from and 10,000 others report as well. Each run
+leaves OUT/CASE-SEED.json, and what has one is not run again; a run that was stopped goes on.
+OUT/summary.json says for each case how many were accepted, the expected and the true loss of the
+chosen settings, and how often intervals cover: of all settings, with the error of the truth itself
+allowed for. --quick: 240 texts, an epoch of each phase; to see that it works, not for figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import random
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litotes.core.machine import machine
+from litotes.core.storage import load_json, write_json
+from litotes.core.values import Example
+from litotes.data.sources import load
+from litotes.pruning import PruneResult, PruneSettings, prune
+from litotes.pruning.frontier import Loss, Point
+from litotes.training.recipe import Recipe
+from litotes.training.run import train
+
+N_SST2 = 4000
+N_FRESH = 10_000
+N_QUICK = 240
+DENSE = {
+    "training__epochs": 8,
+    "training__batch_texts": 32,
+    "training__learning_rate": 8e-5,
+    "training__held_out": 0.1,
+    "training__reserved": 0.15,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """Texts to prune for. n_most: training texts; the others report."""
+
+    source: str
+    task: str
+    where: str | None = None
+    n_most: int | None = None
+
+
+CASES = {
+    "google": Case("besstie:{data}/besstie", "sentiment", "Google"),
+    "reddit": Case("besstie:{data}/besstie", "sentiment", "Reddit"),
+    "sarcasm": Case("besstie:{data}/besstie", "sarcasm", "Reddit"),
+    "sst2": Case("glue/sst2:{data}/glue", "sentiment", None, N_SST2),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = _parse(arguments)
+    out: Path = options.out
+    for name in options.cases.split(","):
+        tables = write_tables(CASES[name], options.data, out / "tables" / name, quick=options.quick)
+        for seed in range(options.seeds):
+            file = out / f"{name}-{seed}.json"
+            if not file.is_file():
+                write_json(file, run_one(options, name, seed, tables))
+            print(file)
+    files = sorted(out.glob("*-*.json"))
+    summary = {"machine": machine(), "cases": summarize([load_json(file) for file in files])}
+    write_json(out / "summary.json", summary)
+    for name, row in summary["cases"].items():
+        print(name, row)
+
+
+def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--cases", default=",".join(CASES))
+    parser.add_argument("--loss", type=float, default=0.5)
+    parser.add_argument("--sure", type=float)
+    parser.add_argument("--folds", type=int, default=4)
+    parser.add_argument("--device")
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--quick", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def write_tables(case: Case, data: Path, folder: Path, *, quick: bool) -> dict[str, str]:
+    """Sources for pruning: the texts of the case, and, where it has more than it learns from, fresh
+    ones that report.
+    """
+    corpus = load(case.source.format(data=data)).where(source=case.where, task=case.task)
+    parts = {split: corpus.where(split=split).examples for split in ("train", "valid")}
+    learned = random.Random(0).sample(parts["train"], len(parts["train"]))
+    n_most = N_QUICK if quick else case.n_most
+    fresh = learned[n_most : n_most + (N_QUICK if quick else N_FRESH)] if n_most else []
+    tested = parts["valid"][:N_QUICK] if quick else parts["valid"]
+    folder.mkdir(parents=True, exist_ok=True)
+    tables = {"data": _write_table(folder / "texts.csv", case, [*learned[:n_most], *tested])}
+    if fresh:
+        tables["held_out"] = _write_table(folder / "fresh.csv", case, fresh)
+    return tables
+
+
+def _write_table(file: Path, case: Case, examples: Sequence[Example]) -> str:
+    with file.open("w", encoding="utf-8", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(["text", "answer", "variety", "split"])
+        for example in examples:
+            answer = example.labels[case.task]
+            writer.writerow([example.text, answer, example.variety or "", example.split])
+    variety = "&variety=variety" if examples[0].variety else ""
+    return f"table:{file}?label.{case.task}=answer{variety}&split=split"
+
+
+def run_one(
+    options: argparse.Namespace, name: str, seed: int, tables: dict[str, str]
+) -> dict[str, Any]:
+    """One dense model and its pruning."""
+    started = time.monotonic()
+    work = options.out / "work" / f"{name}-{seed}"
+    recipe = Recipe().changed(seed=seed, data__source=tables["data"], **DENSE)
+    recipe = recipe.changed(model__encoder=options.encoder)
+    settings = PruneSettings(
+        loss=options.loss,
+        sure=options.sure,
+        folds=options.folds,
+        seed=seed,
+        held_out=tables.get("held_out"),
+    )
+    if options.quick:
+        recipe = recipe.changed(training__epochs=1, model__max_pieces=32)
+        settings = PruneSettings(
+            **{**vars(settings), "targets": (1.5, 2.5), "epochs": 1, "settle_epochs": 1}
+        )
+    train(recipe, work / "dense", device=options.device, resume=True)
+    if (work / "pruned" / "litotes.json").is_file():
+        shutil.rmtree(work / "pruned")  # finished, but stopped before its file was written
+    pruned = prune(
+        work / "dense", tables["data"], work / "pruned", settings=settings, device=options.device
+    )
+    shutil.rmtree(work)
+    seconds = time.monotonic() - started
+    return {"case": name, "seed": seed, "quick": options.quick, **as_row(pruned, seconds)}
+
+
+def as_row(pruned: PruneResult, seconds: float) -> dict[str, Any]:
+    """What is kept of a run."""
+    chosen = pruned.chosen
+    return {
+        "accepted": chosen is not None,
+        "chosen": None if chosen is None else chosen.as_json(),
+        "refusal": pruned.refusal() if chosen is None else None,
+        "covered": [covers(point) for point in pruned.points if point.kind != "dense"],
+        "seconds": seconds,
+        **pruned.as_json(),
+    }
+
+
+def covers(point: Point) -> bool | None:
+    """Whether the interval of what was expected covers the truth, whose own error is allowed for;
+    None where the truth is not known.
+    """
+    truth = point.reported or point.test_loss
+    if truth is None:
+        return None
+    expected = point.best_guess
+    errors = [_error(expected), _error(truth)]
+    return abs(expected.points - truth.points) <= 1.96 * math.hypot(*errors)
+
+
+def _error(loss: Loss) -> float:
+    low, high = loss.interval
+    return (high - low) / 3.92
+
+
+def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """By case, and over all of them."""
+    by_case: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        for name in (row["case"], "all"):
+            by_case.setdefault(name, []).append(row)
+    return {name: _summary(some) for name, some in by_case.items()}
+
+
+def _summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    chosen = [row["chosen"] for row in rows if row["accepted"]]
+    true = [(point["reported"] or point["test_loss"])["points"] for point in chosen]
+    expected = [point["expected"]["points"] for point in chosen]
+    covered = [one for row in rows for one in row["covered"] if one is not None]
+    budget = rows[0]["budget"]["loss"]
+    return {
+        "runs": len(rows),
+        "accepted": len(chosen),
+        "times_fewer_operations": _mean([point["flops_ratio"] for point in chosen]),
+        "expected_loss": _mean(expected),
+        "true_loss": _mean(true),
+        "true_losses": true,
+        "true_within_budget": _mean([float(loss <= budget) for loss in true]),
+        "said_within_budget": _mean([point["expected"]["chance_within"] for point in chosen]),
+        "coverage": _mean([float(one) for one in covered]),
+        "intervals": len(covered),
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+if __name__ == "__main__":
+    main()

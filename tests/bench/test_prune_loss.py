@@ -1,0 +1,70 @@
+"""The script that asks whether prunings can be trusted: what it counts."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.prune_loss import CASES, as_row, covers, summarize, write_tables
+from litotes.core.values import Example
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.data.tasks import SENTIMENT
+from litotes.pruning import PruneResult, PruneSettings
+from litotes.pruning.frontier import Loss, Point
+from litotes.pruning.result import TextCounts
+
+
+def made(expected: float, true: float, *, chosen: bool = False) -> Point:
+    """± 0.6 around what was expected, ± 0.8 around the truth."""
+    guess = Loss(expected, (expected - 0.6, expected + 0.6), 0.7)
+    truth = Loss(true, (true - 0.8, true + 0.8), 0.5)
+    return Point(2.0, (0.5,), 8, 2.1, 1.7, truth, truth, 0.01, chosen, expected=guess)
+
+
+@pytest.mark.parametrize(("true", "covered"), [(0.1, True), (1.0, True), (1.2, False)])
+def test_the_error_of_the_truth_is_allowed_for(true: float, covered: bool) -> None:
+    assert covers(made(0.1, true)) is covered
+
+
+def row(case: str, *points: Point) -> dict[str, Any]:
+    result = PruneResult(PruneSettings(), points, None, (), texts=TextCounts(300))
+    return {"case": case, "seed": 0, **as_row(result, 1.0)}
+
+
+def test_a_summary_counts_what_was_accepted_and_what_came_true() -> None:
+    rows = [
+        row("google", made(0.2, 0.0, chosen=True)),
+        row("google", made(0.4, 1.8, chosen=True), made(2.0, 2.1)),
+        row("reddit", made(0.9, 0.8)),
+    ]
+    found = summarize(rows)
+    assert (found["google"]["runs"], found["google"]["accepted"]) == (2, 2)
+    assert found["google"]["expected_loss"] == pytest.approx(0.3)
+    assert found["google"]["true_loss"] == pytest.approx(0.9)
+    assert found["google"]["true_within_budget"] == pytest.approx(0.5)
+    assert found["google"]["coverage"] == pytest.approx(2 / 3)
+    assert (found["reddit"]["accepted"], found["reddit"]["true_loss"]) == (0, None)
+    assert "--loss" in rows[2]["refusal"]
+    assert found["all"]["runs"] == 3
+
+
+def test_tables_keep_the_test_texts_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    labels = ("negative", "positive")
+    examples = []
+    for number in range(700):
+        split = "valid" if number % 7 == 0 else "train"
+        words = f'tea, "cup" {number}'
+        examples.append(Example(words, {"sentiment": labels[number % 2]}, split=split))
+    corpus = Corpus("made", tuple(examples), {"sentiment": SENTIMENT})
+    monkeypatch.setattr("bench.prune_loss.load", lambda _: corpus)
+    tables = write_tables(CASES["sst2"], tmp_path, tmp_path / "tables", quick=True)
+    data, fresh = load(tables["data"]), load(tables["held_out"])
+    assert len(data.where(split="train")) == len(fresh) == 240
+    assert len(data.where(split="valid")) == 100
+    assert not {one.text for one in data} & {one.text for one in fresh}
+    with (tmp_path / "tables" / "texts.csv").open(encoding="utf-8", newline="") as stream:
+        assert len(list(csv.reader(stream))) == 341
