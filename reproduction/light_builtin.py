@@ -1,4 +1,6 @@
-"""Writes the ONNX file of the built-in model: `python -m reproduction.light_builtin`, or `make light`.
+"""Writes the ONNX file of the built-in model, as `make light` does.
+
+    python -m reproduction.light_builtin
 
 Weights in 16 bits, computed in float32: half of the size of float32, and int8 changed more labels
 than the half of a percent that is allowed (docs/reference/builtin.md). The file lies beside the

@@ -44,7 +44,7 @@ def run_line(words: list[str], folder: Path) -> dict[str, Any]:
         code = int(ended.code or 0)
     except BaseException as error:
         code = 1
-        print(f"{type(error).__name__}: {error}", flush=True)
+        sys.stdout.write(f"{type(error).__name__}: {error}\n")
     sys.stdout.flush()
     for number, copy in enumerate(kept, start=1):
         os.dup2(copy, number)

@@ -1,4 +1,4 @@
-"""What `pip install litotes` alone can do: every command, in a process without torch and the rest."""
+"""What `pip install litotes` alone can do: every command, in a process without torch."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "bench": [([], 2, TRAIN)],
     "encoders": [(["list"], 2, TRAIN)],
 }
-"""By command: the words after it, its exit code, and something it says. EXPORTED and PLAIN are model
-folders with an export and without.
+"""By command: the words after it, its exit code, and something it says.
+
+EXPORTED and PLAIN are model folders with an export and without.
 """
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
 
@@ -151,7 +151,8 @@ def _shadings(
     weights: dict[str, WordWeights] = {}
     for name in chosen:
         progress.report()
-        weights[name] = METHODS[name]().weigh(question)
+        # one of `ASKING` uses no more than a TextQuestion has; the others were given a Question
+        weights[name] = METHODS[name]().weigh(cast(Question, question))
         progress.n_done += 1
     progress.report()
     tested = _test(question, weights) if is_tested else {}
