@@ -153,7 +153,6 @@ def _read_rows(
 ) -> tuple[Layout, Iterator[InputRow]]:
     from litotes.prediction.tables.answered_rows import input_rows
     from litotes.prediction.tables.layout import Layout
-    from litotes.prediction.tables.request import make_layout
 
     if request is None:
         layout = Layout(
@@ -163,6 +162,8 @@ def _read_rows(
             keep_formulas=options.keep_formulas,
         )
         return layout, _typed_rows(options)
+    from litotes.prediction.tables.request import make_layout
+
     if request.source.is_file() or not request.source.exists():
         layout = make_layout(request, [request.source], predictor.tasks)
         found = request.rows(keeps=layout.kept)

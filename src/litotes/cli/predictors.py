@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,6 +23,18 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     Prints on stderr what the user should know about the choice.
     """
     from litotes.cli.display import say
+
+    with _paused_collection():
+        predictors, notes = _load(options, folders)
+    say(dict.fromkeys(notes))
+    if options.verbose:
+        for predictor in predictors:
+            say(predictor.describe())
+    return predictors
+
+
+def _load(options: argparse.Namespace, folders: Sequence[str]) -> tuple[list[Predictor], list[str]]:
+    """With what the user should know."""
     from litotes.model.folder import open_model
     from litotes.prediction.predictor import Predictor
     from litotes.prediction.runtime_choice import choose_runtime
@@ -34,8 +48,16 @@ def load_predictors(options: argparse.Namespace, folders: Sequence[str]) -> list
     ]
     for predictor in predictors:
         notes += predictor.notes
-    say(dict.fromkeys(notes))
-    if options.verbose:
-        for predictor in predictors:
-            say(predictor.describe())
-    return predictors
+    return predictors, notes
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """What imports make stays: looking for garbage among it only delays the first answer."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -23,7 +23,6 @@ from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.model.inference import to_answers
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
 from litotes.prediction.chunks import Chunk, read_chunks
-from litotes.prediction.frames import FrameRequest, add_predictions
 from litotes.prediction.runtime_choice import choose_runtime
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.runtime.onnx_runtime import OnnxRuntime
@@ -248,6 +247,8 @@ class Predictor:
         lists); the same kind comes back. To workers of Spark, Dask and Ray Data a `BatchPredictor`
         can be sent. For the options see `FrameRequest`.
         """
+        from litotes.prediction.frames import FrameRequest, add_predictions
+
         request = FrameRequest(column, pair, bad_rows, all_probabilities, prefix)
         return add_predictions(batch, self._predict_all, self.tasks, request)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from litotes.core.processor import n_cores, this_processor
 from litotes.model.facts import name_model
 from litotes.model.folder import TOKENIZER, ModelFolder
-from litotes.runtime.onnx.folder_check import check_folder
+from litotes.runtime.onnx.folder_check import checked_export
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.runtime.workers import Workers
@@ -32,27 +33,34 @@ class OnnxRuntime(Runtime):
     """
 
     def __init__(self, folder: ModelFolder, *, n_workers: int | None = None) -> None:
-        export = check_folder(folder)
-        session = OnnxSession.from_file(export.file)
-        self._folder, self._precision = folder, session.facts["precision"]
-        self._workers = Workers(session, n_workers or n_cores())
+        self._folder = folder
         self.n_at_once = n_cores()  # each on the thread that calls, see `Workers`
         self._torch_runtime: Runtime | None = None
+        with checked_export(folder) as export:
+            session = OnnxSession.from_file(export.file)
+            self._describe(export.tokenizer)
+        self._precision = session.facts["precision"]
+        self._workers = Workers(session, n_workers or n_cores())
+
+    def _describe(self, tokenizer: bytes) -> None:
+        """What the folder says about the model. tokenizer: the content of its file."""
+        folder = self._folder
         try:
             self.tasks, self.calibration = folder.tasks, folder.calibration
             self.facts = dict(folder.description["facts"])
-            max_pieces = folder.description["max_pieces"]
             base, encoder = folder.description["base"], folder.description["encoder"]
             self.name = name_model(base["name"], folder.description["head"], encoder["pruning"])
             self.n_layers = encoder["n_layers"]
             self.tokenizer = PieceTokenizer(
-                folder.path / TOKENIZER, max_pieces=max_pieces, content=export.tokenizer
+                folder.path / TOKENIZER,
+                max_pieces=folder.description["max_pieces"],
+                content=tokenizer,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise folder.damaged(error) from error
-        self._identity = f"onnx {session.sha256} {self._hash_settings()}"
 
-    def _hash_settings(self) -> str:
+    @cached_property
+    def _settings_hash(self) -> str:
         """The sha256 of all that decides an answer except the exported file."""
         settings = (
             self.tasks,
@@ -79,7 +87,7 @@ class OnnxRuntime(Runtime):
         return self.to_torch().model()
 
     def identity(self) -> str:
-        return self._identity
+        return f"onnx {self._workers.session.sha256} {self._settings_hash}"
 
     def describe(self) -> str:
         import onnxruntime

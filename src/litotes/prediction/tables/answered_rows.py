@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.numbers import counted, require_count
 from litotes.core.values import BadText, Prediction
-from litotes.data.tables.row import Row
-from litotes.prediction.predictor import Predictor
 from litotes.prediction.tables.layout import AnsweredRow, Layout
-from litotes.prediction.tables.request import TableRequest
+
+if TYPE_CHECKING:  # a typed text needs nothing of tables
+    from litotes.data.tables.row import Row
+    from litotes.prediction.predictor import Predictor
+    from litotes.prediction.tables.request import TableRequest
 
 _N_PROBLEMS = 3
 """Problems that are told one by one; more are only counted."""

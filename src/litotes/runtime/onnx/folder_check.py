@@ -14,8 +14,9 @@ a mistake that the user should hear of.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,17 @@ class CheckedExport:
 
 def check_folder(folder: ModelFolder) -> CheckedExport:
     """The export in a folder, if it is whole, ours, and made from the files next to it."""
+    with checked_export(folder) as export:
+        return export
+
+
+@contextmanager
+def checked_export(folder: ModelFolder) -> Iterator[CheckedExport]:
+    """The same, for what takes time as well: hashes are computed beside the block, and compared
+    when it ends. What it has made must not be used before that.
+
+    Damage is reported as such, whatever else it led to within the block.
+    """
     place = export_folder(folder)
     path, note = place / FILE, place / NOTE
     content = read_model_bytes(path)
@@ -48,21 +60,36 @@ def check_folder(folder: ModelFolder) -> CheckedExport:
         raise UserError(
             f"{path} was not finished: there is no {NOTE} next to it. Export the model again."
         )
-    # hashing leaves the interpreter free, so that two large files take the time of one
+    stated, hash_of_note = _read_note(note)
+    tokenizer = _read_tokenizer(folder)
+    file: CheckedFile | None = None
+    # hashing leaves the interpreter free
     with ThreadPoolExecutor(1) as pool:
-        hashing = pool.submit(_hash_weights, folder)
-        sha256 = hashlib.sha256(content).hexdigest()
-        hash_of_note = _check_note(path, note, sha256)
-        file = replace(check_content(path, content), sha256=sha256)
-        _check_description(file, folder.description)
-        tokenizer = _read_tokenizer(folder)
-        hashes = {WEIGHTS: hashing.result(), TOKENIZER: hashlib.sha256(tokenizer).hexdigest()}
-    _check_origin(file, hashes)
-    if place == folder.path:  # else its note alone has the sha256
-        hashes |= {FILE: sha256, NOTE: hash_of_note}
-    for name, found in hashes.items():
-        folder.check_hash(name, found)
-    return CheckedExport(file, tokenizer)
+        hashing = pool.submit(_hash_files, folder, tokenizer, content)
+        try:
+            file = replace(check_content(path, content), sha256=stated)
+            _check_description(file, folder.description)
+            yield CheckedExport(file, tokenizer)
+        finally:
+            hashes = hashing.result()
+            if hashes.pop(FILE) != stated:
+                raise UserError(
+                    f"{path} is not the file that was exported: {NOTE} has another sha256. Export"
+                    " the model again."
+                )
+            if file is not None:
+                _check_origin(file, hashes)
+            if place == folder.path:  # else its note alone has the sha256
+                hashes |= {FILE: stated, NOTE: hash_of_note}
+            for name, found in hashes.items():
+                folder.check_hash(name, found)
+
+
+def _hash_files(folder: ModelFolder, tokenizer: bytes, content: bytes) -> dict[str, str]:
+    """The sha256 of all that the export depends on, by name. content: of the exported file."""
+    hashes = {WEIGHTS: _hash_weights(folder), TOKENIZER: hashlib.sha256(tokenizer).hexdigest()}
+    # the largest last: it needs the interpreter no more, which opening the file may keep
+    return hashes | {FILE: hashlib.sha256(content).hexdigest()}
 
 
 def _hash_weights(folder: ModelFolder) -> str:
@@ -77,8 +104,8 @@ def _read_tokenizer(folder: ModelFolder) -> bytes:
     return file.read_bytes() if file.is_file() else b""
 
 
-def _check_note(path: Path, note: Path, sha256: str) -> str:
-    """The note must be of this file. → the sha256 of the note itself"""
+def _read_note(note: Path) -> tuple[str, str]:
+    """The sha256 that the note states of the file, and that of the note itself."""
     try:
         content = read_small_file(note)
         stated = parse_json(content)
@@ -86,12 +113,7 @@ def _check_note(path: Path, note: Path, sha256: str) -> str:
             raise ValueError("not a table")
     except (OSError, ValueError) as error:
         raise UserError(f"{note}: not readable ({error}). {_ADVICE}") from error
-    if stated.get("sha256") != sha256:
-        raise UserError(
-            f"{path} is not the file that was exported: {NOTE} has another sha256. Export the model"
-            " again."
-        )
-    return hashlib.sha256(content).hexdigest()
+    return str(stated.get("sha256")), hashlib.sha256(content).hexdigest()
 
 
 def _check_origin(file: CheckedFile, hashes: Mapping[str, str]) -> None:
