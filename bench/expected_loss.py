@@ -25,28 +25,31 @@ BUDGET = 0.5
 N_TRUE = 40_000
 """Texts on which a loss counts as true."""
 SETUPS = {
-    "300 texts": (300, 0),
-    "300 texts, 4 folds of 400": (300, 4),
-    "1,500 texts": (1500, 0),
+    "300 texts": (300, 0, "rise"),
+    "300 texts, 4 folds of 400": (300, 4, "rise"),
+    "1,500 texts": (1500, 0, "rise"),
+    "300 texts, losses that grow with the square": (300, 0, "bend"),
+    "300 texts, a step somewhere": (300, 0, "step"),
 }
+"""Texts that choose, folds, and the shape of the frontier; the estimate supposes the first."""
 
 
 def main(n_worlds: int) -> None:
-    for name, (n_texts, n_folds) in SETUPS.items():
+    for name, (n_texts, n_folds, shape) in SETUPS.items():
         tally = Tally()
         generator = np.random.default_rng(0)
         for number in range(n_worlds):
-            truth, direct, folds = make_world(generator, n_texts, n_folds)
+            truth, direct, folds = make_world(generator, n_texts, n_folds, shape)
             draws = draw_losses(RATIOS, direct, folds, seed=number)
             tally.add(truth, direct.losses, draws)
         print(f"{name}: {tally.in_words()}", flush=True)
 
 
 def make_world(
-    generator: np.random.Generator, n_texts: int, n_folds: int
+    generator: np.random.Generator, n_texts: int, n_folds: int, shape: str
 ) -> tuple[Floats, Evidence, list[Evidence]]:
     """True losses of a model's settings, what its texts showed, and what folds of 400 showed."""
-    frontier = generator.normal(0, 0.5) + abs(generator.normal(0, 1.2)) * np.log2(RATIOS)
+    frontier = generator.normal(0, 0.5) + draw_frontier(generator, shape)  # (setting,)
     wanted = frontier + draw_luck(generator)
     truth = score_losses(draw_answers(generator, wanted, N_TRUE))
     direct = estimate_losses(draw_answers(generator, wanted, n_texts))
@@ -55,6 +58,17 @@ def make_world(
         answers = draw_answers(generator, frontier + draw_luck(generator), 400)
         folds.append(estimate_losses(answers))
     return truth, direct, folds
+
+
+def draw_frontier(generator: np.random.Generator, shape: str) -> Floats:
+    """What the settings lose without luck. (setting,)"""
+    ratios, size = np.array(RATIOS), abs(generator.normal())
+    losses = {
+        "rise": 1.2 * np.log2(ratios),
+        "bend": (ratios - 1) ** 2 / 1.5,
+        "step": 3.0 * (ratios > generator.uniform(1.2, 3.2)),
+    }
+    return np.asarray(size * losses[shape])
 
 
 def draw_luck(generator: np.random.Generator) -> Floats:

@@ -219,7 +219,17 @@ def test_the_command(
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--targets", "0.5"), ("--targets", "2,x"), ("--sure", "1.5"), ("--heads", "0")]
+    "wrong",
+    [
+        ("--targets", "0.5"),
+        ("--targets", "2,x"),
+        ("--sure", "1.5"),
+        ("--heads", "0"),
+        ("--folds", "1"),
+        ("--folds", "21"),
+        ("--importance", "loud"),
+        ("--teacher-share", "2"),
+    ],
 )
 def test_wrong_numbers_are_reported(
     wrong: tuple[str, str], capsys: pytest.CaptureFixture[str]
@@ -228,6 +238,32 @@ def test_wrong_numbers_are_reported(
         main(["prune", "--model", "x", "--data", "sampler", *wrong])
     assert stopped.value.code == 2
     assert wrong[0] in capsys.readouterr().err
+
+
+def test_options_become_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    given: list[PruneSettings] = []
+
+    def stop_here(*_: object, settings: PruneSettings) -> None:
+        given.append(settings)
+        raise UserError("far enough.")
+
+    monkeypatch.setattr("litotes.pruning.plan_pruning", stop_here)
+    command = ["prune", "--model", "m", "--data", "sampler", "--out", str(tmp_path / "out")]
+    words = "--sure 0.8 --folds 4 --unlabelled u --held-out h --teacher-share 0.5 --no-restore"
+    words += " --no-fuse --importance received --no-control --seed 3"
+    assert main(command) == main([*command, *words.split()]) == 2
+    plain, full = given
+    assert plain == PruneSettings()
+    assert full == PruneSettings(
+        sure=0.8,
+        teacher=0.5,
+        seed=3,
+        folds=4,
+        unlabelled="u",
+        held_out="h",
+        control=False,
+        options={"importance": "received", "fuse": False, "restore": False},
+    )
 
 
 def test_reserved_texts_are_seen_by_nobody_and_judge(
