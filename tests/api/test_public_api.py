@@ -67,9 +67,7 @@ def test_examples_run(module: str) -> None:
 def test_a_model_is_trained_scored_and_exported(tiny_recipe: Recipe, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     corpus = load_corpus("sampler").where(variety="en-UK", task="sarcasm")
-    recipe = tiny_recipe.changed(
-        training__epochs=1, data__where={}, data__tasks=["sarcasm"]
-    )
+    recipe = tiny_recipe.changed(training__epochs=1, data__where={}, data__tasks=["sarcasm"])
     run = litotes.train(recipe, tmp_path / "model", corpus=corpus)
     assert run.folder == tmp_path / "model"
     rows = litotes.evaluate(tmp_path / "model", corpus.where(split="test"))

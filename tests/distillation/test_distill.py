@@ -11,7 +11,7 @@ from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.data.keys import example_key
 from litotes.distillation import DistillRecipe, distill, plan_distillation
-from litotes.distillation.distill import texts_to_show
+from litotes.distillation.distill import DistillResult, texts_to_show
 from litotes.model.checkpoint import load_model
 from litotes.model.trained_texts import read_trained_texts, text_hash
 from litotes.prediction.predictor import Predictor
@@ -67,10 +67,15 @@ def test_a_student_without_teachers_is_the_run_of_its_recipe(
     assert result.points[-1].tasks["sentiment"].macro_f1 == pytest.approx(score)
 
 
+@pytest.fixture(scope="module")
+def whole(recipe: DistillRecipe, tmp_path_factory: pytest.TempPathFactory) -> DistillResult:
+    """A distillation that nothing stopped, in this process alone."""
+    return distill(recipe, tmp_path_factory.mktemp("whole") / "student", n_workers=1)
+
+
 def test_a_stopped_distillation_goes_on_and_trains_nothing_twice(
-    recipe: DistillRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recipe: DistillRecipe, whole: DistillResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = distill(recipe, tmp_path / "whole")
     seen: list[str] = []
 
     def stop(what: str, done: int, total: int, note: str) -> None:
@@ -125,10 +130,12 @@ def test_states_are_shown_by_teachers_that_have_not_seen_the_text(
     assert n_shown == len({example_key(one) for one in (*plan.data.train, *plan.others)})
 
 
-def test_teachers_in_processes_give_the_same_student(recipe: DistillRecipe, tmp_path: Path) -> None:
-    one = distill(recipe, tmp_path / "one", n_workers=1)
+@pytest.mark.usefixtures("forked_workers")
+def test_teachers_in_processes_give_the_same_student(
+    recipe: DistillRecipe, whole: DistillResult, tmp_path: Path
+) -> None:
     two = distill(recipe, tmp_path / "two", n_workers=2)
-    assert two.scores == one.scores
+    assert two.scores == whole.scores
 
 
 def test_students_share_the_answers_of_teachers(recipe: DistillRecipe, tmp_path: Path) -> None:

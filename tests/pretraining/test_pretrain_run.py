@@ -8,15 +8,15 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
 import torch
+from snippet_runner import run_command
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from two_processes import run_in_two
 
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
@@ -149,19 +149,25 @@ NEXT_SENTENCES = {
 }
 
 
+@pytest.fixture(scope="module", params=[{}, NEXT_SENTENCES], ids=["pieces", "next sentences"])
+def never_killed(
+    request: pytest.FixtureRequest, prose: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[PretrainRecipe, Path]:
+    """A recipe that saves at every step, and a run of it."""
+    training = recipe_for(prose).training.model_dump() | {"checkpoint_seconds": 0}
+    recipe = recipe_for(prose, training=training, **request.param)
+    return recipe, pretrain(recipe, tmp_path_factory.mktemp("never-killed") / "run").folder
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("changes", [{}, NEXT_SENTENCES], ids=["pieces", "next sentences"])
 @pytest.mark.parametrize("fatal_step", [0, 3, 4])  # 4: between two measurements
 def test_a_killed_run_ends_as_one_never_killed(
-    prose: Path,
+    never_killed: tuple[PretrainRecipe, Path],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     fatal_step: int,
-    changes: dict[str, Any],
 ) -> None:
-    training = recipe_for(prose).training.model_dump() | {"checkpoint_seconds": 0}
-    recipe = recipe_for(prose, training=training, **changes)
-    pretrain(recipe, tmp_path / "whole")
+    recipe, whole = never_killed
     original = PretrainLoop._step
 
     def dying(self: PretrainLoop, places: Any) -> None:
@@ -175,9 +181,9 @@ def test_a_killed_run_ends_as_one_never_killed(
     monkeypatch.undo()
     assert (tmp_path / "killed" / "texts").is_dir()
     pretrain(recipe, tmp_path / "killed", resume=True)
-    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert weights(tmp_path / "killed") == weights(whole)
     for name in ("history.jsonl", "scores.json"):
-        assert (tmp_path / "killed" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+        assert (tmp_path / "killed" / name).read_bytes() == (whole / name).read_bytes()
     assert not (tmp_path / "killed" / "checkpoints").exists()
     assert not (tmp_path / "killed" / "texts").exists()
 
@@ -297,34 +303,34 @@ def test_what_a_weighting_learns_is_kept(prose: Path, tmp_path: Path) -> None:
     assert all(torch.equal(state[n.removeprefix("encoder.")], t) for n, t in learned.items())
 
 
-@pytest.mark.parametrize("n_pieces", [1, 40])
-def test_steps_in_parts_are_steps_at_once(prose: Path, tmp_path: Path, n_pieces: int) -> None:
+def still_recipe(prose: Path, **changes: Any) -> PretrainRecipe:
+    """Without dropout, which differs between parts and between processes by design."""
     scratch = recipe_for(prose).model.model_dump()["scratch"] | {"dropout": 0.0}
-    whole = recipe_for(prose, model={"scratch": scratch}, **NEXT_SENTENCES)
-    parts = recipe_for(
-        prose,
-        model={"scratch": scratch},
-        training={"pieces_at_once": n_pieces},
-        **NEXT_SENTENCES,
-    )
-    pretrain(whole, tmp_path / "whole")
-    pretrain(parts, tmp_path / "parts")
-    for one, two in zip(history(tmp_path / "whole"), history(tmp_path / "parts"), strict=True):
+    return recipe_for(prose, model={"scratch": scratch}, **NEXT_SENTENCES, **changes)
+
+
+@pytest.fixture(scope="module")
+def still(prose: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of that recipe, each step at once and in one process."""
+    return pretrain(still_recipe(prose), tmp_path_factory.mktemp("still") / "run").folder
+
+
+@pytest.mark.parametrize("n_pieces", [1, 40])
+def test_steps_in_parts_are_steps_at_once(
+    prose: Path, still: Path, tmp_path: Path, n_pieces: int
+) -> None:
+    pretrain(still_recipe(prose, training={"pieces_at_once": n_pieces}), tmp_path / "parts")
+    for one, two in zip(history(still), history(tmp_path / "parts"), strict=True):
         assert two == pytest.approx(one, rel=1e-3)
 
 
 @pytest.mark.slow
-def test_two_processes_take_the_steps_of_one(prose: Path, tmp_path: Path) -> None:
-    scratch = recipe_for(prose).model.model_dump()["scratch"] | {"dropout": 0.0}
-    recipe = recipe_for(prose, model={"scratch": scratch}, **NEXT_SENTENCES)
-    pretrain(recipe, tmp_path / "one")
+def test_two_processes_take_the_steps_of_one(prose: Path, still: Path, tmp_path: Path) -> None:
     file = tmp_path / "recipe.json"
-    file.write_text(json.dumps(recipe.model_dump(mode="json")))
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    command += ["--master-port", str(20_000 + os.getpid() % 10_000), "-m", "litotes", "pretrain"]
-    command += [str(file), "--device", "cpu", "--out", str(tmp_path / "two")]
-    subprocess.run(command, check=True, capture_output=True)
-    for one, two in zip(history(tmp_path / "one"), history(tmp_path / "two"), strict=True):
+    file.write_text(json.dumps(still_recipe(prose).model_dump(mode="json")))
+    command = ["pretrain", str(file), "--device", "cpu", "--out", str(tmp_path / "two")]
+    run_in_two(run_command, command)
+    for one, two in zip(history(still), history(tmp_path / "two"), strict=True):
         assert two == pytest.approx(one, rel=1e-3)
 
 

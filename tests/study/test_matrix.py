@@ -53,9 +53,7 @@ def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
 
 @pytest.mark.slow
 def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(
-        data__where={}, training__epochs=1, data__tasks=["sentiment"]
-    )
+    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
     study = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
     (matrix,) = study.matrices
     assert matrix.rows == matrix.columns == ("en-AU", "en-IN", "en-UK")
@@ -194,9 +192,7 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
 
 @pytest.mark.slow
 def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(
-        data__where={}, training__epochs=1, data__tasks=["sentiment"]
-    )
+    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
     result = cross(recipe, tmp_path, device="cpu")
     svg = render_figure(figure(result.matrices), "svg")
     pictures = Pictures({"By variety": inline(svg, "matrix")})
@@ -217,9 +213,7 @@ def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -> None:
     """The recipe keeps its own seed, from which the intervals are drawn."""
-    recipe = tiny_recipe.changed(
-        data__where={}, training__epochs=1, data__tasks=["sentiment"]
-    )
+    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
     result = cross(recipe, tmp_path, seeds=range(5, 7), device="cpu")
     assert result.as_json()["seeds"] == [5, 6]
     assert result.as_json()["recipe"]["seed"] == recipe.seed
@@ -229,9 +223,7 @@ def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -
 
 @pytest.mark.slow
 def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(
-        data__where={}, training__epochs=1, data__tasks=["sentiment"]
-    )
+    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
     cross(recipe, tmp_path, device="cpu")
     weights = (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes()
     rmtree(tmp_path / "models" / "en-AU-0")

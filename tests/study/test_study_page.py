@@ -143,7 +143,9 @@ def test_links_and_ids_of_a_page_fit(page: str) -> None:
     assert re.search(r"url\(#one-", page)  # clip paths were renamed with their references
 
 
-def test_every_number_of_the_tables_is_on_the_page_with_its_interval(report: Report, page: str) -> None:
+def test_every_number_of_the_tables_is_on_the_page_with_its_interval(
+    report: Report, page: str
+) -> None:
     for one in report.sections[0].results.tables:
         for cell in one.matrix.cells:
             assert (

@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import pytest
 import torch
 from tiny_exports import export_unmeasured
 from tiny_models import KINDS, model_of
+from two_processes import run_in_two
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Milestone
@@ -352,10 +352,7 @@ def test_torchrun_takes_the_steps_of_one_process(
     same_weights(tmp_path / "one", tmp_path / "two")
 
 
-def train_as(rank: int, port: int, recipe: Recipe, out: Path) -> None:
-    """One of two processes, with what torchrun tells each of them."""
-    os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
-    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+def train_on_cpu(recipe: Recipe, out: Path) -> None:
     train(recipe, out, device="cpu")
 
 
@@ -366,20 +363,8 @@ def test_two_processes_balance_and_weigh_groups_as_one(
     how = ["model.head=crosstalk", "training.balancing=pcgrad"]
     how += ["training.groups=group_dro", "training.group_rate=0.5"]
     recipe = read_recipe(root / "recipes" / "quick.toml", changes=still_changes + how)
-    train(recipe, tmp_path / "one", device="cpu")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    forks = multiprocessing.get_context("forkserver")
-    processes = [
-        forks.Process(target=train_as, args=(rank, port, recipe, tmp_path / "two"))
-        for rank in range(2)
-    ]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join()
-    assert [process.exitcode for process in processes] == [0, 0]
+    train_on_cpu(recipe, tmp_path / "one")
+    run_in_two(train_on_cpu, recipe, tmp_path / "two")
     same_weights(tmp_path / "one", tmp_path / "two")
 
 
@@ -436,9 +421,7 @@ def leaking_table(tmp_path: Path) -> Path:
 def test_leaking_texts_are_dropped_and_told(tiny_recipe: Recipe, tmp_path: Path) -> None:
     columns = "split=split&label.sentiment=sentiment&label.sarcasm=sarcasm"
     source = f"table:{leaking_table(tmp_path)}?{columns}"
-    recipe = tiny_recipe.changed(
-        data__source=source, data__where={}, training__held_out=0.0
-    )
+    recipe = tiny_recipe.changed(data__source=source, data__where={}, training__held_out=0.0)
     dropped = prepare(recipe)
     assert len(dropped.train) == 17
     assert "3 training texts also sit in another split" in dropped.notes[0]
@@ -451,9 +434,7 @@ def test_one_class_is_nothing_to_learn_from(tiny_recipe: Recipe, tmp_path: Path)
     file = tmp_path / "flat.csv"
     file.write_text("text,label\n" + "".join(f"text {n},same\n" for n in range(9)))
     with pytest.raises(UserError, match="nothing to learn"):
-        prepare(
-            tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where={})
-        )
+        prepare(tiny_recipe.changed(data__source=f"table:{file}?label=label", data__where={}))
 
 
 def test_pairs_and_regression_train_like_the_rest(tiny_recipe: Recipe, tmp_path: Path) -> None:
@@ -544,9 +525,7 @@ def test_training_without_a_test_split_says_so(tiny_recipe: Recipe, tmp_path: Pa
     file = tmp_path / "train.csv"
     file.write_text("text,label\n" + "".join(f"tea {n},{n % 2}\n" for n in range(20)))
     run = train(
-        tiny_recipe.changed(
-            data__source=f"table:{file}?label=label&test=0", data__where={}
-        ),
+        tiny_recipe.changed(data__source=f"table:{file}?label=label&test=0", data__where={}),
         tmp_path / "run",
     )
     assert run.scores == ()
