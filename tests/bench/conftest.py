@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from litotes.bench import limits
+from litotes.bench import limits, probes
 from litotes.bench.benchmark import Benchmark, open_benchmark
 from litotes.bench.subject import load_subject
 
@@ -14,7 +14,8 @@ from litotes.bench.subject import load_subject
 def small_limit() -> Iterator[None]:
     """A limit of the machine that nobody has to wait for."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(limits, "SIZE", 32)
+        patch.setattr(probes, "SHAPES", ((8, 16, 16),))
+        patch.setattr(limits, "N_ROUNDS", 2)
         yield
 
 

@@ -5,11 +5,15 @@ them.
 from __future__ import annotations
 
 import json
+import math
 from functools import partial
 from importlib.metadata import PackageNotFoundError
+from typing import Any
 
 import pytest
 
+from litotes.bench import probes
+from litotes.bench.limits import best_of
 from litotes.bench.lines import MOST_WRITTEN, BenchResult, Candidate, Line, time_lines
 from litotes.core import machine as machine_module
 from litotes.core.machine import machine, machine_now
@@ -38,10 +42,53 @@ def test_a_share_of_the_limit_is_that_of_the_best_round() -> None:
     assert BenchResult("worker", (worker,), {}).share_of_limit(worker) is None
 
 
+def test_no_line_is_beyond_the_limit() -> None:
+    limit = line("limit", 4.0, 2.0, 3.0, flops=100, against=())
+    slow = line("slow", 9.0, 8.0, 10.0, flops=100, limit="limit")
+    # 100 operations a millisecond where the product alone showed 50: the machine can do as much
+    swift = line("swift", 2.0, 1.0, 3.0, flops=100, limit="limit")
+    other = line("other", 0.1, 0.1, 0.1, flops=100, limit="another")
+    bench = BenchResult("slow", (slow, swift, other, limit), {})
+    assert bench.share_of_limit(swift) == pytest.approx((100 / 2) / (100 / 1))
+    assert bench.share_of_limit(slow) == pytest.approx((100 / 9) / (100 / 1), abs=1e-4)
+
+
+def test_a_limit_is_the_best_of_all_probes() -> None:
+    tried = [
+        line("torch, small", 2.0, 2.0, flops=100),
+        line("onnxruntime, large", 9.0, 3.0, flops=300),
+        line("onnxruntime, small", 2.0, 1.5, flops=100),
+    ]
+    best = best_of("limit-int8", tried)
+    assert (best.name, best.shown_by) == ("limit-int8", "onnxruntime, large")
+    assert best.best_rate == max(probe.best_rate for probe in tried) == 100
+    written = Line.from_json(json.loads(json.dumps(best.as_json())))
+    assert (written.shown_by, written.best_rate) == (best.shown_by, best.best_rate)
+
+
+@pytest.mark.parametrize("make_probes", [probes.float32_probes, probes.int8_probes])
+def test_probes_are_of_every_library_and_shape(
+    make_probes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = ((4, 8, 16), (8, 16, 8))
+    monkeypatch.setattr(probes, "SHAPES", shapes)
+    with make_probes(n_cores() + 1) as found:
+        for name, probe in found.items():
+            probe.act(None)
+            sizes = next(sizes for sizes in shapes if " × ".join(map(str, sizes)) in name)
+            n_products = probes.N_IN_A_ROW * (n_cores() + 1) if "a core" in name else 1
+            assert probe.flops == 2 * math.prod(sizes) * n_products
+    libraries = {name.partition(",")[0] for name in found}
+    assert libraries - {"openvino"} == {"onnxruntime", "torch"}, (
+        "numpy has as many threads as cores"
+    )
+    assert len([name for name in found if name.startswith("onnxruntime")]) == 2 * len(shapes)
+
+
 def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
     few, many = (
         line("few", 1.0, 2.0, 3.0, 4.0, 5.0),
-        line("many", *range(1, 202), against=("many",)),
+        line("many", *range(1, 202), against=("many",), flops=7),
     )
     written = {
         one["name"]: one
@@ -53,6 +100,7 @@ def test_json_has_the_spread_and_leaves_hundreds_of_rounds_out() -> None:
     assert "ms_p99" not in written["few"]
     assert MOST_WRITTEN < written["many"]["n_rounds"] == 201
     assert written["many"]["ms_p99"] == 199
+    assert Line.from_json(written["many"]).best_rate == many.best_rate
     assert "ms_all_rounds" not in written["many"]
     json.dumps(written)
 

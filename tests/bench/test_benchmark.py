@@ -7,16 +7,19 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from litotes.bench.agreement import agreement
 from litotes.bench.batching import Logits, in_batches, sort_by_length
 from litotes.bench.benchmark import OWN, Benchmark, open_benchmark
-from litotes.bench.classify import agreement, classify, padded_to
+from litotes.bench.classify import classify, padded_to
 from litotes.bench.lines import BenchResult
+from litotes.bench.rivals import RIVALS
 from litotes.bench.subject import ONLY_DENSE, SHARES, UNTRAINED, Subject, load_subject
 from litotes.core.errors import UserError
 from litotes.data.tasks import SARCASM, SENTIMENT
@@ -32,6 +35,8 @@ TEXTS = [
     "it is not bad and i love the queue for the tea " * 2,
     "hate",
 ] * 9
+ABSENT_RIVALS = {library for library, _ in RIVALS.values() if find_spec(library) is None}
+MEASURED_RIVALS = [name for name in RIVALS if RIVALS[name][0] not in ABSENT_RIVALS]
 
 
 def model_of(folder: Path, *, head: str = "linear", **choices: object) -> Model:
@@ -82,6 +87,7 @@ def test_lines_and_what_they_are_compared_with(bench: BenchResult) -> None:
         "hf-1",
         "hf-sorted-32",
         *theirs,
+        *MEASURED_RIVALS,
         "litotes-packed",
         *OWN,
         "limit-float32",
@@ -91,12 +97,14 @@ def test_lines_and_what_they_are_compared_with(bench: BenchResult) -> None:
         "ort-fp32-1-workers",
         "ort-fp32-1",
         "hf-padded-32",
+        *[name for name in MEASURED_RIVALS if name.endswith("fp32")],
     }
     assert set(bench.ratios(lines["litotes-pruned-int8"])) == {
         "ort-int8-1-workers",
         "ort-int8-1",
         "hf-padded-32",
         "litotes-dense-int8",
+        *[name for name in MEASURED_RIVALS if name.endswith("int8")],
     }
     assert set(bench.ratios(lines["litotes-packed"])) == {"hf-padded-32", "hf-1", "hf-sorted-32"}
     exact = [
@@ -108,7 +116,10 @@ def test_lines_and_what_they_are_compared_with(bench: BenchResult) -> None:
     assert all(
         bench.share_of_limit(line) for name, line in lines.items() if not name.startswith("limit")
     )
-    assert bench.notes == (UNTRAINED,)
+    assert bench.notes[0] == UNTRAINED
+    assert len(bench.notes) == 1 + len(MEASURED_RIVALS)
+    assert set(bench.left_out) == set(RIVALS) - set(MEASURED_RIVALS)
+    assert bench.refused == {}
 
 
 def test_operations_of_a_line_are_those_it_computes(
@@ -147,9 +158,12 @@ def test_agreement_counts_every_task() -> None:
 
 HF = {"hf-padded-32", "hf-1", "hf-sorted-32"}
 LIMITS = {"limit-float32", "limit-int8"}
+CT2 = {name for name in MEASURED_RIVALS if name.startswith("ct2")}
 
-
-LEFT = {"transformers": {"litotes-packed", *OWN, *LIMITS}, "onnxruntime": {*HF, "litotes-packed"}}
+LEFT = {
+    "transformers": {"litotes-packed", *OWN, *LIMITS},
+    "onnxruntime": {*HF, *CT2, "litotes-packed"},
+}
 
 
 @pytest.mark.parametrize(("library", "left"), LEFT.items())
@@ -160,7 +174,7 @@ def test_whose_library_is_absent_is_left_out(
     with open_benchmark(load_subject(encoder=str(tiny_folder)), TEXTS[:3]) as found:
         bench = classify(found, n_rounds=1)
     assert {line.name for line in bench.lines} == left
-    assert set(bench.left_out.values()) == {library}
+    assert set(bench.left_out.values()) - ABSENT_RIVALS == {library} - ABSENT_RIVALS
     assert not left & set(bench.left_out)
 
 

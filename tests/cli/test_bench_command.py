@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from litotes.bench import MODEL_BENCHES, PART_BENCHES, limits, measure
+from litotes.bench import MODEL_BENCHES, PART_BENCHES, limits, measure, probes
 from litotes.bench.gpu import groups
 from litotes.bench.gpu.context import GpuBench
 from litotes.bench.gpu.turns import GpuGroup
@@ -38,7 +38,8 @@ def dense(tiny_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _modest(monkeypatch: pytest.MonkeyPatch) -> None:
     """One thread for torch, and a limit nobody has to wait for."""
     monkeypatch.setattr(measure, "n_cores", lambda: 1)
-    monkeypatch.setattr(limits, "SIZE", 32)
+    monkeypatch.setattr(probes, "SHAPES", ((8, 16, 16),))
+    monkeypatch.setattr(limits, "N_ROUNDS", 2)
 
 
 def content_of(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:

@@ -3,6 +3,7 @@ tokenizer, texts to logits.
 
     hf-…         the `transformers` model in torch, padded
     ort-…        the `transformers` model in ONNX Runtime, float32 and int8
+    ct2-…, ov-…  the `transformers` model in CTranslate2 and in OpenVINO, float32 and int8
     litotes-…    our packed encoder in torch, and our own files, dense and pruned, float32 and int8
 
 A model whose library is not installed is left out and reported. Files lie in a temporary folder
@@ -24,10 +25,12 @@ from typing import Any, cast
 import numpy as np
 import torch
 
-from litotes.bench import hugging_face, onnx_baseline
+from litotes.bench import ctranslate2_rival, hugging_face, onnx_baseline
 from litotes.bench.batching import LogitFunction, Logits
 from litotes.bench.lines import Candidate
 from litotes.bench.onnx_baseline import BaselineSession
+from litotes.bench.openvino_rival import OpenVinoRival
+from litotes.bench.rivals import RIVALS, Rival
 from litotes.bench.subject import Subject
 from litotes.core.processor import n_cores
 from litotes.core.storage import write_bytes
@@ -49,7 +52,7 @@ OWN = {
 """Our files: the names of their lines, and what is in them."""
 N_CALIBRATION = 64
 """Texts that int8 takes its ranges from when a file is written."""
-LIBRARIES = ("transformers", "onnx", "onnxruntime")
+LIBRARIES = ("transformers", "onnx", "onnxruntime", "ctranslate2", "openvino")
 
 Makers = dict[str, Callable[[], Candidate]]
 """What makes the candidates, by the names of their lines."""
@@ -83,14 +86,23 @@ class Benchmark:
             needed = ("transformers",)
         elif name.startswith("ort-"):
             needed = ("transformers", *needed)
+        elif name.startswith("ov-"):
+            needed = ("transformers", *needed, "openvino")
+        elif name.startswith("ct2-"):
+            needed = ("transformers", "ctranslate2")
         elif name.startswith(PACKED):
             needed = ()
         return next((library for library in needed if library in self.absent), None)
 
     @cached_property
+    def pieces(self) -> list[Pieces]:
+        """Of every text."""
+        return self.subject.dense.tokenizer.encode(self.texts)
+
+    @cached_property
     def lengths(self) -> list[int]:
-        """The pieces of every text."""
-        return [len(text.ids) for text in self.subject.dense.tokenizer.encode(self.texts)]
+        """How many pieces every text has."""
+        return [len(text.ids) for text in self.pieces]
 
     def as_json(self) -> dict[str, Any]:
         """What a reader has to know about the models and the texts."""
@@ -120,6 +132,24 @@ class Benchmark:
         session = cast("OnnxSession", self._baseline_session(precision, 1))
         return self._from_texts(Workers(session, n_workers).logits)
 
+    def rival(self, name: str, n_streams: int) -> Rival:
+        """One of RIVALS, on all cores."""
+        library, precision = RIVALS[name]
+        if library == "ctranslate2":
+            return ctranslate2_rival.CTranslate2Rival(
+                ctranslate2_rival.convert(self.subject.dense, self.folder),
+                self._baseline,
+                precision,
+                n_streams=n_streams,
+                n_threads=self.n_cores,
+            )
+        return OpenVinoRival(
+            self._baseline_files["float32"] if precision == "float32" else self._static_int8_file,
+            n_streams=n_streams,
+            n_threads=self.n_cores,
+            padding_piece=self._padding_piece,
+        )
+
     def packed(self) -> LogitFunction:
         """Our dense encoder in torch, as `Predictor` runs it."""
         runtime = TorchRuntime(self.subject.dense, torch.device("cpu"))
@@ -143,17 +173,16 @@ class Benchmark:
             write_bytes(file, build_onnx(model, precision=precision, texts=texts, made_from={}))
         return file
 
+    def from_pieces(self, logits: Callable[[Sequence[Pieces]], Logits]) -> LogitFunction:
+        """A model of pieces as one of texts: the tokenizer before it."""
+        tokenizer = self.subject.dense.tokenizer
+        return lambda texts: logits(tokenizer.encode(texts))
+
     def _from_texts(
         self, logits: Callable[[Sequence[Pieces]], Mapping[str, Logits]]
     ) -> LogitFunction:
-        """A model of pieces as one of texts: the tokenizer before, tasks side by side after."""
-        tokenizer = self.subject.dense.tokenizer
-
-        def logits_of(texts: Sequence[str]) -> Logits:
-            by_task = logits(tokenizer.encode(texts))
-            return np.concatenate(list(by_task.values()), axis=1)
-
-        return logits_of
+        """The same for one whose tasks are apart; they are put side by side."""
+        return self.from_pieces(lambda pieces: np.concatenate([*logits(pieces).values()], axis=1))
 
     def _baseline_session(self, precision: str, n_threads: int) -> BaselineSession:
         return BaselineSession(
@@ -167,6 +196,17 @@ class Benchmark:
     @cached_property
     def _baseline_files(self) -> dict[str, Path]:
         return onnx_baseline.write_onnx_files(self._baseline, self.folder)
+
+    @cached_property
+    def _static_int8_file(self) -> Path:
+        file = self.folder / "baseline-static-int8.onnx"
+        onnx_baseline.write_static_int8(
+            self._baseline_files["float32"],
+            file,
+            self.pieces[:N_CALIBRATION],
+            padding_piece=self._padding_piece,
+        )
+        return file
 
     @property
     def _padding_piece(self) -> int:

@@ -3,17 +3,17 @@
 Scheduling is never credited to a graph. `ort-…-1` is what people write: one session with a thread
 per core, one text at a time. `ort-…-1-workers` is the same file with our scheduling
 (runtime/workers.py): a worker of one thread per core, texts of equal length together, still without
-padding. Our lines are compared with both, and pruned lines with our own dense ones too.
+padding. Our lines are compared with both, and pruned lines with our own dense ones too. CTranslate2
+and OpenVINO (rivals.py) get the batches that suit them best.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
-import numpy as np
-
+from litotes.bench.agreement import agreement, refusal
 from litotes.bench.batching import (
     LogitFunction,
     Logits,
@@ -24,7 +24,9 @@ from litotes.bench.batching import (
 )
 from litotes.bench.benchmark import OWN, PACKED, SHORT, Benchmark, Makers
 from litotes.bench.limits import LIMIT_OF, limits
-from litotes.bench.lines import BenchResult, Candidate, time_lines
+from litotes.bench.lines import BenchResult, Candidate, Line, time_lines
+from litotes.bench.rivals import RIVALS, TunedRival, tune
+from litotes.core.errors import reason_of
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Task
 from litotes.pruning.cost import flops
@@ -37,37 +39,51 @@ def classify(
     benchmark: Benchmark, *, n_rounds: int = 5, watch: Watch = ignore_progress
 ) -> BenchResult:
     """All texts of the benchmark, in their order."""
-    candidates, left_out = benchmark.make_candidates(_makers(benchmark))
+    candidates, left_out = benchmark.make_candidates(_their_makers(benchmark))
+    rivals = make_rivals(benchmark)
+    own, own_left_out = benchmark.make_candidates(_own_makers(benchmark, tuple(rivals.candidates)))
     logits: dict[str, Logits] = {}
     lines = time_lines(
         "classify",
-        candidates,
+        candidates | rivals.candidates | own,
         n_texts=len(benchmark.texts),
         n_rounds=n_rounds,
         watch=watch,
         on_first=logits.__setitem__,
     )
-    tasks, reference = benchmark.subject.dense.classifier.tasks, logits[PACKED]
-    with_agreement = []
-    for line in lines:
-        share = agreement(logits[line.name], reference, tasks)
-        with_agreement.append(replace(line, agreement=share))
+    kept, refused = check_answers(lines, logits, benchmark.subject.dense.classifier.tasks)
     if benchmark.missing_for("limit") is None:
-        with_agreement += limits("classify", n_threads=benchmark.n_cores, watch=watch)
-    return BenchResult(PADDED, tuple(with_agreement), left_out, notes=benchmark.subject.notes)
+        kept += limits("classify", n_threads=benchmark.n_cores, watch=watch)
+    return BenchResult(
+        PADDED,
+        tuple(kept),
+        left_out | rivals.left_out | own_left_out,
+        notes=(*benchmark.subject.notes, *rivals.notes),
+        refused=rivals.refused | refused,
+    )
 
 
-def agreement(logits: Logits, reference: Logits, tasks: Mapping[str, Task]) -> float:
-    """The share of answers that are the same, over texts and tasks. logits: (text, class of all
-    tasks)
+def check_answers(
+    lines: Sequence[Line], logits: Mapping[str, Logits], tasks: Mapping[str, Task]
+) -> tuple[list[Line], dict[str, str]]:
+    """The lines with their agreement, less rivals that answer something else than our packed
+    encoder, and why these are refused.
     """
-    ends = np.cumsum([task.n_outputs for task in tasks.values()])[:-1]
-    pairs = zip(np.split(logits, ends, axis=1), np.split(reference, ends, axis=1), strict=True)
-    same = [ours.argmax(1) == theirs.argmax(1) for ours, theirs in pairs]
-    return round(float(np.mean(same)), 4)
+    kept, refused = [], {}
+    for line in lines:
+        reason = None
+        if line.name in RIVALS:
+            _, precision = RIVALS[line.name]
+            reason = refusal(logits[line.name], logits[PACKED], tasks, precision)
+        if reason is not None:
+            refused[line.name] = reason
+            continue
+        share = agreement(logits[line.name], logits[PACKED], tasks)
+        kept.append(replace(line, agreement=share))
+    return kept, refused
 
 
-def _makers(benchmark: Benchmark) -> Makers:
+def _their_makers(benchmark: Benchmark) -> Makers:
     """By the names of the lines; a candidate is made only where its library is installed."""
     makers: Makers = {
         PADDED: partial(_transformers, benchmark, BATCH, against=()),
@@ -78,10 +94,62 @@ def _makers(benchmark: Benchmark) -> Makers:
         for size in (BATCH, 1):
             makers[f"ort-{short}-{size}"] = partial(_onnx_runtime, benchmark, precision, size)
         makers[f"ort-{short}-1-workers"] = partial(_onnx_runtime_workers, benchmark, precision)
-    makers[PACKED] = partial(_packed, benchmark)
-    for name in OWN:
-        makers[name] = partial(_own_workers, benchmark, name)
     return makers
+
+
+def _own_makers(benchmark: Benchmark, rivals: Sequence[str]) -> Makers:
+    """rivals: those that can be measured."""
+    makers: Makers = {PACKED: partial(_packed, benchmark)}
+    for name in OWN:
+        makers[name] = partial(_own_workers, benchmark, name, rivals)
+    return makers
+
+
+@dataclass(frozen=True)
+class MadeRivals:
+    """Opponents with an engine of their own: those that can be measured, and of all others the
+    missing library or the reason. notes: the settings that suit them best.
+    """
+
+    candidates: dict[str, Candidate]
+    left_out: dict[str, str]
+    refused: dict[str, str]
+    notes: tuple[str, ...]
+
+
+def make_rivals(benchmark: Benchmark) -> MadeRivals:
+    """Converts and tunes all whose library is installed."""
+    candidates, left_out, refused, notes = {}, {}, {}, []
+    for name in RIVALS:
+        library = benchmark.missing_for(name)
+        if library is not None:
+            left_out[name] = library
+            continue
+        try:
+            tuned = tune(
+                partial(benchmark.rival, name), benchmark.pieces, n_cores=benchmark.n_cores
+            )
+        # not every encoder can be converted, and the libraries' errors have no common class
+        except Exception as error:
+            refused[name] = f"it cannot run this model ({reason_of(error)})"
+            continue
+        candidates[name] = _rival(benchmark, name, tuned)
+        notes.append(f"{name} is fastest with {tuned.setting}.")
+    return MadeRivals(candidates, left_out, refused, tuple(notes))
+
+
+def _rival(benchmark: Benchmark, name: str, tuned: TunedRival) -> Candidate:
+    library, precision = RIVALS[name]
+    lengths = benchmark.lengths
+    if library == "openvino":  # CTranslate2 leaves padding out of its products
+        lengths = tuned.setting.padded(lengths)
+    return _candidate(
+        benchmark,
+        benchmark.from_pieces(tuned.logits),
+        against=(PADDED, f"ort-{SHORT[precision]}-1-workers"),
+        cost=flops(benchmark.subject.dense.classifier.encoder, lengths).total,
+        precision=precision,
+    )
 
 
 def _transformers(
@@ -138,17 +206,20 @@ def _packed(benchmark: Benchmark) -> Candidate:
     return _own(benchmark, benchmark.packed(), "litotes-dense", against=against)
 
 
-def _own_workers(benchmark: Benchmark, name: str) -> Candidate:
+def _own_workers(benchmark: Benchmark, name: str, rivals: Sequence[str]) -> Candidate:
     logits_of = benchmark.own_workers(name, benchmark.n_cores)
-    return _own(benchmark, logits_of, name, against=compared_with(name))
+    return _own(benchmark, logits_of, name, against=compared_with(name, rivals))
 
 
-def compared_with(name: str) -> tuple[str, ...]:
-    """The lines one of our files is compared with, the nearest first."""
+def compared_with(name: str, rivals: Sequence[str] = ()) -> tuple[str, ...]:
+    """The lines one of our files is compared with: those of ONNX Runtime, the nearest first, our
+    own dense one, and rivals of the same precision.
+    """
     kind, precision = OWN[name]
     theirs = f"ort-{SHORT[precision]}-1"
     dense = (name.replace("pruned", "dense"),) if kind == "pruned" else ()
-    return (f"{theirs}-workers", theirs, PADDED, *dense)
+    others = [rival for rival in rivals if RIVALS[rival][1] == precision]
+    return (f"{theirs}-workers", theirs, PADDED, *dense, *others)
 
 
 def _own(

@@ -4,7 +4,8 @@ torch's fused kernel (sdpa).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -62,7 +63,11 @@ class Baseline(nn.Module):
     def forward(self, input_ids: Tensor, attention_mask: Tensor) -> Tensor:
         # (text, piece, width)
         hidden = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        return self.output(self.read(hidden, attention_mask))
+        return self.answer(hidden, attention_mask)
+
+    def answer(self, hidden: Tensor, live: Tensor) -> Tensor:
+        """The head alone. hidden: (text, piece, width)"""
+        return self.output(self.read(hidden, live))
 
 
 def with_same_weights(model: Model) -> Baseline:
@@ -74,13 +79,18 @@ def with_same_weights(model: Model) -> Baseline:
             f"The head {name} has no baseline in `transformers`; the heads {heads} have one. Bench"
             " a model with one of these."
         )
-    ours = pretrained.Pretrained(classifier.encoder, model.tokenizer, model.base, None)
     with TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-        pretrained.save(ours, Path(folder))
+        save_encoder(model, Path(folder))
         encoder = encoder_of(folder)
     if hasattr(encoder, "pooler"):
         encoder.pooler = None  # its output is not read; it would only cost the baseline time
     return Baseline(encoder, READERS[classifier.head_name], _side_by_side(classifier.heads)).eval()
+
+
+def save_encoder(model: Model, folder: Path) -> None:
+    """As a folder that `transformers` reads."""
+    encoder = model.classifier.encoder
+    pretrained.save(pretrained.Pretrained(encoder, model.tokenizer, model.base, None), folder)
 
 
 def _side_by_side(heads: nn.Module) -> nn.Linear:
@@ -109,18 +119,27 @@ def padded_lengths(texts: Sequence[Pieces]) -> list[int]:
     return [max(len(text.ids) for text in texts)] * len(texts)
 
 
-def _load(kind: Any, name: str, **choices: Any) -> Any:
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Neither progress bars nor warnings of `transformers`, such as those about a fresh head, which
+    is wanted.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()
     before = logging.get_verbosity()
-    logging.set_verbosity_error()  # the fresh head is wanted: no warning about it
+    logging.set_verbosity_error()
     try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _load(kind: Any, name: str, **choices: Any) -> Any:
+    with quiet():
         return kind.from_pretrained(
             pretrained.find_encoder(name)[0],
             attn_implementation="sdpa",
             dtype=torch.float32,
             **choices,
         )
-    finally:
-        logging.set_verbosity(before)

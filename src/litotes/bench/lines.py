@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,8 @@ class Line:
     against: the lines it is compared with; None: the baseline of all.
     flops: the encoder's operations in that time (pruning/cost.py), where they are known.
     limit: the line that shows how fast the machine can multiply at all.
+    shown_by: of a limit, the product that showed it.
+    ms_best: of the quickest round, where JSON leaves the rounds out.
     agreement: the share of texts that get the label our dense float32 encoder gives them.
     parts: milliseconds by part of the work, of the quickest run.
     """
@@ -57,29 +59,40 @@ class Line:
     limit: str | None = None
     agreement: float | None = None
     parts: Mapping[str, float] | None = None
+    shown_by: str | None = None
+    ms_best: float | None = None
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Line:
         """The line as far as it was written."""
-        known = {field.name: content[field.name] for field in fields(cls) if field.name in content}
+        names = {known.name for known in fields(cls)}
+        known = {name: value for name, value in content.items() if name in names}
         return cls(**{"ms_all_rounds": ()} | known)
 
     @property
     def spread(self) -> Spread:
         return Spread.of(self.ms_all_rounds)
 
+    @property
+    def best_rate(self) -> float:
+        """Operations a millisecond in its quickest round; 0 where they are not known."""
+        quickest = self.ms_best or min(self.ms_all_rounds, default=self.ms)
+        return (self.flops or 0) / quickest
+
     def as_json(self) -> dict[str, Any]:
         content = {name: value for name, value in asdict(self).items() if value is not None}
         if len(self.ms_all_rounds) > MOST_WRITTEN:
             del content["ms_all_rounds"]
             content["n_rounds"] = len(self.ms_all_rounds)
+            content["ms_best"] = min(self.ms_all_rounds)
             content["ms_p99"] = _round(float(np.quantile(self.ms_all_rounds, 0.99)))
         return content | {"ms_low": self.spread.low, "ms_high": self.spread.high}
 
 
 @dataclass(frozen=True)
 class BenchResult:
-    """The lines of a group; `left_out` names the missing library of every line that was left out.
+    """The lines of a group; `left_out` names the missing library of every line that was left out,
+    `refused` says why an opponent is not among them.
 
     ms_of: what the milliseconds and operations of a line are for. notes: what a reader of the lines
     has to know.
@@ -90,6 +103,7 @@ class BenchResult:
     left_out: Mapping[str, str]
     ms_of: str = "all texts"
     notes: tuple[str, ...] = ()
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> list[dict[str, Any]]:
         """Each line with its ratios and its share of the limit."""
@@ -110,14 +124,14 @@ class BenchResult:
         return found
 
     def share_of_limit(self, line: Line) -> float | None:
-        """Its operations a second as a share of those the machine reaches in one large product, in
-        that one's best round.
+        """Its operations a second as a share of the most the machine has shown, in any round: in a
+        product alone, or in a line of the same limit, which computes products too.
         """
-        limits = [other for other in self.lines if other.name == line.limit]
-        if not limits or not line.flops or not limits[0].flops:
+        measured = [other for other in self.lines if other.name == line.limit]
+        if not line.flops or not any(other.flops for other in measured):
             return None
-        limit = limits[0]
-        return round(line.flops / line.ms / (limits[0].flops / min(limit.ms_all_rounds)), 4)
+        measured += [other for other in self.lines if other.limit == line.limit]
+        return round(line.flops / line.ms / max(other.best_rate for other in measured), 4)
 
     def _comparison(self, line: Line) -> dict[str, Any]:
         ratios = {name: asdict(ratio) for name, ratio in self.ratios(line).items()}

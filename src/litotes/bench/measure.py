@@ -49,6 +49,15 @@ class BenchReport:
                 missing[f"{group}: {name}"] = library
         return missing
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """Opponents that are not measured, as `GROUP: LINE`, and why."""
+        reasons = {}
+        for group, result in self.groups.items():
+            for name, reason in result.refused.items():
+                reasons[f"{group}: {name}"] = reason
+        return reasons
+
     def as_json(self) -> dict[str, Any]:
         groups: dict[str, Any] = {}
         lines: list[dict[str, Any]] = []
@@ -58,6 +67,7 @@ class BenchReport:
                 "ms_of": result.ms_of,
                 "notes": list(result.notes),
                 "left_out": dict(result.left_out),
+                "refused": dict(result.refused),
             }
             lines += result.as_json()
         return {

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +56,53 @@ def _export(baseline: Baseline, file: Path) -> None:
 def _quantize(float32: Path, int8: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
+    with _no_advice():
+        quantize_dynamic(float32, int8, weight_type=QuantType.QInt8)
+
+
+def write_static_int8(
+    float32: Path, int8: Path, texts: Sequence[Pieces], *, padding_piece: int
+) -> None:
+    """The float32 file with the steps of weights, by channel, and of activations, from these texts,
+    beside every product with weights: the form in which other engines read int8.
+    """
+    from onnxruntime.quantization import QuantFormat, QuantType, quantize_static
+
+    with _no_advice():
+        quantize_static(
+            float32,
+            int8,
+            _reader([feeds([text], padding_piece) for text in texts]),
+            quant_format=QuantFormat.QDQ,
+            op_types_to_quantize=["MatMul"],
+            per_channel=True,
+            activation_type=QuantType.QInt8,
+            weight_type=QuantType.QInt8,
+            extra_options={"MatMulConstBOnly": True, "ActivationSymmetric": True},
+        )
+
+
+def _reader(known: Sequence[dict[str, Any]]) -> Any:
+    """What ONNX Runtime asks for inputs, one after the other."""
+    from onnxruntime.quantization import CalibrationDataReader
+
+    class Reader(CalibrationDataReader):
+        def __init__(self) -> None:
+            self.left = iter(known)
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self.left, None)
+
+    return Reader()
+
+
+@contextmanager
+def _no_advice() -> Iterator[None]:
+    """About a preparation that does not go through with this graph."""
     before = logging.root.manager.disable
-    # advice about a preparation that does not go through with this graph
     logging.disable(logging.WARNING)
     try:
-        quantize_dynamic(float32, int8, weight_type=QuantType.QInt8)
+        yield
     finally:
         logging.disable(before)
 
@@ -84,10 +127,10 @@ class BaselineSession:
         """The logits of all tasks side by side, (text, class); texts of different lengths are
         padded.
         """
-        return {ALL_TASKS: self._session.run(["logits"], _feeds(texts, self._padding_piece))[0]}
+        return {ALL_TASKS: self._session.run(["logits"], feeds(texts, self._padding_piece))[0]}
 
 
-def _feeds(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Any]:
+def feeds(texts: Sequence[Pieces], padding_piece: int) -> dict[str, Any]:
     """Pieces filled up to the longest text, and which of them are real; both (text, longest)."""
     lengths = [len(text.ids) for text in texts]
     pieces = np.full((len(texts), max(lengths)), padding_piece, dtype=np.int64)

@@ -26,7 +26,7 @@ N_GPU_TEXTS, N_QUICK_GPU_TEXTS = 1024, 64
 
 ABOUT = """\
 Measures speed side by side in one run, as ratios against named opponents: Hugging Face
-transformers, ONNX Runtime, the entmax package.
+transformers, ONNX Runtime, CTranslate2, OpenVINO, the entmax package.
 """
 EXAMPLE = "litotes bench classify --json"
 USES = ("json", "seed", "out")
@@ -183,6 +183,8 @@ def _say_left_out(report: BenchReport) -> None:
 
     for name, library in report.left_out.items():
         say([f"{name}: left out, `{library}` is not installed."])
+    for name, reason in report.refused.items():
+        say([f"{name}: refused, {reason}."])
 
 
 def _draw_texts(options: argparse.Namespace, n_usual: int) -> list[str]:

@@ -14,7 +14,17 @@ import torch
 from litotes.core.processor import n_cores, this_processor
 from litotes.core.version import __version__
 
-LIBRARIES = ("torch", "onnxruntime", "transformers", "tokenizers", "numpy", "entmax", "torchjd")
+LIBRARIES = (
+    "torch",
+    "onnxruntime",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "entmax",
+    "torchjd",
+    "ctranslate2",
+    "openvino",
+)
 GPU_LIBRARIES = ("triton", "adasplash")
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from litotes.bench.agreement import agreement
 from litotes.bench.batching import Logits
-from litotes.bench.classify import agreement, padded_to
+from litotes.bench.classify import padded_to
 from litotes.bench.gpu import opponents
 from litotes.bench.gpu.context import GpuBench, repeat_to, side_by_side
 from litotes.bench.gpu.turns import Attempts, GpuGroup, Makers, time_in_guarded_turns
