@@ -37,7 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tiny_recipe: Recipe) -> Pat
     for name in ("queue", "biscuit"):
         write_table(folder / f"{name}.csv", name, 24)
     recipe = tiny_recipe.changed(
-        data__source=source, data__where__variety=None, model__max_pieces=16, training__epochs=1
+        data__source=source, data__where={}, model__max_pieces=16, training__epochs=1
     )
     train(recipe, folder / "dense")
     return folder
