@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,7 +17,7 @@ from litotes.evaluation.cross_matrix import CrossMatrix, MatrixCell, make_cell
 from litotes.evaluation.matrix_figure import figure
 from litotes.report.figure import render_figure
 from litotes.report.html import inline
-from litotes.study.matrix import cross, describe_matrix, folder_name
+from litotes.study.matrix import MatrixResult, cross, describe_matrix, folder_name
 from litotes.study.output import write_report
 from litotes.study.page import Pictures
 from litotes.training.recipe import Recipe
@@ -51,10 +52,27 @@ def test_home_and_elsewhere(matrix: CrossMatrix) -> None:
     assert "a → b" not in words
 
 
+@dataclass(frozen=True)
+class Crossed:
+    """A matrix whose models were trained with seeds 5 and 6; nobody may write into its folder."""
+
+    recipe: Recipe
+    folder: Path
+    study: MatrixResult
+
+
+@pytest.fixture(scope="module")
+def crossed(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Crossed:
+    recipe = tiny_recipe.changed(
+        data__where={"source": "review"}, training__epochs=1, data__tasks=["sentiment"]
+    )
+    folder = tmp_path_factory.mktemp("crossed")
+    return Crossed(recipe, folder, cross(recipe, folder, seeds=range(5, 7), device="cpu"))
+
+
 @pytest.mark.slow
-def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
-    study = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
+def test_cross_trains_each_row_and_finds_it_again(crossed: Crossed) -> None:
+    recipe, folder, study = crossed.recipe, crossed.folder, crossed.study
     (matrix,) = study.matrices
     assert matrix.rows == matrix.columns == ("en-AU", "en-IN", "en-UK")
     assert len(matrix.cells) == 9
@@ -62,17 +80,14 @@ def test_cross_trains_each_row_and_finds_it_again(tiny_recipe: Recipe, tmp_path:
         len(one.by_seed) == 2 and one.interval[0] <= one.macro_f1 <= one.interval[1]
         for one in matrix.cells
     )
-    files = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("model.safetensors")}
+    files = {path: path.stat().st_mtime_ns for path in folder.rglob("model.safetensors")}
     assert len(files) == 6
     for name in matrix.rows:  # each row learned from its own variety alone
-        facts = json.loads((tmp_path / "models" / f"{name}-0" / "litotes.json").read_text())[
-            "facts"
-        ]
+        facts = json.loads((folder / "models" / f"{name}-5" / "litotes.json").read_text())["facts"]
         assert facts["recipe"]["data"]["where"]["variety"] == name
-        assert facts["data"]["n_train"] == len(
-            load("sampler").where(variety=name, split="train").hold_out(0.2, seed=0)[0]
-        )
-    again = cross(recipe, tmp_path, seeds=(0, 1), device="cpu")
+        texts = load("sampler").where(variety=name, source="review", split="train")
+        assert facts["data"]["n_train"] == len(texts.hold_out(0.2, seed=5)[0])
+    again = cross(recipe, folder, seeds=range(5, 7), device="cpu")
     assert again.as_json() == study.as_json()
     assert {path: path.stat().st_mtime_ns for path in files} == files
 
@@ -191,9 +206,8 @@ def test_a_matrix_in_a_notebook_is_an_escaped_table(matrix: CrossMatrix) -> None
 
 
 @pytest.mark.slow
-def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
-    result = cross(recipe, tmp_path, device="cpu")
+def test_the_report_is_the_studys(crossed: Crossed, tmp_path: Path) -> None:
+    result = crossed.study
     svg = render_figure(figure(result.matrices), "svg")
     pictures = Pictures({"By variety": inline(svg, "matrix")})
     write_report(result.report, result.timing, pictures, tmp_path)
@@ -211,24 +225,22 @@ def test_the_report_is_the_studys(tiny_recipe: Recipe, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_seeds_are_counted_from_the_first(tiny_recipe: Recipe, tmp_path: Path) -> None:
+def test_seeds_are_counted_from_the_first(crossed: Crossed) -> None:
     """The recipe keeps its own seed, from which the intervals are drawn."""
-    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
-    result = cross(recipe, tmp_path, seeds=range(5, 7), device="cpu")
-    assert result.as_json()["seeds"] == [5, 6]
-    assert result.as_json()["recipe"]["seed"] == recipe.seed
-    names = {path.name for path in (tmp_path / "models").iterdir()}
+    assert crossed.study.as_json()["seeds"] == [5, 6]
+    assert crossed.study.as_json()["recipe"]["seed"] == crossed.recipe.seed == 0
+    names = {path.name for path in (crossed.folder / "models").iterdir()}
     assert names == {f"{name}-{seed}" for name in ("en-AU", "en-IN", "en-UK") for seed in (5, 6)}
 
 
 @pytest.mark.slow
-def test_a_model_that_was_deleted_is_made_again(tiny_recipe: Recipe, tmp_path: Path) -> None:
-    recipe = tiny_recipe.changed(data__where={}, training__epochs=1, data__tasks=["sentiment"])
-    cross(recipe, tmp_path, device="cpu")
-    weights = (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes()
-    rmtree(tmp_path / "models" / "en-AU-0")
-    cross(recipe, tmp_path, device="cpu")
-    assert (tmp_path / "models" / "en-AU-0" / "model.safetensors").read_bytes() == weights
+def test_a_model_that_was_deleted_is_made_again(crossed: Crossed, tmp_path: Path) -> None:
+    folder = copytree(crossed.folder, tmp_path / "copy")
+    file = folder / "models" / "en-AU-5" / "model.safetensors"
+    weights = file.read_bytes()
+    rmtree(file.parent)
+    cross(crossed.recipe, folder, seeds=range(5, 7), device="cpu")
+    assert file.read_bytes() == weights
 
 
 @pytest.mark.parametrize("query", ["label=mood", "label=mood&variety=region"])
