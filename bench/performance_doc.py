@@ -1,5 +1,6 @@
 """Writes the tables and figures of docs/results/performance.md from docs/results/bench.json: see
-readme_table.py; its GPU half from docs/results/performance/gpu.json: see gpu_doc.py.
+readme_table.py; its GPU half from docs/results/performance/gpu.json: see gpu_doc.py; CTranslate2
+and OpenVINO from docs/results/performance/rivals.json: see classify_doc.py.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from classify_doc import classify, limit, percent, read_rivals, rivals, shares, spread
 from gpu_doc import Measured, gpu_figures, gpu_half
 from readme_table import ROOT, lines_of, markdown, read, replaced
 
@@ -53,6 +55,8 @@ def about(content: Content) -> str:
         "numpy",
         "entmax",
         "torchjd",
+        "ctranslate2",
+        "openvino",
     )
     versions = ", ".join(
         f"{library} {machine[library]}" for library in libraries if library in machine
@@ -88,58 +92,11 @@ def aims(content: Content) -> str:
                     [
                         words_now,
                         f"{wanted:g}",
-                        _ratio(found),
+                        spread(found),
                         "met" if found["middle"] >= wanted else "**missed**",
                     ]
                 )
     return markdown(["times as fast", "aim", "measured (quartiles)", ""], rows)
-
-
-def classify(content: Content) -> str:
-    head = [
-        "line",
-        "texts/s",
-        "ms a text (quartiles)",
-        "GFLOP a text",
-        "of the limit",
-        "same labels",
-        "times as fast as",
-    ]
-    n = content["n_texts"]
-    rows = [
-        [
-            f"`{name}`",
-            f"{line['per_second']:.1f}",
-            f"{line['ms'] / n:.2f} ({line['ms_low'] / n:.2f}–{line['ms_high'] / n:.2f})",
-            f"{line['flops'] / n / 1e9:.2f}",
-            _percent(line.get("share_of_limit")),
-            _percent(line.get("agreement")),
-            ", ".join(
-                f"{ratio['middle']:.2f} `{other}`" for other, ratio in line["ratios"].items()
-            ),
-        ]
-        for name, line in lines_of(content, "classify").items()
-        if not name.startswith("limit")
-    ]
-    return markdown(head, rows)
-
-
-def limit(content: Content) -> str:
-    rows = []
-    for group, cores in (
-        ("classify", f"{content['machine']['n_cores']} threads"),
-        ("profile", "1 thread"),
-    ):
-        for name, line in lines_of(content, group).items():
-            if name.startswith("limit"):
-                rows.append(
-                    [
-                        name.removeprefix("limit-"),
-                        cores,
-                        f"{line['flops'] / min(line['ms_all_rounds']) / 1e6:.0f}",
-                    ]
-                )
-    return markdown(["precision", "on", "GFLOP/s in a product of 1024 × 1024 × 1024"], rows)
 
 
 def latency(content: Content) -> str:
@@ -189,10 +146,12 @@ def length(content: Content) -> str:
     lines = lines_of(content, "profile")
     lengths = sorted({int(name.rpartition("-n")[2]) for name in lines if "-n" in name})
     who = dict.fromkeys(name.rpartition("-n")[0] for name in lines if "-n" in name)
-    rows = [
-        [f"`{name}`", *(_of_length(lines.get(f"{name}-n{length}")) for length in lengths)]
-        for name in who
-    ]
+    of_limit = shares(content, "profile")
+    rows = []
+    for name in who:
+        names = [f"{name}-n{length}" for length in lengths]
+        cells = [_of_length(lines.get(one), of_limit.get(one)) for one in names]
+        rows.append([f"`{name}`", *cells])
     return markdown(["ms of one text, one thread (of the limit)", *map(str, lengths)], rows)
 
 
@@ -206,17 +165,30 @@ def growth(content: Content) -> str:
     return markdown(["line", "texts/s", "times as fast as"], rows)
 
 
+ABOUT_OTHERS = """\
+## The other benchmarks
+
+Milliseconds are those of a round: all texts for `attention` and `pcgrad`, up to four for `entmax`
+and `effective`, a batch for `train` ([benchmarks](../reference/benches.md) says what each line
+does).
+"""
+
+
 def others(content: Content) -> str:
+    """The section about them; nothing where the run left them out."""
     rows = []
     for group in ("entmax", "effective", "pcgrad", "attention", "train"):
         for name, line in lines_of(content, group).items():
             compared = ", ".join(
-                f"{_ratio(ratio)} `{other}`"
+                f"{spread(ratio)} `{other}`"
                 for other, ratio in line["ratios"].items()
                 if other != name
             )
             rows.append([group, f"`{name}`", f"{line['ms']:.4g}", compared])
-    return markdown(["group", "line", "ms", "times as fast as (quartiles)"], rows)
+    if not rows:
+        return ""
+    table = markdown(["group", "line", "ms", "times as fast as (quartiles)"], rows)
+    return f"{ABOUT_OTHERS}\n{table}"
 
 
 TABLES: dict[str, Callable[[Content], str]] = {
@@ -232,10 +204,15 @@ TABLES: dict[str, Callable[[Content], str]] = {
 }
 
 
-def page_of(page: str, content: Content, gpu: Measured | None) -> str:
-    """The page with all its tables made again. gpu: what was measured on a GPU, if anything."""
+def page_of(
+    page: str, content: Content, gpu: Measured | None, beside: Content | None = None
+) -> str:
+    """The page with all its tables made again. gpu: what was measured on a GPU, if anything.
+    beside: the run in which CTranslate2 and OpenVINO took part, if there was one.
+    """
     for name, table in TABLES.items():
         page = replaced(page, name, table(content))
+    page = replaced(page, "rivals", rivals(beside))
     return replaced(page, "gpu", gpu_half(gpu))
 
 
@@ -254,20 +231,12 @@ def figures(content: Content, gpu: Measured | None) -> dict[str, bytes]:
     return own | gpu_figures(gpu)
 
 
-def _ratio(ratio: Mapping[str, float]) -> str:
-    return f"{ratio['middle']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f})"
-
-
 def _waited(line: Mapping[str, Any]) -> str:
     """Of few calls the worst stands for the 99th percentile."""
     return (
         f"{line['ms']:.2f}"
         f" ({line['ms_p99'] if 'ms_p99' in line else max(line['ms_all_rounds']):.2f})"
     )
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.0f} %"
 
 
 def _part(found: Mapping[str, float], part: str) -> str:
@@ -278,11 +247,10 @@ def _part(found: Mapping[str, float], part: str) -> str:
     )
 
 
-def _of_length(line: Mapping[str, Any] | None) -> str:
+def _of_length(line: Mapping[str, Any] | None, share: float | None) -> str:
     if line is None:
         return ""
-    share = f" ({_percent(line['share_of_limit'])})" if "share_of_limit" in line else ""
-    return f"{line['ms']:.3g}{share}"
+    return f"{line['ms']:.3g}" + ("" if share is None else f" ({percent(share)})")
 
 
 def _usual(lengths: list[int], mean: float) -> int:
@@ -291,7 +259,7 @@ def _usual(lengths: list[int], mean: float) -> int:
 
 def main() -> None:
     content, gpu = read(), Measured.read()
-    PAGE.write_text(page_of(PAGE.read_text("utf-8"), content, gpu), "utf-8")
+    PAGE.write_text(page_of(PAGE.read_text("utf-8"), content, gpu, read_rivals()), "utf-8")
     FIGURES.mkdir(parents=True, exist_ok=True)
     for name, drawn in figures(content, gpu).items():
         (FIGURES / name).write_bytes(drawn)

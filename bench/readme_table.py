@@ -45,7 +45,8 @@ def replaced(page: str, name: str, content: str) -> str:
         raise SystemExit(
             f"The page needs one <!-- bench: {name} --> and one <!-- end of {name} --> after it."
         )
-    return marks.sub(lambda found: f"{found[1]}{content.rstrip()}\n{found[2]}", page)
+    between = f"{content.rstrip()}\n" if content.strip() else ""
+    return marks.sub(lambda found: f"{found[1]}{between}{found[2]}", page)
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

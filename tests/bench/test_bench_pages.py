@@ -64,7 +64,7 @@ def test_the_readme_and_the_json_agree(readme: ModuleType, root: Path) -> None:
 
 def test_the_page_and_the_json_agree(page: ModuleType, readme: ModuleType) -> None:
     shown = page.PAGE.read_text("utf-8")
-    made = page.page_of(shown, readme.read(), page.Measured.read())
+    made = page.page_of(shown, readme.read(), page.Measured.read(), page.read_rivals())
     assert made == shown, "run bench/performance_doc.py"
 
 
@@ -110,11 +110,60 @@ def test_an_aim_that_is_missed_is_told(page: ModuleType) -> None:
     assert shown[3].endswith("| 1.90 (1.10–1.30) | met |")
 
 
+def test_no_table_is_empty(page: ModuleType) -> None:
+    shown = page.PAGE.read_text("utf-8").splitlines()
+    rules = [place for place, text in enumerate(shown) if text.startswith("| --- |")]
+    assert rules
+    assert [shown[place - 1] for place in rules if not shown[place + 1].startswith("|")] == []
+    assert page.others({"lines": []}) == page.rivals(None) == ""
+
+
+def test_no_line_of_the_page_is_beyond_the_limit(page: ModuleType, readme: ModuleType) -> None:
+    content = readme.read()
+    for group in ("classify", "profile"):
+        found = page.shares(content, group)
+        assert found
+        assert max(found.values()) <= 1
+
+
+def test_what_is_faster_than_every_product_is_the_limit(page: ModuleType) -> None:
+    limit = line("limit-int8", group="classify", ms=2.0, flops=100, shown_by="torch, 1 × 2 × 3")
+    slow = line("slow", group="classify", ms=4.0, flops=100, limit="limit-int8")
+    swift = line("swift", group="classify", ms=1.0, flops=100, limit="limit-int8")
+    machine = {"n_cores": 2}
+    for lines, shown_by in (((limit, slow), "torch, 1 × 2 × 3"), ((limit, slow, swift), "`swift`")):
+        content = {"machine": machine, "lines": [one.as_json() for one in lines]}
+        assert page.limit(content).splitlines()[2].endswith(f"| {shown_by} |")
+
+
+def test_the_rivals_have_a_section_where_they_were_measured(page: ModuleType) -> None:
+    ratio = {"middle": 1.2, "low": 1.1, "high": 1.3}
+    ratios = {"ov-int8": ratio, "ct2-int8": ratio | {"middle": 1.1}, "hf-padded-32": ratio}
+    more = {"ratios": ratios, "ms_low": 9.0, "ms_high": 11.0}
+    made = line("litotes-dense-int8", group="classify", flops=10).as_json() | more
+    notes = ["ov-int8 is fastest with batches of 4, 2 at once."]
+    content = {
+        "data": "sampler",
+        "n_texts": 2,
+        "machine": {"model": "a processor", "n_cores": 2, "openvino": "1.0"},
+        "groups": {"classify": {"notes": notes, "refused": {"ct2-fp32": "it cannot run"}}},
+        "lines": [made],
+    }
+    shown = page.rivals(content)
+    assert "| `litotes-dense-int8` against `ov-int8` | 1.15 | 1.20 (1.10–1.30) | met |" in shown
+    assert "against `ct2-int8` | 1.15 | 1.10 (1.10–1.30) | **missed** |" in shown
+    assert "against `hf" not in shown
+    for words in ("openvino 1.0", notes[0], "`ct2-fp32` was refused: it cannot run."):
+        assert words in shown
+
+
 def test_a_page_without_marks_is_told(readme: ModuleType) -> None:
     assert (
         readme.replaced("a\n<!-- bench: x -->\nold\n<!-- end of x -->\nb", "x", "new\n")
         == "a\n<!-- bench: x -->\nnew\n<!-- end of x -->\nb"
     )
+    emptied = readme.replaced("<!-- bench: x -->\nold\n<!-- end of x -->", "x", "")
+    assert emptied == "<!-- bench: x -->\n<!-- end of x -->"
     with pytest.raises(SystemExit, match="needs one"):
         readme.replaced("no marks", "x", "new")
 

@@ -35,7 +35,7 @@ def of_length(n: int) -> Pieces:
 
 
 class Counting:
-    """Answers with a text's length; a batch costs a second, and each of its padded pieces another."""
+    """Answers with a text's length; a batch costs a second, and each padded piece another."""
 
     def __init__(self, n_streams: int, clock: Clock) -> None:
         self.n_streams, self.clock = n_streams, clock
