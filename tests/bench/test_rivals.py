@@ -145,10 +145,14 @@ def test_rivals_answer_as_the_model_does(
         assert np.abs(found - reference).max() < 0.5
 
 
-def test_the_converter_is_told_how_positions_are_counted(tmp_path: Path) -> None:
-    file = tmp_path / "config.json"
+def test_the_converter_finds_what_it_asks_for(tmp_path: Path) -> None:
     for given, kept in (({}, "absolute"), ({"position_embedding_type": "relative"}, "relative")):
-        file.write_text(json.dumps({"model_type": "bert"} | given), "utf-8")
-        ctranslate2_rival._name_positions(file)
-        written = json.loads(file.read_text("utf-8"))
-        assert written == {"model_type": "bert", "position_embedding_type": kept}
+        (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert"} | given), "utf-8")
+        for unknown in (None, "[UNK]"):
+            written = json.dumps({"model": {"unk_token": unknown}})
+            (tmp_path / "tokenizer.json").write_text(written, "utf-8")
+            ctranslate2_rival.prepare(tmp_path)
+            config = json.loads((tmp_path / "config.json").read_text("utf-8"))
+            assert config == {"model_type": "bert", "position_embedding_type": kept}
+            tokenizer = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
+            assert tokenizer.get("unk_token") == unknown

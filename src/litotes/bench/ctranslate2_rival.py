@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -30,18 +31,25 @@ def convert(model: Model, folder: Path) -> Path:
         from ctranslate2.converters import TransformersConverter
 
         save_encoder(model, folder / _ENCODER)
-        _name_positions(folder / _ENCODER / "config.json")
+        prepare(folder / _ENCODER)
         with quiet():
             TransformersConverter(str(folder / _ENCODER)).convert(str(converted))
     return converted
 
 
-def _name_positions(file: Path) -> None:
-    """Says how positions are counted: the converter asks for a setting that `transformers` 5 has
-    dropped along with all its other values.
+def prepare(folder: Path) -> None:
+    """Writes what the converter asks for besides: how positions are counted, a setting that
+    `transformers` 5 has dropped along with its other values, and a tokenizer to which it adds no
+    special pieces that the encoder does not know.
     """
-    config = json.loads(file.read_text("utf-8"))
-    file.write_text(json.dumps({"position_embedding_type": "absolute"} | config), "utf-8")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    config = {"position_embedding_type": "absolute"} | config
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    tokenizer: dict[str, Any] = {"tokenizer_class": "PreTrainedTokenizerFast"}
+    unknown = json.loads((folder / "tokenizer.json").read_text("utf-8"))["model"].get("unk_token")
+    if unknown is not None:
+        tokenizer["unk_token"] = unknown
+    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer), "utf-8")
 
 
 class CTranslate2Rival:
