@@ -66,6 +66,7 @@ def test_equal_answers_to_few_texts_prove_little() -> None:
     assert found.covariance[0, 0] ** 0.5 > 2  # of 30 texts one is three points
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_more", [0, 2000])
 def test_its_interval_covers_the_truth_as_often_as_it_says(n_more: int) -> None:
     """Over 200 samples of texts, alone and with texts without labels."""
