@@ -4,6 +4,7 @@ network.
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -79,6 +80,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.get_closest_marker("timed"):
             # the bound stays as it is: what the code itself needs, some try shows
             item.add_marker(pytest.mark.flaky(reruns=4, reruns_delay=2))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
