@@ -391,8 +391,11 @@ def test_ctrl_c_saves_and_says_how_to_go_on(
     assert weights(tmp_path / "stopped") == weights(whole.folder)
 
 
-def test_a_finished_run_is_not_overwritten(tiny_recipe: Recipe, copied: Path) -> None:
+def test_a_finished_run_is_not_overwritten(
+    tiny_recipe: Recipe, copied: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = weights(copied)
+    monkeypatch.setattr(loop.Loop, "run", lambda _: pytest.fail("trained again"))
     with pytest.raises(UserError, match="already holds"):
         train(tiny_recipe.changed(seed=1), copied)
     again = train(tiny_recipe, copied, resume=True)
