@@ -6,7 +6,7 @@ import re
 
 import pytest
 from page_server import Opens
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from litotes.explanation.word_maps import word_maps
 from litotes.prediction.predictor import Predictor
@@ -259,3 +259,18 @@ def test_a_hostile_text_stays_text(open_page: Opens) -> None:
     assert page.locator("#shaded .word").last.inner_text() == "tea"
     assert page.title() == "litotes: sentiment and sarcasm"
     assert page.locator("main img, main script").count() == 0
+
+
+def test_a_service_without_torch_shades_words_and_shows_no_layers(open_page: Opens) -> None:
+    page = open_page()
+
+    def leave_layers_out(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json=answer.json() | {"layers": []})
+
+    page.route("**/v1/explain", leave_layers_out)
+    page.locator("#text").fill("the queue is bad")
+    expect(page.locator("#shaded")).to_have_text("the queue is bad")
+    expect(page.locator("#layers")).to_be_hidden()
+    page.locator("#shaded .word").first.click()
+    expect(page.locator("#word-said")).to_contain_text("the")
