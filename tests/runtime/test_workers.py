@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.core.errors import UserError
+from litotes.model.inference import Outputs
 from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, group_by_length
 from litotes.text.tokenizer import Pieces
 
@@ -34,13 +35,13 @@ class Session:
     """Answers with the first piece and the number of pieces."""
 
     n_outputs = {"sarcasm": 2}  # noqa: RUF012
+    has_exits = False
 
-    def logits(self, group: Sequence[Pieces]) -> dict[str, np.ndarray]:
+    def compute(self, group: Sequence[Pieces]) -> Outputs:
         if any(text.ids[0] == 13 for text in group):
             raise UserError("thirteen")
-        return {
-            "sarcasm": np.array([[text.ids[0], len(text.ids)] for text in group], dtype=np.float32)
-        }
+        first_and_length = [[text.ids[0], len(text.ids)] for text in group]
+        return Outputs({"sarcasm": np.array(first_and_length, dtype=np.float32)})
 
 
 def pieces(first: int, n: int) -> Pieces:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 
 import torch
 from torch import Tensor
@@ -171,6 +172,30 @@ class Survivors:
             n_fused=choice.n_fused,
         )
 
+    def keep_texts(self, stays: Tensor) -> tuple[Survivors, Tensor]:
+        """The state without the texts that leave whole, and the places of the pieces that stay.
+
+        stays: (text,), bool. places: (piece,)
+        """
+        chosen = stays.tolist()
+        places = stays[self.layout.texts].nonzero().squeeze(1)
+        whole = _keep_lengths(self.whole, chosen)
+        # where each text that stays begins in the whole tensor without the others, (text,)
+        starts = torch.zeros_like(self.whole.starts).masked_scatter(stays, whole.starts)
+        removed = tuple(_keep_removed(one, self.whole, stays, starts) for one in self.removed)
+        state = replace(
+            self,
+            layout=_keep_lengths(self.layout, chosen),
+            whole=whole,
+            origin=self.origin[places],
+            importance=self.importance[places],
+            head_importance=self.head_importance[stays],
+            n_fused=tuple(compress(self.n_fused, chosen)),
+            heads=None if self.heads is None else self.heads[stays],
+            removed=removed,
+        )
+        return state, places
+
     def remember(self, hidden: Tensor, choice: Choice) -> Survivors:
         """Keeps the states of the pieces that leave, except fused ones."""
         n_real = [n - fused for n, fused in zip(choice.removed.lengths, self.n_fused, strict=True)]
@@ -193,6 +218,20 @@ class Survivors:
             states.append(removed.hidden)
         joined = torch.cat(states)
         return torch.zeros_like(joined).index_copy(0, torch.cat(places), joined)
+
+
+def _keep_lengths(layout: Layout, chosen: Sequence[bool]) -> Layout:
+    return Layout.of(list(compress(layout.lengths, chosen)), layout.device)
+
+
+def _keep_removed(
+    removed: RemovedPieces, whole: Layout, stays: Tensor, starts: Tensor
+) -> RemovedPieces:
+    """Of pieces that left earlier those whose texts stay. starts: where these begin now, (text,)"""
+    text = whole.texts[removed.places]  # (piece,)
+    places = removed.places - whole.starts[text] + starts[text]
+    is_kept = stays[text]
+    return RemovedPieces(removed.hidden[is_kept], places[is_kept])
 
 
 def fuse_removed(packed: Tensor, choice: Choice, importance: Tensor) -> Tensor:

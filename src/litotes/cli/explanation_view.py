@@ -56,6 +56,8 @@ def _answer_lines(explanation: Explanation) -> Iterator[str]:
         yield f"{explanation.task}: {sure} ({', '.join(others)})"
     if explanation.read.pieces.truncated:
         yield "(the text is longer than the model reads; its end was not seen)"
+    if explanation.answered_at_layer is not None:
+        yield explanation.exit_in_words()
 
 
 def shaded_texts(explanation: Explanation) -> Iterator[Text]:

@@ -248,6 +248,8 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
         yield "  (the text is longer than the model reads; its end was not seen)"
     if prediction.unreadable:
         yield f"  ({UNREADABLE_NOTE})"
+    if prediction.answered_at_layer is not None:
+        yield f"  (answered after layer {prediction.answered_at_layer})"
     if prediction.problem is not None:
         yield f"  (no answer: {prediction.problem})"
 

@@ -101,6 +101,9 @@ class Prediction:
     knows not one piece of it, so that the answers say nothing about it; of a pair, no piece of
     either text; of several models, whether this holds for one of them. problem: why the text could
     not be asked about; there are no answers then.
+
+    answered_at_layer: after how many layers the text was answered by a model with exits, of several
+    models the most; None where no model has exits.
     """
 
     text: str
@@ -108,13 +111,15 @@ class Prediction:
     truncated: bool
     unreadable: bool = False
     problem: str | None = None
+    answered_at_layer: int | None = None
 
     def __repr__(self) -> str:
         answers = {task: _answer_text(answer) for task, answer in self.answers.items()}
         notes = {"truncated": self.truncated, "unreadable": self.unreadable}
         shown = {name: holds for name, holds in notes.items() if holds}
-        problem = {} if self.problem is None else {"problem": self.problem}
-        return one_line(self, text=self.text, answers=answers, **shown, **problem)
+        more = {"problem": self.problem, "answered_at_layer": self.answered_at_layer}
+        known = {name: value for name, value in more.items() if value is not None}
+        return one_line(self, text=self.text, answers=answers, **shown, **known)
 
     def _repr_html_(self) -> str:
         """The text and a row for each task, as notebooks show it; of three labels or more, a row
@@ -127,6 +132,8 @@ class Prediction:
             rows += _note_row(UNREADABLE_NOTE)
         if self.problem is not None:
             rows += _note_row(self.problem)
+        if self.answered_at_layer is not None:
+            rows += _note_row(f"answered after layer {self.answered_at_layer}")
         caption = f'<caption dir="auto">{markup(self.text)}</caption>'
         return f"<table>{caption}{rows}</table>"
 

@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
 from litotes.attention import PRUNINGS
@@ -31,8 +30,9 @@ from litotes.attention.observer import LayerTrace, Observer
 from litotes.attention.pruning import Plan
 from litotes.attention.survivors import Survivors
 from litotes.core.errors import UserError
-from litotes.core.registry import build, pick
+from litotes.core.registry import build
 from litotes.encoders.attention_context import AttentionContext, make_contexts
+from litotes.encoders.block import Block
 from litotes.encoders.disentangled import DistanceEmbeddings
 from litotes.encoders.embeddings import Embeddings, RelativeBias, make_norm
 from litotes.encoders.encoding import Encoding
@@ -41,63 +41,11 @@ from litotes.encoders.spec import EncoderSpec
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
 
+Leave = Callable[[int, Encoding], Tensor | None]
+"""Called after a layer with how many layers are done and what they made of the texts still there.
 
-def _gelu_tanh(x: Tensor) -> Tensor:
-    return functional.gelu(x, approximate="tanh")
-
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "gelu": functional.gelu,
-    "gelu_new": _gelu_tanh,
-    "gelu_pytorch_tanh": _gelu_tanh,
-    "relu": functional.relu,
-    "silu": functional.silu,
-}
-
-
-class Block(nn.Module):
-    """One layer: attention, then feed-forward, each added to its input and normed after or before.
-
-    Between the two halves pieces may leave.
-    """
-
-    def __init__(self, spec: EncoderSpec, number: int) -> None:
-        super().__init__()
-        self.norm_first, self.is_gated = spec.norm_first, spec.is_gated
-        self.attention = Attention(spec, spec.heads_of(number))
-        # where norms come first, the embeddings have been normed already
-        is_normed = spec.norm_first and number == 0
-        self.attention_norm = nn.Identity() if is_normed else make_norm(spec)
-        n_inner = (1 + spec.is_gated) * spec.inner_width
-        self.inner = nn.Linear(spec.width, n_inner, bias=spec.feed_forward_bias)
-        self.outer = nn.Linear(spec.inner_width, spec.width, bias=spec.feed_forward_bias)
-        self.outer_norm = make_norm(spec)
-        self.activation_name = spec.activation
-        self.activation = pick(ACTIVATIONS, spec.activation, "activation")
-        self.dropout = nn.Dropout(spec.dropout)
-
-    def forward(self, hidden: Tensor, mixed: Tensor) -> Tensor:
-        """From what each piece was and what its attention gathered to what it is next.
-
-        (piece, width)
-        """
-        hidden = hidden + self.dropout(self.attention.output(mixed))
-        if self.norm_first:
-            return hidden + self.dropout(self.feed_forward(self.outer_norm(hidden)))
-        hidden = self.attention_norm(hidden)
-        return self.outer_norm(hidden + self.dropout(self.feed_forward(hidden)))
-
-    def attention_input(self, hidden: Tensor) -> Tensor:
-        """What attention reads of the pieces. (piece, width)"""
-        return self.attention_norm(hidden) if self.norm_first else hidden
-
-    def feed_forward(self, hidden: Tensor) -> Tensor:
-        """W₂ act(W₁ h), or W₂ (act(W₁ h) ⊙ V h) with W₁ and V in one. (piece, width)"""
-        inner = self.inner(hidden)
-        if not self.is_gated:
-            return self.outer(self.activation(inner))
-        opened, gate = inner.chunk(2, dim=-1)
-        return self.outer(self.activation(opened) * gate)
+Gives which texts stay, (text,), bool; None: all.
+"""
 
 
 class Encoder(nn.Module):
@@ -123,11 +71,18 @@ class Encoder(nn.Module):
             )
 
     def forward(
-        self, batch: Batch, *, firsts_only: bool = False, observer: Observer | None = None
+        self,
+        batch: Batch,
+        *,
+        firsts_only: bool = False,
+        observer: Observer | None = None,
+        leave: Leave | None = None,
     ) -> Encoding:
         """Hidden states of every piece that goes on, or of each text's first piece alone."""
         hidden = self.embeddings(batch)
-        return self.walk(hidden, batch.layout, firsts_only=firsts_only, observer=observer)
+        return self.walk(
+            hidden, batch.layout, firsts_only=firsts_only, observer=observer, leave=leave
+        )
 
     def walk(
         self,
@@ -138,6 +93,7 @@ class Encoder(nn.Module):
         stop: int | None = None,
         firsts_only: bool = False,
         observer: Observer | None = None,
+        leave: Leave | None = None,
     ) -> Encoding:
         """Layers `start` to `stop` over `hidden` (piece, width); None: to the end, a final norm
         included.
@@ -145,8 +101,9 @@ class Encoder(nn.Module):
         firsts_only: the last layer computes only each text's first piece. This is exact, because
         nothing after the last layer looks at the others, and saves most of a layer.
         observer: called with the trace of every layer, of all pieces also in the last one.
+        leave: which texts go no further; they are not in the encoding.
         """
-        encoding = self._walk_layers(hidden, layout, start, stop, firsts_only, observer)
+        encoding = self._walk_layers(hidden, layout, start, stop, firsts_only, observer, leave)
         if self.final_norm is None or stop is not None:
             return encoding
         return replace(encoding, hidden=self.final_norm(encoding.hidden))
@@ -159,6 +116,7 @@ class Encoder(nn.Module):
         stop: int | None,
         firsts_only: bool,
         observer: Observer | None,
+        leave: Leave | None,
     ) -> Encoding:
         blocks = self.spec.walk[start:stop]
         last = start + len(blocks) - 1
@@ -169,14 +127,25 @@ class Encoder(nn.Module):
             block = self.block(number)
             if firsts_only and layer == last:
                 hidden = self._firsts(layer, block, plan, state, observer)
-                return encoding_of_firsts(hidden, layout)
+                return encoding_of_firsts(hidden, state.survivors.whole)
             if self.recomputes and observer is None:
                 state = self._recomputed_layer(layer, block, plan, state)
             else:
                 state = self._layer(layer, block, plan, state, observer)
+            if leave is not None and (stays := leave(layer + 1, state.encoding)) is not None:
+                state = self._without_texts(state, stays)
+                if not state.survivors.layout.n_texts:
+                    return state.encoding
         if self.pruning.restore and state.survivors.removed:
-            return Encoding(state.survivors.restore(state.hidden), layout, layout.positions)
-        return Encoding(state.hidden, state.survivors.layout, state.survivors.origin)
+            whole = state.survivors.whole
+            return Encoding(state.survivors.restore(state.hidden), whole, whole.positions)
+        return state.encoding
+
+    def _without_texts(self, state: _State, stays: Tensor) -> _State:
+        """stays: (text,), bool"""
+        survivors, places = state.survivors.keep_texts(stays)
+        contexts = self._contexts(survivors) if survivors.layout.n_texts else ()
+        return _State(state.hidden[places], survivors, contexts)
 
     def _plan(self, *, firsts_only: bool) -> Plan:
         plan = self.pruning.plan()
@@ -285,6 +254,11 @@ class _State:
     hidden: Tensor
     survivors: Survivors
     contexts: tuple[AttentionContext, ...]
+
+    @property
+    def encoding(self) -> Encoding:
+        """Of the pieces still there."""
+        return Encoding(self.hidden, self.survivors.layout, self.survivors.origin)
 
 
 @contextmanager

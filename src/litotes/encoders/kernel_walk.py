@@ -29,7 +29,8 @@ from litotes.encoders.route import Route, RouteOptions, Stage
 from litotes.text.layout import BucketLayout
 
 if TYPE_CHECKING:
-    from litotes.encoders.encoder import Block, Encoder
+    from litotes.encoders.block import Block
+    from litotes.encoders.encoder import Encoder
     from litotes.encoders.spec import EncoderSpec
 
 MOST_HEADS = 32

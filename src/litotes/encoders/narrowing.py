@@ -21,7 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from litotes.core.errors import UserError
-from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.block import Block
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
 
 

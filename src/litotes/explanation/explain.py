@@ -52,12 +52,13 @@ def explain(
     method: str = METHOD,
     methods: Sequence[str] | None = None,
     is_tested: bool = True,
+    answered_at_layer: int | None = None,
     watch: Watch = ignore_progress,
 ) -> Explanation:
     """Why the model gave its answer to `task`. answers: what it says of the text.
 
     methods: those to run as well as `method`; None: all. is_tested: how faithful each of them is,
-    is measured as well.
+    is measured as well. answered_at_layer: after how many layers an exit is sure of all answers.
     """
     from litotes.explanation.observation import observe  # imports torch
 
@@ -78,6 +79,7 @@ def explain(
         trace=trace_of(observation),
         layers=_maps(observation),
         model=name_model(model.base, model.classifier.head_name, spec.pruning),
+        answered_at_layer=answered_at_layer,
     )
 
 
@@ -90,6 +92,7 @@ def explain_by_asking(
     method: str = METHOD,
     methods: Sequence[str] | None = None,
     is_tested: bool = True,
+    answered_at_layer: int | None = None,
     watch: Watch = ignore_progress,
 ) -> Explanation:
     """The same by the methods that ask for other answers alone (`ASKING`), without torch; what
@@ -110,6 +113,7 @@ def explain_by_asking(
         trace=Trace(read.written, (None,) * len(read.written), ()),
         layers=(),
         model=runtime.name,
+        answered_at_layer=answered_at_layer,
     )
 
 

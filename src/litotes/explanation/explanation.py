@@ -96,6 +96,8 @@ class Explanation:
     regression.
     method: the one to show first. shadings: {method: its opinion}.
     layers: empty where the model was only asked, without torch; then no word is known to leave.
+    answered_at_layer: after how many layers a model with exits answers the text. What is explained
+    is the answer of the whole model.
     """
 
     read: ReadText
@@ -107,6 +109,7 @@ class Explanation:
     trace: Trace
     layers: tuple[LayerMaps, ...]
     model: str
+    answered_at_layer: int | None = None
 
     def __repr__(self) -> str:
         answer = answer_in_words(self.answer)
@@ -164,7 +167,23 @@ class Explanation:
             "pieces": self._pieces_json(),
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
+        if self.answered_at_layer is not None:
+            content["answered_at_layer"] = self.answered_at_layer
         return content | self._layers_json() if maps or not self.layers else content
+
+    def exit_in_words(self) -> str:
+        """After which layer the text is answered; nothing for a model without exits."""
+        n_layers, layer = len(self.layers), self.answered_at_layer
+        if layer is None:
+            return ""
+        if not self.layers:  # the model was only asked, with its exits
+            return f"Texts may leave early in this model: it answers this one after layer {layer}."
+        if layer == n_layers:
+            return f"No exit is sure of this text: it goes through all {n_layers} layers."
+        return (
+            f"Texts may leave early in this model: it answers this one after layer {layer} of"
+            f" {n_layers}. What is explained is the answer of all {n_layers}."
+        )
 
     def _layers_json(self) -> dict[str, Any]:
         if not self.layers:

@@ -18,7 +18,7 @@ from torch import nn
 
 from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
-from litotes.encoders.encoder import Block
+from litotes.encoders.block import Block
 from litotes.encoders.self_attention import Attention
 from litotes.exporting.embedding_graph import write_norm
 from litotes.exporting.graph import Graph

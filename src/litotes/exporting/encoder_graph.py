@@ -11,7 +11,8 @@ import numpy as np
 from litotes.attention.entmax import Entmax
 from litotes.attention.softmax import Softmax
 from litotes.core.errors import UserError
-from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.block import Block
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.self_attention import Attention
 from litotes.exporting.block_graph import (
     Projections,
@@ -36,15 +37,11 @@ from litotes.exporting.texts_graph import Texts
 from litotes.runtime.onnx.file_format import PIECES, SEGMENTS
 
 
-def write_encoder(products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool) -> str:
-    """Hidden states of every piece the heads read, as rows; only of the first if they read nothing
-    else.
+class EncoderWalk:
+    """The walk layer by layer, and what all layers share.
+
+    firsts_only: the heads read nothing but the first piece of each text.
     """
-    return _Walk(products, encoder, texts, firsts_only=firsts_only).write()
-
-
-class _Walk:
-    """What all layers of one walk share."""
 
     def __init__(
         self, products: Products, encoder: Encoder, texts: Texts, *, firsts_only: bool
@@ -62,18 +59,43 @@ class _Walk:
         self.by_pair: dict[str, str] = {}
         self.windows: dict[str, str] = {}
 
-    def write(self) -> str:
+    @property
+    def n_layers(self) -> int:
+        return len(self.spec.walk)
+
+    def write_start(self) -> GraphState:
+        """What the first layer reads."""
         with self.graph.part("embeddings"):
             embeddings = self.encoder.embeddings
             hidden = write_embeddings(self.products, embeddings, self.texts, PIECES, SEGMENTS)
-            state = GraphState(hidden, self._places(), self.texts.n_pieces)
-        for layer, number in enumerate(self.spec.walk):
-            block = self.encoder.blocks[number]
-            assert isinstance(block, Block)
-            if self.firsts_only and layer == len(self.spec.walk) - 1:
-                return self._finish(self._write_firsts(layer, block, state))
-            state = self._write_layer(layer, block, state)
+            return GraphState(hidden, self._places(), self.texts.n_pieces)
+
+    def write_layers(self, state: GraphState, layers: range) -> GraphState:
+        """Some layers before the last."""
+        for layer in layers:
+            state = self._write_layer(layer, self._block(layer), state)
+        return state
+
+    def write_end(self, state: GraphState, first: int) -> str:
+        """The layers from `first` on. Hidden states of every piece the heads read, as rows; only of
+        the first if they read nothing else.
+        """
+        last = self.n_layers - 1
+        state = self.write_layers(state, range(first, last))
+        if self.firsts_only:
+            return self._finish(self._write_firsts(last, self._block(last), state))
+        state = self._write_layer(last, self._block(last), state)
         return self._finish(self.pruning.restore(state) if state.removed else state.hidden)
+
+    def _block(self, layer: int) -> Block:
+        block = self.encoder.blocks[self.spec.walk[layer]]
+        assert isinstance(block, Block)
+        return block
+
+    @property
+    def has_origin_by_text(self) -> bool:
+        """Whether where pieces stand differs from text to text."""
+        return min(self.plan.pieces) < 1
 
     def _finish(self, hidden: str) -> str:
         """Rows of hidden states, normed where norms come first."""
@@ -162,7 +184,7 @@ class _Walk:
         graph = self.graph
         places = graph.constant(np.arange(self.spec.max_pieces)[None])
         here = graph.first(places, self.texts.n_pieces, axis=1)
-        if min(self.plan.pieces) == 1:
+        if not self.has_origin_by_text:
             return here
         return graph.add("Expand", here, graph.concat(self.texts.n, graph.ints(1), axis=0))
 

@@ -47,7 +47,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Node:
-    """One operator. An attribute that is a Graph is the body of a loop."""
+    """One operator. An attribute that is a Graph is the body of a loop, or one side of an If."""
 
     op: str
     inputs: tuple[str, ...]
@@ -192,6 +192,18 @@ class Graph:
     def body(self) -> Graph:
         """A graph for the inside of a loop; it can read everything outside it."""
         return Graph(self)
+
+    @contextmanager
+    def branch(self) -> Iterator[Graph]:
+        """Nodes added to this graph meanwhile go into a body of their own, for one side of an If;
+        the writers need not know.
+        """
+        body, before = self.body(), self.nodes
+        self.nodes = body.nodes
+        try:
+            yield body
+        finally:
+            self.nodes = before
 
 
 def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:

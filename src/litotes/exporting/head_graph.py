@@ -43,7 +43,7 @@ def write_heads(products: Products, texts: Texts, heads: nn.Module, hidden: str)
             raise _cannot_export(head)
         assert isinstance(head, Head)
         vectors = WRITERS[type(head)](products, texts, head, hidden)
-        logits[task] = _apply(products.graph, head.output, _column(texts, vectors))
+        logits[task] = apply_linear(products.graph, head.output, column(texts, vectors))
     return logits
 
 
@@ -54,7 +54,7 @@ def _cannot_export(head: nn.Module) -> UserError:
     )
 
 
-def _apply(graph: Graph, layer: nn.Module, column: str) -> str:
+def apply_linear(graph: Graph, layer: nn.Module, vectors: str) -> str:
     """W x + b in float32, every text by a product of its own.
 
     (text, input, 1) → (text, output, 1)
@@ -62,14 +62,14 @@ def _apply(graph: Graph, layer: nn.Module, column: str) -> str:
     assert isinstance(layer, nn.Linear)
     weight = graph.constant(as_array(layer.weight))
     offset = graph.constant(as_array(layer.bias)[:, None])
-    return graph.plus(graph.matmul(weight, column), offset)
+    return graph.plus(graph.matmul(weight, vectors), offset)
 
 
-def _apply_relu(graph: Graph, layer: nn.Module, column: str) -> str:
-    return graph.add("Relu", _apply(graph, layer, column))
+def _apply_relu(graph: Graph, layer: nn.Module, vectors: str) -> str:
+    return graph.add("Relu", apply_linear(graph, layer, vectors))
 
 
-def _column(texts: Texts, vectors: str) -> str:
+def column(texts: Texts, vectors: str) -> str:
     """(text, width) or (text, 1, width) → (text, width, 1)"""
     return texts.reshape(vectors, -1, 1)
 
@@ -79,7 +79,7 @@ def _write_linear(products: Products, texts: Texts, head: Linear, hidden: str) -
 
 
 def _write_mean(products: Products, texts: Texts, head: Mean, hidden: str) -> str:
-    return _mean_piece(texts, products.to_texts(hidden, head.output.in_features))
+    return mean_piece(texts, products.to_texts(hidden, head.output.in_features))
 
 
 def _write_convolution(products: Products, texts: Texts, head: Convolution, hidden: str) -> str:
@@ -130,13 +130,13 @@ def _write_crosstalk(
     products: Products, texts: Texts, heads: CrossTalk, hidden: str
 ) -> dict[str, str]:
     graph = products.graph
-    shared = _column(texts, _convolve(products, texts, heads.filters, hidden))
+    shared = column(texts, _convolve(products, texts, heads.filters, hidden))
     views = [_apply_relu(graph, project, shared) for project in heads.projections.values()]
     all_views = graph.concat(*views, axis=1)  # (text, task × width, 1)
     logits = {}
     for task, output in heads.outputs.items():
         fused = _apply_relu(graph, heads.fusions[task], all_views)
-        logits[task] = _apply(graph, output, fused)
+        logits[task] = apply_linear(graph, output, fused)
     return logits
 
 
@@ -151,10 +151,10 @@ def _convolve(products: Products, texts: Texts, filters: nn.Linear, hidden: str)
     neighbours = graph.concat(before, pieces, after, axis=2)  # (text, piece, 3 × width)
     rows = products.to_rows(neighbours, 3 * width)
     features = graph.add("Relu", products.apply(rows, filters))
-    return _mean_piece(texts, products.to_texts(features, filters.out_features))
+    return mean_piece(texts, products.to_texts(features, filters.out_features))
 
 
-def _mean_piece(texts: Texts, pieces: str) -> str:
+def mean_piece(texts: Texts, pieces: str) -> str:
     """(text, piece, width) → (text, width)"""
     graph = texts.graph
     n = graph.add("Shape", pieces, start=1, end=2)

@@ -17,7 +17,7 @@ from litotes.core.values import Example, Task
 from litotes.exporting.sample import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
-from litotes.model.inference import compute_logits
+from litotes.model.inference import compute_outputs
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers
 
@@ -92,9 +92,7 @@ def _answer(
     after: list[Logits] = []
     for start in range(0, len(pieces), _CHUNK):
         chunk = pieces[start : start + _CHUNK]
-        before.append(
-            {task: values.numpy() for task, values in compute_logits(model, chunk).items()}
-        )
+        before.append(compute_outputs(model, chunk).logits)
         after.append(workers.logits(chunk))
         watch("measuring", start + len(chunk), len(pieces), "")
     return _join(before), _join(after)

@@ -5,6 +5,7 @@ several, without padding:
 
     pieces (text, piece), segments (text, piece)
         →  TASK.logits (text, class), TASK.probabilities (text, class), TASK.label (text,)
+        →  of a model with exits also answered_at_layer (text,)
 
 Nothing is traced, so the file contains only what a text needs. Its metadata says what it was made
 from: the sha256 of the model folder's weights and tokenizer, so that a file that does not belong to
@@ -25,9 +26,9 @@ from litotes.core.json_text import to_json
 from litotes.core.registry import unknown_name
 from litotes.core.storage import json_bytes, write_bytes
 from litotes.core.version import __version__
-from litotes.exporting.encoder_graph import write_encoder
+from litotes.exporting.exit_graph import write_answers
 from litotes.exporting.graph import Graph, Value, model_bytes
-from litotes.exporting.head_graph import write_answer, write_heads
+from litotes.exporting.head_graph import write_answer
 from litotes.exporting.int8 import Int8, measure_inputs
 from litotes.exporting.products import Float32, Half, Products
 from litotes.exporting.texts_graph import Texts
@@ -35,9 +36,11 @@ from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.file_format import (
+    EXITS,
     FILE,
     HALF,
     HASH_OF,
+    LAYERS,
     NOTE,
     ONE_BY_ONE,
     PIECES,
@@ -71,14 +74,15 @@ def build_onnx(
 
 
 def _write_classifier(products: Products, group: Texts, model: Model) -> None:
-    graph, classifier = products.graph, model.classifier
-    firsts_only = classifier.firsts_only
-    hidden = write_encoder(products, classifier.encoder, group, firsts_only=firsts_only)
+    graph = products.graph
+    answered = write_answers(products, group, model)
     with graph.part("head"):
-        logits = write_heads(products, group, classifier.heads, hidden)
-        for name, task in classifier.tasks.items():
+        for name, task in model.classifier.tasks.items():
             calibration = model.calibration_of(name)
-            graph.outputs += write_answer(graph, task, calibration, logits[name])
+            graph.outputs += write_answer(graph, task, calibration, answered.logits[name])
+        if answered.layers is not None:
+            graph.outputs.append(Value(LAYERS, np.int64, ("text",)))
+            graph.add_as(LAYERS, "Identity", answered.layers)
 
 
 def _choose_products(
@@ -109,6 +113,8 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
         "max_pieces": str(classifier.encoder.spec.max_pieces),
         "calibration": to_json(calibration),
     }
+    if model.exits is not None:
+        metadata[EXITS] = to_json(model.exits.rule.as_json())
     # logarithms and the sum of a single row differ in their last bit with the number of texts;
     # in float32 that stays the last bit, int8 may make a whole step of it
     if precision == "int8" and classifier.encoder.spec.weighting == "entmax":

@@ -26,6 +26,11 @@ class Texts:
         self.n_pieces = graph.add("Shape", pieces, start=1, end=2)
         self._shapes: dict[tuple[int, ...], str] = {}
 
+    def keep(self, n: str) -> None:
+        """From here on there are n texts, (1,) by name: the others have left."""
+        self.n = n
+        self._shapes.clear()
+
     def reshape(self, values: str, *shape: int) -> str:
         """(text × …, …) → (text, *shape), with -1 for what is left."""
         if shape not in self._shapes:

@@ -45,6 +45,7 @@ from litotes.encoders.weights import (
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.description import FORMAT
+from litotes.model.early_answers import EarlyExits
 from litotes.model.folder import (
     DESCRIPTION,
     HASHED,
@@ -58,13 +59,13 @@ from litotes.model.folder import (
 from litotes.model.manifest import changed_file, hash_folder
 from litotes.text.tokenizer import PieceTokenizer
 
-_HEADS = "heads."
+_HEADS, _EXITS = "heads.", "exits."
 
 
 @dataclass(frozen=True)
 class Model:
     """A classifier with its tokenizer, the calibration of its tasks, and what is known about it
-    (`facts`: data, recipe, scores).
+    (`facts`: data, recipe, scores). exits: where texts leave early; None: none does.
     """
 
     classifier: Classifier
@@ -73,6 +74,7 @@ class Model:
     base_sha256: str | None
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+    exits: EarlyExits | None = None
 
     def __repr__(self) -> str:
         return one_line(self, base=self.base, tasks=list(self.classifier.tasks))
@@ -124,6 +126,9 @@ def _tensors_to_save(model: Model, *, compact: bool) -> tuple[dict[str, Tensor],
     kept |= extra_tensors(model.classifier.encoder)
     for name, tensor in model.classifier.heads.state_dict().items():
         kept[f"{_HEADS}{name}"] = tensor.detach().cpu().clone()
+    if model.exits is not None:
+        for name, tensor in model.exits.heads.state_dict().items():
+            kept[f"{_EXITS}{name}"] = tensor.detach().cpu().clone()
     return kept, compact or n_omitted > 0
 
 
@@ -168,6 +173,10 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
     weights, pieces = (folder.path / name for name in HASHED)
     tensors = from_difference(read_tensors(weights, files[weights].content), base_tensors)
     classifier = _build_classifier(folder, spec, base_tensors | tensors)
+    exits = None
+    if folder.exits is not None:
+        exits = EarlyExits.for_classifier(classifier, folder.exits)
+        exits.heads.load_state_dict(_without_prefix(tensors, _EXITS))
     max_pieces = int(description["max_pieces"])
     tokenizer = pretrained.read_tokenizer(
         folder.path, spec, max_pieces=max_pieces, content=files[pieces].content
@@ -179,6 +188,7 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
         base["sha256"],
         folder.calibration,
         description["facts"],
+        exits,
     )
 
 
@@ -196,7 +206,7 @@ def _build_classifier(
         head=folder.description["head"],
         dropout=folder.description["dropout"],
     )
-    classifier.heads.load_state_dict(_head_tensors(tensors))
+    classifier.heads.load_state_dict(_without_prefix(tensors, _HEADS))
     return classifier.eval()
 
 
@@ -215,12 +225,12 @@ def _check_hashes(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Non
             raise changed_file(file)
 
 
-def _head_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The heads' weights without the prefix they are saved under."""
+def _without_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The weights saved under a prefix, without it."""
     return {
-        name.removeprefix(_HEADS): tensor
+        name.removeprefix(prefix): tensor
         for name, tensor in tensors.items()
-        if name.startswith(_HEADS)
+        if name.startswith(prefix)
     }
 
 
@@ -229,6 +239,7 @@ def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
     classifier = model.classifier
     tasks = {name: list(task.labels) for name, task in classifier.tasks.items()}
     calibration = {task: learned.as_json() for task, learned in model.calibration.items()}
+    exits = {} if model.exits is None else {"exits": model.exits.rule.as_json()}
     return {
         "format": FORMAT,
         "litotes": __version__,
@@ -240,6 +251,7 @@ def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
         "encoder": classifier.encoder.spec.as_json(),
         "base": {"name": model.base, "sha256": model.base_sha256, "omitted": omits_base},
         "facts": dict(model.facts),
+        **exits,
     }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from litotes.encoders.config import spec_from_json
+from litotes.model.exits import exits_from_json
 
 FORMAT = 2
 OLD_FORMAT = 1
@@ -25,6 +26,7 @@ _OF_A_MODEL = _ALWAYS | {
     "encoder",
     "base",
     "facts",
+    "exits",
 }
 _OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
 
@@ -48,7 +50,10 @@ def check_description(description: Mapping[str, Any]) -> None:
         if not isinstance(description.get(key, {}), dict):
             raise ValueError(f"{key} is not a table")
     if "encoder" in description:
-        spec_from_json(description["encoder"])
+        spec = spec_from_json(description["encoder"])
+        if "exits" in description:
+            tasks, n_layers = description["tasks"], len(spec.walk)
+            exits_from_json(description["exits"], tasks=tasks, n_layers=n_layers)
 
 
 def _check_tasks(tasks: Mapping[str, list[str]]) -> None:

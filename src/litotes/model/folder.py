@@ -24,9 +24,11 @@ from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_o
 from litotes.core.values import Task
 from litotes.core.version import __version__
 from litotes.encoders.bundled import BUNDLED, bundled_weights
+from litotes.encoders.config import spec_from_json
 from litotes.model.builtin import resolve_model
 from litotes.model.calibration import Calibration
 from litotes.model.description import FORMAT, OLD_FORMAT, check_description
+from litotes.model.exits import Exits, exits_from_json
 from litotes.model.facts import check_facts
 from litotes.model.manifest import ADVICE, Manifest, read_manifest
 from litotes.text.tokenizer import PieceTokenizer
@@ -77,6 +79,16 @@ class ModelFolder:
         """What is done to the logits of each task that was calibrated."""
         by_task = self.description.get("calibration", {}).items()
         return {task: Calibration.from_json(content) for task, content in by_task}
+
+    @property
+    def exits(self) -> Exits | None:
+        """Where texts may leave early; None: every text goes to the end."""
+        if "exits" not in self.description:
+            return None
+        n_layers = len(spec_from_json(self.description["encoder"]).walk)
+        return exits_from_json(
+            self.description["exits"], tasks=self.description["tasks"], n_layers=n_layers
+        )
 
     @property
     def stated_hashes(self) -> dict[str, str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.values import Answer, Task
@@ -19,10 +21,56 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
     from litotes.text.batch import Batch
 
 
+@dataclass(frozen=True)
+class Outputs:
+    """What a model computed for some texts. logits: {task: (text, class)}.
+
+    layers: after how many layers each text was answered, (text,); None: of a model without exits.
+    """
+
+    logits: dict[str, NDArray[np.float32]]
+    layers: NDArray[np.int64] | None = None
+
+
+def join_outputs(parts: Sequence[Outputs]) -> Outputs:
+    """Those of several groups of texts, one after the other."""
+    logits = {}
+    for task in parts[0].logits:
+        logits[task] = np.concatenate([part.logits[task] for part in parts])
+    layers = [part.layers for part in parts if part.layers is not None]
+    return Outputs(logits, np.concatenate(layers) if layers else None)
+
+
+def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
+    """As the model answers: on a CPU a text leaves where an exit is sure of it, elsewhere all go to
+    the end.
+    """
+    import torch
+
+    if model.exits is None or model.classifier.device.type != "cpu" or not texts:
+        logits = {task: own.numpy() for task, own in compute_logits(model, texts).items()}
+        return Outputs(logits, all_layers(model, len(texts)))
+    answer = model.exits.answer
+    with torch.inference_mode():
+        batches = _batches(texts, model.classifier.device)
+        found = [answer(model.classifier, batch, model.calibration) for batch in batches]
+    logits = {}
+    for task in model.classifier.tasks:
+        logits[task] = torch.cat([own[task] for own, _ in found]).float().numpy()
+    return Outputs(logits, torch.cat([layers for _, layers in found]).numpy())
+
+
+def all_layers(model: Model, n_texts: int) -> NDArray[np.int64] | None:
+    """The layers of texts that all go to the end; None for a model without exits."""
+    if model.exits is None:
+        return None
+    return np.full(n_texts, len(model.classifier.encoder.spec.walk), dtype=np.int64)
+
+
 def compute_logits(
     model: Model, texts: Sequence[Pieces], *, between: Callable[[], None] = lambda: None
 ) -> dict[str, Tensor]:
-    """{task: (text, class)}, on the CPU, computed where the model is.
+    """{task: (text, class)} of the whole model, on the CPU, computed where the model is.
 
     between: called before every batch; may raise to end the work.
     """

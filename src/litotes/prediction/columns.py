@@ -75,7 +75,7 @@ def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]
     """The stable form: {"text": …, task: {"label": …, "probability": …, "probabilities": {…}},
     "truncated": …, "unreadable": …, "problem": …}.
 
-    A text with a problem has null for each task.
+    A text with a problem has null for each task. Of a model with exits also "answered_at_layer".
     """
     return {"text": prediction.text, **answers_as_json(prediction, tasks)}
 
@@ -90,6 +90,8 @@ def answers_as_json(
         document[name] = None if answer is None else answer.as_json()
     for column in (TRUNCATED, UNREADABLE, PROBLEM):
         document[column.name] = column.value(prediction)
+    if prediction.answered_at_layer is not None:
+        document["answered_at_layer"] = prediction.answered_at_layer
     return {prefix + name: value for name, value in document.items()}
 
 

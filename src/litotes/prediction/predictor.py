@@ -170,19 +170,25 @@ class Predictor:
         """A prediction per text, in order."""
         good = [text for text in texts if text.problem is None]
         answers: dict[str, list[Answer]] = {}
+        layers = []
         for number, runtime in enumerate(self.runtimes):
-            pieces = [text.pieces[number] for text in good]
-            for name, logits in runtime.logits(pieces).items():
+            outputs = runtime.compute([text.pieces[number] for text in good])
+            if outputs.layers is not None:
+                layers.append(outputs.layers)
+            for name, logits in outputs.logits.items():
                 calibration = runtime.calibration.get(name, Calibration())
                 answers[name] = to_answers(logits, self.tasks[name], calibration)
         rows = iter(zip(*(answers[name] for name in self.tasks), strict=True))
+        deepest = iter(np.maximum.reduce(layers).tolist() if layers else [None] * len(good))
         predictions = []
         for text in texts:
             if text.problem is not None:
                 predictions.append(Prediction(text.text, {}, False, problem=text.problem))
                 continue
             own = dict(zip(self.tasks, next(rows), strict=True))
-            predictions.append(Prediction(text.text, own, text.is_truncated, text.is_unreadable))
+            marks = text.is_truncated, text.is_unreadable
+            layer = next(deepest)
+            predictions.append(Prediction(text.text, own, *marks, answered_at_layer=layer))
         return predictions
 
     def labels_and_probabilities(
@@ -284,13 +290,18 @@ class Predictor:
         runtimes = self.runtimes
         if has_extra("train"):
             runtimes = [runtime.to_torch() for runtime in self.runtimes]
-        answers = Predictor(*runtimes).predict([text], pairs=[pair])[0].answers
+        answered = Predictor(*runtimes).predict([text], pairs=[pair])[0]
+        answers, layer = answered.answers, answered.answered_at_layer
+        if layer is not None:  # where torch looks inside, it looks at the whole model
+            whole = [runtime.without_exits() for runtime in runtimes]
+            answers = Predictor(*whole).predict([text], pairs=[pair])[0].answers
         runtime = next(runtime for runtime in runtimes if asked.name in runtime.tasks)
         (read,) = runtime.tokenizer.read([text], [pair])
         how: dict[str, Any] = {
             "method": method or METHOD,
             "methods": methods,
             "is_tested": faithfulness,
+            "answered_at_layer": layer,
             "watch": watch,
         }
         if not has_extra("train"):

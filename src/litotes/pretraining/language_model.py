@@ -19,8 +19,9 @@ from torch.nn import functional
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick
+from litotes.encoders.block import ACTIVATIONS
 from litotes.encoders.device_encoding import encode
-from litotes.encoders.encoder import ACTIVATIONS, Encoder
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
 from litotes.encoders.spec import EncoderSpec
 from litotes.encoders.weights import extra_tensors, normalise_names, to_family_tensors

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from litotes.core.processor import n_cores, this_processor
 from litotes.model.facts import name_model
 from litotes.model.folder import TOKENIZER, ModelFolder
+from litotes.model.inference import Outputs
 from litotes.runtime.onnx.folder_check import checked_export
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime, describe_threads
@@ -70,8 +68,8 @@ class OnnxRuntime(Runtime):
         )
         return hashlib.sha256(repr(settings).encode()).hexdigest()
 
-    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        return self._workers.logits(texts)
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        return self._workers.compute(texts)
 
     def to_torch(self) -> Runtime:
         import torch

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from litotes.core.numbers import counted
 from litotes.core.values import Task
 from litotes.model.calibration import Calibration
+from litotes.model.inference import Outputs
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 if TYPE_CHECKING:
@@ -34,14 +35,22 @@ class Runtime(ABC):
     n_at_once: int
 
     @abstractmethod
-    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        """{task: (text, class)}, texts of any lengths, in the order they came; may be called from
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        """What the model says of texts of any lengths, in the order they came; may be called from
         several threads.
         """
+
+    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+        """{task: (text, class)}"""
+        return self.compute(texts).logits
 
     @abstractmethod
     def to_torch(self) -> Runtime:
         """The same model computed by torch."""
+
+    def without_exits(self) -> Runtime:
+        """The same model, in which every text goes to the end."""
+        return self
 
     @abstractmethod
     def model(self) -> Model:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from threading import Lock
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from litotes.model.checkpoint import Model
 from litotes.model.facts import name_model
-from litotes.model.inference import compute_logits
+from litotes.model.inference import Outputs, compute_outputs
 from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.text.tokenizer import Pieces
 
@@ -48,13 +47,17 @@ class TorchRuntime(Runtime):
         torch.set_num_threads(n_threads)
         self.n_at_once, self._turn = n_at_once, Lock() if n_at_once == 1 else nullcontext()
 
-    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
         with self._turn:
-            logits = compute_logits(self._model, texts)
-        return {task: values.numpy() for task, values in logits.items()}
+            return compute_outputs(self._model, texts)
 
     def to_torch(self) -> Runtime:
         return self
+
+    def without_exits(self) -> Runtime:
+        if self._model.exits is None:
+            return self
+        return TorchRuntime(replace(self._model, exits=None), self._device)
 
     def model(self) -> Model:
         return self._model
@@ -71,7 +74,11 @@ class TorchRuntime(Runtime):
         )
         digest = hashlib.sha256(repr(settings).encode())
         digest.update(self.tokenizer.to_json().encode())
-        for name, tensor in classifier.state_dict().items():
+        tensors = dict(classifier.state_dict())
+        if (exits := self._model.exits) is not None:
+            digest.update(repr(exits.rule).encode())
+            tensors |= {f"exits.{name}": own for name, own in exits.heads.state_dict().items()}
+        for name, tensor in tensors.items():
             digest.update(name.encode())
             digest.update(_bytes_of(tensor))
         return f"torch {digest.hexdigest()}"

@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.model.inference import Outputs
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces
 
@@ -42,21 +43,26 @@ class Workers:
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         """{task: (text, class)}"""
+        return self.compute(texts).logits
+
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        """What the model says of every text, in their order."""
         groups = list(group_by_length([len(text.ids) for text in texts]))
         logits = {
             task: np.empty((len(texts), n_outputs), dtype=np.float32)
             for task, n_outputs in self.session.n_outputs.items()
         }
+        layers = np.empty(len(texts), dtype=np.int64)
         for places, computed in zip(groups, self._compute(texts, groups), strict=True):
-            for task, values in computed.items():
+            for task, values in computed.logits.items():
                 logits[task][places] = values
-        return logits
+            if computed.layers is not None:
+                layers[places] = computed.layers
+        return Outputs(logits, layers if self.session.has_exits else None)
 
-    def _compute(
-        self, texts: Sequence[Pieces], groups: Sequence[list[int]]
-    ) -> Iterator[dict[str, NDArray[np.float32]]]:
-        def compute(places: list[int]) -> dict[str, NDArray[np.float32]]:
-            return self.session.logits([texts[place] for place in places])
+    def _compute(self, texts: Sequence[Pieces], groups: Sequence[list[int]]) -> Iterator[Outputs]:
+        def compute(places: list[int]) -> Outputs:
+            return self.session.compute([texts[place] for place in places])
 
         if len(groups) <= 1 or self.n == 1:  # nothing to share: no detour by another thread
             return map(compute, groups)

@@ -44,6 +44,9 @@ class Prediction(BaseModel):
         description="The model knows no part of the text; its answers say nothing."
     )
     problem: Problem | None = Field(description="Of this text alone.")
+    answered_at_layer: int = Field(
+        default=0, description="Of a model with exits: after how many layers; else it is left out."
+    )
 
 
 class Predictions(BaseModel):
@@ -108,6 +111,9 @@ class Explanation(BaseModel):
     shadings: dict[str, Shading]
     pieces: list[ExplainedPiece]
     layers: list[Layer]
+    answered_at_layer: int = Field(
+        default=0, description="Of a model with exits: after how many layers; else it is left out."
+    )
 
 
 class ServedModel(BaseModel):

@@ -49,8 +49,8 @@ class Layout:
     @cached_property
     def starts(self) -> Tensor:
         """The place of each text's first piece. (text,)"""
-        ends = torch.tensor(self.lengths, dtype=torch.long).cumsum(0)
-        return (ends - torch.tensor(self.lengths)).to(self.device, non_blocking=True)
+        lengths = torch.tensor(self.lengths, dtype=torch.long)
+        return (lengths.cumsum(0) - lengths).to(self.device, non_blocking=True)
 
     @cached_property
     def texts(self) -> Tensor:

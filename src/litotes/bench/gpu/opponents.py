@@ -17,7 +17,8 @@ from torch.nn import functional
 from litotes.bench import hugging_face
 from litotes.bench.batching import Logits, split
 from litotes.bench.gpu.models import copy_to
-from litotes.encoders.encoder import Block, Encoder
+from litotes.encoders.block import Block
+from litotes.encoders.encoder import Encoder
 from litotes.encoders.encoding import Encoding
 from litotes.model.checkpoint import Model
 from litotes.text.batch import Batch

@@ -20,7 +20,7 @@ from litotes.encoders.kernels.beside import SideBySide
 from litotes.encoders.kernels.norm import add_and_norm, embed
 
 if TYPE_CHECKING:
-    from litotes.encoders.encoder import Block
+    from litotes.encoders.block import Block
     from litotes.encoders.route import Route
 
 TANH_GELUS = ("gelu", "gelu_new", "gelu_pytorch_tanh")

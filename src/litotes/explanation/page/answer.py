@@ -46,6 +46,8 @@ def _notes(explanation: Explanation) -> list[str]:
             f"The text is longer than the model can read: it saw {n_pieces} pieces, and not what is"
             " in italics below."
         )
+    if explanation.answered_at_layer is not None:
+        notes.append(explanation.exit_in_words())
     return [f'<p class="note">{markup(note)}</p>' for note in notes]
 
 

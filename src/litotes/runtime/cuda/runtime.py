@@ -13,7 +13,7 @@ from torch import nn
 from litotes.core.registry import pick
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.model.inference import compute_logits
+from litotes.model.inference import Outputs, all_layers, compute_logits
 from litotes.runtime.cuda.buckets import BUCKETS, Buckets
 from litotes.runtime.runtime import Runtime
 from litotes.runtime.torch_runtime import TorchRuntime
@@ -50,9 +50,13 @@ class CudaRuntime(TorchRuntime):
     def bucket_sizes(self) -> tuple[int, ...]:
         return self.buckets.sizes
 
-    def logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        """Every text goes to the end: a recorded pass has no exits."""
         if not texts:
-            return super().logits(texts)
+            return super().compute(texts)
+        return Outputs(self._whole_logits(texts), all_layers(self._model, len(texts)))
+
+    def _whole_logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
         with self._turn:
             together = self.buckets.logits(texts)  # (text, class)
             lost = np.flatnonzero(~np.isfinite(together).all(axis=1))

@@ -12,6 +12,10 @@ next to them.
 """
 PRODUCER = "litotes"
 PIECES, SEGMENTS = "pieces", "segments"
+LAYERS = "answered_at_layer"
+"""An output of files with exits: after how many layers each text was answered."""
+EXITS = "exits"
+"""The fact of such a file: the rule by which texts leave."""
 HASH_OF = "sha256 of "
 """Begins the facts that say which files of a model folder the file was made from."""
 HALF = "half"
@@ -31,11 +35,11 @@ OPERATORS: dict[str, frozenset[str]] = {
     "": frozenset({
         "Abs", "Add", "ArgMax", "Attention", "Cast", "Ceil", "Clip", "Concat", "Div", "Exp",
         "Expand", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "Greater",
-        "GreaterOrEqual", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul", "Max", "Min",
-        "Mul", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range", "ReduceL2", "ReduceMax",
-        "ReduceSum", "Relu", "Reshape", "RotaryEmbedding", "ScatterElements", "Shape", "Sigmoid",
-        "Sign", "Slice", "Softmax", "Squeeze", "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze",
-        "Where",
+        "GreaterOrEqual", "Identity", "If", "LSTM", "LayerNormalization", "Log", "Loop", "MatMul",
+        "Max", "Min", "Mul", "NonZero", "OneHot", "Pad", "Pow", "QuantizeLinear", "Range",
+        "ReduceL2", "ReduceMax", "ReduceSum", "Relu", "Reshape", "RotaryEmbedding",
+        "ScatterElements", "ScatterND", "Shape", "Sigmoid", "Sign", "Slice", "Softmax", "Squeeze",
+        "Sub", "Tanh", "TopK", "Transpose", "Unsqueeze", "Where",
     }),
     MICROSOFT: frozenset({"FusedMatMul", "MatMulIntegerToFloat"}),
 }  # fmt: skip

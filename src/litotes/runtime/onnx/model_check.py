@@ -19,8 +19,10 @@ import numpy as np
 from litotes.core.json_text import from_json
 from litotes.core.names import is_plain_name
 from litotes.runtime.onnx.file_format import (
+    EXITS,
     HALF,
     IR_VERSION,
+    LAYERS,
     MICROSOFT,
     MOST_ROUNDS,
     OPERATORS,
@@ -112,7 +114,8 @@ class ModelCheck:
             self._item_bytes[_FLOAT16] = 2
         if not model["graph"]:
             raise ValueError("it has no graph")
-        self._check_model_graph(self._read(model["graph"][0], GRAPH), tasks_of(facts))
+        promised = _promised_outputs(tasks_of(facts), has_exits=EXITS in facts)
+        self._check_model_graph(self._read(model["graph"][0], GRAPH), promised)
         if len(content) - self._n_tensor_bytes > MOST_OUTSIDE_TENSORS:
             raise ValueError(f"of its {len(content)} bytes only {self._n_tensor_bytes} are tensors")
         return facts
@@ -142,11 +145,11 @@ class ModelCheck:
             raise ValueError("its max_pieces is not a count")
         return facts
 
-    def _check_model_graph(self, graph: Message, tasks: Mapping[str, list[str]]) -> None:
+    def _check_model_graph(self, graph: Message, promised: Mapping[str, Promise]) -> None:
         inputs = [self._value(content) for content in graph["input"]]
         outputs = [self._value(content) for content in graph["output"]]
         _compare("inputs", inputs, {PIECES: (_INT64, None), SEGMENTS: (_INT64, None)})
-        _compare("outputs", outputs, _promised_outputs(tasks))
+        _compare("outputs", outputs, promised)
         self._define(value.name for value in inputs)
         for content in graph["initializer"]:
             self._check_tensor(self._read(content, TENSOR))
@@ -182,6 +185,8 @@ class ModelCheck:
                 bodies += self._bodies(self._read(attribute, ATTRIBUTE))
             if op == "Loop":
                 self._check_loop(node, bodies, may_loop=may_loop)
+            elif op == "If":
+                self._check_branches(bodies, may_branch=may_loop)
             elif bodies:
                 raise ValueError(f"its operator {op} has a graph inside")
 
@@ -205,6 +210,18 @@ class ModelCheck:
         for content in body["output"]:
             self._value(content)
         self._check_nodes(body, may_loop=False)
+
+    def _check_branches(self, bodies: list[memoryview], *, may_branch: bool) -> None:
+        """The two sides of an exit: a branch is no loop, but a loop has no branch."""
+        if not may_branch or len(bodies) != 2:
+            raise ValueError("it has a branch that is not built like ours")
+        for content in bodies:
+            body = self._read(content, GRAPH)
+            if body["initializer"] or body["input"]:
+                raise ValueError("a branch has tensors or inputs of its own")
+            for value in body["output"]:
+                self._value(value)
+            self._check_nodes(body, may_loop=True)
 
     def _value(self, content: memoryview) -> _Value:
         value = self._read(content, VALUE)
@@ -230,13 +247,15 @@ def _n_items(tensor: Message) -> int:
     return prod(sides)
 
 
-def _promised_outputs(tasks: Mapping[str, list[str]]) -> dict[str, Promise]:
+def _promised_outputs(tasks: Mapping[str, list[str]], *, has_exits: bool) -> dict[str, Promise]:
     promised: dict[str, Promise] = {}
     for task, labels in tasks.items():
         promised[f"{task}.logits"] = (_FLOAT32, len(labels) or 1)
         if labels:
             promised[f"{task}.probabilities"] = (_FLOAT64, len(labels))
             promised[f"{task}.label"] = (_INT64, None)
+    if has_exits:
+        promised[LAYERS] = (_INT64, None)
     return promised
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
 from litotes.model.folder import ModelFolder
+from litotes.model.inference import Outputs, join_outputs
 from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file
-from litotes.runtime.onnx.file_format import ONE_BY_ONE, PIECES, SEGMENTS
+from litotes.runtime.onnx.file_format import EXITS, LAYERS, ONE_BY_ONE, PIECES, SEGMENTS
 from litotes.runtime.onnx.folder_check import check_folder
 from litotes.runtime.onnx.model_check import tasks_of
 from litotes.text.tokenizer import Pieces
@@ -30,7 +31,7 @@ class OnnxSession:
         """By task: its labels, or one number."""
         self.tasks = tuple(self.n_outputs)
         self.max_pieces = int(file.facts["max_pieces"])
-        self._one_by_one = ONE_BY_ONE in file.facts
+        self._one_by_one, self.has_exits = ONE_BY_ONE in file.facts, EXITS in file.facts
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:
@@ -67,26 +68,31 @@ class OnnxSession:
             ) from error
 
     def logits(self, group: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:
-        """The logits of every task for one text, or for several of equal length, (text, class):
-        each as if it were alone.
+        """{task: (text, class)}"""
+        return self.compute(group).logits
+
+    def compute(self, group: Sequence[Pieces]) -> Outputs:
+        """What the model says of one text, or of several of equal length: of each as if it were
+        alone.
         """
         self._check_lengths(group)
         if self._one_by_one and len(group) > 1:
-            alone = [self.logits([text]) for text in group]
-            return {task: np.concatenate([one[task] for one in alone]) for task in self.tasks}
+            return join_outputs([self.compute([text]) for text in group])
         feeds = {
             PIECES: np.array([pieces.ids for pieces in group], dtype=np.int64),
             SEGMENTS: np.array([pieces.segments for pieces in group], dtype=np.int64),
         }
-        names = [f"{task}.logits" for task in self.tasks]
+        names = [f"{task}.logits" for task in self.tasks] + [LAYERS] * self.has_exits
         try:
-            return dict(zip(self.tasks, self._session.run(names, feeds), strict=True))
+            found = self._session.run(names, feeds)
         # whether the operators of a carefully changed file fit each other shows only here
         except Exception as error:
             raise UserError(
                 f"The exported model cannot read this text ({_reason(error)}). Export the model"
                 " again."
             ) from error
+        layers = found.pop() if self.has_exits else None
+        return Outputs(dict(zip(self.tasks, found, strict=True)), layers)
 
     def _check_lengths(self, group: Sequence[Pieces]) -> None:
         lengths = sorted({len(pieces.ids) for pieces in group})

@@ -133,13 +133,14 @@ async function label() {
   }
 }
 
-function aboutAnswer({ truncated, unreadable, ...answers }) {
+function aboutAnswer({ truncated, unreadable, answered_at_layer: layer, ...answers }) {
   const isLess = !unreadable && Object.keys(model().tasks).some((task) => answers[task].probability < Math.max(...Object.values(answers[task].probabilities)));
   const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
   const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
   const less = "Another label is more probable: a threshold that was fitted on held-out texts chose this one.";
   const missing = "The model this link asks for is not here; the first one answers.";
-  return [isModelMissing && missing, unreadable && unknown, truncated && cut, isLess && less].filter(Boolean).join(" ");
+  const early = layer < model().n_layers && `An exit was sure of it after layer ${layer} of ${model().n_layers}.`;
+  return [isModelMissing && missing, unreadable && unknown, truncated && cut, isLess && less, early].filter(Boolean).join(" ");
 }
 
 // --- the explanation
