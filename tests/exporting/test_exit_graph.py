@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from made_exits import with_exits
 from tiny_exports import SARCASM, SENTIMENT, encoder_of, model_of, session_of, text_of
 
 from litotes.attention import PRUNINGS
+from litotes.core.errors import UserError
+from litotes.exporting.model_graph import build_onnx
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_logits, compute_outputs
+from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.workers import Workers
 from litotes.text.tokenizer import Pieces
 
@@ -110,3 +115,26 @@ def test_all_stay_or_all_leave(threshold: float, layer: int, tmp_path: Path) -> 
     for task, logits in whole.items():
         is_same = np.allclose(found.logits[task], logits.numpy(), atol=1e-4)
         assert is_same == (layer == 3)
+
+
+def branch_of(model: onnx.ModelProto) -> onnx.NodeProto:
+    return next(node for node in model.graph.node if node.op_type == "If")
+
+
+CHANGES: dict[str, Callable[[onnx.ModelProto], object]] = {
+    "a tensor": lambda m: branch_of(m).attribute[0].g.initializer.add(name="x", data_type=1),
+    "an input": lambda m: branch_of(m).attribute[1].g.input.add(name="x"),
+    "one side": lambda m: branch_of(m).attribute.pop(),
+    "one more": lambda m: branch_of(m).attribute[0].g.node.append(branch_of(m)),
+    "a stranger": lambda m: branch_of(m).attribute[1].g.node.add(op_type="Evil", output=["x"]),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_branches_are_checked_like_the_rest(change: str) -> None:
+    content = build_onnx(exiting_model(), made_from={})
+    check_content(Path("model.onnx"), content)
+    model = onnx.load_from_string(content)
+    CHANGES[change](model)
+    with pytest.raises(UserError, match="branch|Evil"):
+        check_content(Path("model.onnx"), model.SerializeToString())

@@ -164,7 +164,18 @@ HOSTILE: dict[str, tuple[Callable[[onnx.ModelProto], object], str]] = {
     "an operator of ONNX": (node("RandomNormal"), "'RandomNormal'"),
     "an operator of a stranger": (node("Abs", "com.evil"), "'com.evil'"),
     "ours in another domain": (node("FusedMatMul"), "'FusedMatMul'"),
-    "a condition": (node("If", then_branch=graph_inside(), else_branch=graph_inside()), "'If'"),
+    "a condition": (
+        node("If", then_branch=graph_inside(), else_branch=graph_inside()),
+        "not one of its exits",
+    ),
+    "exits in no table": (
+        lambda m: m.metadata_props.add(key="exits", value="[1]"),
+        "exits are not a table",
+    ),
+    "exits that are not there": (
+        lambda m: m.metadata_props.add(key="exits", value='{"layers": [1]}'),
+        "outputs are not",
+    ),
     "a graph where none belongs": (node("Abs", body=graph_inside()), "a graph inside"),
     "a graph among graphs": (node("Abs", bodies=[graph_inside()]), "graphs"),
     "a reference": (

@@ -1,9 +1,10 @@
-"""One walk through an ONNX model: model → graph → operators → attributes → the graphs inside loops.
+"""One walk through an ONNX model: model → graph → operators → attributes → the graphs inside loops
+and branches.
 
 Whatever our exporter does not write is a `ValueError`: messages and fields (messages.py), operators
 (`file_format.OPERATORS`), versions, inputs and outputs other than those of the tasks the file says
-it has. A tensor must have exactly the bytes its shape asks for, a name is given once, and a loop
-has a fixed bound.
+it has. A tensor must have exactly the bytes its shape asks for, a name is given once, a loop has a
+fixed bound, and there is one branch for each exit.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ class ModelCheck:
         self._rounds: dict[str, int] = {}  # whole numbers by name: a loop's bound is one of them
         self._n_tensor_bytes = 0
         self._item_bytes = dict(_ITEM_BYTES)
+        self._n_branches = 0  # that may still come: one for each exit
 
     def read_facts(self, content: memoryview) -> dict[str, str]:
         """What the file says about itself, if all of it is as litotes writes it."""
@@ -114,6 +116,7 @@ class ModelCheck:
             self._item_bytes[_FLOAT16] = 2
         if not model["graph"]:
             raise ValueError("it has no graph")
+        self._n_branches = _n_exits(facts)
         promised = _promised_outputs(tasks_of(facts), has_exits=EXITS in facts)
         self._check_model_graph(self._read(model["graph"][0], GRAPH), promised)
         if len(content) - self._n_tensor_bytes > MOST_OUTSIDE_TENSORS:
@@ -212,9 +215,10 @@ class ModelCheck:
         self._check_nodes(body, may_loop=False)
 
     def _check_branches(self, bodies: list[memoryview], *, may_branch: bool) -> None:
-        """The two sides of an exit: a branch is no loop, but a loop has no branch."""
-        if not may_branch or len(bodies) != 2:
-            raise ValueError("it has a branch that is not built like ours")
+        """The two sides of an exit; a loop has none inside."""
+        self._n_branches -= 1
+        if not may_branch or self._n_branches < 0 or len(bodies) != 2:
+            raise ValueError("it has a branch that is not one of its exits")
         for content in bodies:
             body = self._read(content, GRAPH)
             if body["initializer"] or body["input"]:
@@ -238,6 +242,16 @@ class ModelCheck:
             if not name or name in self._names:
                 raise ValueError(f"it gives the name {name!r} twice, or to nothing")
             self._names.add(name)
+
+
+def _n_exits(facts: Mapping[str, str]) -> int:
+    """How many exits the file says it has."""
+    if EXITS not in facts:
+        return 0
+    exits = from_json(facts[EXITS])
+    if not isinstance(exits, dict) or not isinstance(exits.get("layers"), list):
+        raise ValueError("its exits are not a table")
+    return len(exits["layers"])
 
 
 def _n_items(tensor: Message) -> int:
