@@ -33,6 +33,7 @@ COMMANDS = {
     "study": "a whole grid of runs and one report",
     "distill": "a small student of larger teachers",
     "prune": "the fastest pruning within a loss of macro-F1",
+    "exits": "texts that leave early, within a disagreement you allow",
     "export": "an ONNX file with the pruning inside, fast on a CPU",
     "analyze": "what a model's attention does over a corpus",
     "audit": "leaks, duplicates, conflicts, balance",

@@ -39,6 +39,16 @@ def percent(text: str) -> float:
     return _number(text, "between 0 and 100", lambda number: 0 <= number <= 100)
 
 
+def inner_chance(text: str) -> float:
+    """A probability that is neither 0 nor 1."""
+    return _number(text, "above 0 and below 1", lambda number: 0 < number < 1)
+
+
+def inner_percent(text: str) -> float:
+    """A part of something, in hundredths, that is neither nothing nor all of it."""
+    return _number(text, "above 0 and below 100", lambda number: 0 < number < 100)
+
+
 def points(text: str) -> float:
     """Points of a score; below 0 where the score has to rise."""
     return _number(text, "between -100 and 100", lambda number: -100 <= number <= 100)
@@ -50,6 +60,11 @@ def ratios(text: str) -> tuple[float, ...]:
         _number(part, "a number above 1", lambda number: 1 < number < 100)
         for part in text.split(",")
     )
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Whole numbers from 1, with commas between them."""
+    return tuple(count(part) for part in text.split(","))
 
 
 def _number(text: str, what: str, holds: Callable[[float], bool]) -> float:

@@ -94,6 +94,10 @@ def _load_dense_model(run: Path) -> Model:
             f"{run} is pruned already ({model.classifier.encoder.spec.pruning}). Prune the dense"
             " model it came from."
         )
+    if model.exits is not None:
+        raise UserError(
+            f"{run} has exits. Prune the model it was made from, and add exits to the pruned one."
+        )
     if all(task.is_regression for task in model.classifier.tasks.values()):
         raise UserError(
             "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."

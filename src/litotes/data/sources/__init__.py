@@ -160,6 +160,11 @@ def _lacks_split(spec: str, corpus: Corpus) -> bool:
     return True
 
 
+def source_names(spec: str) -> set[str]:
+    """The kinds of sources a corpus is made of, such as besstie and sampler."""
+    return {re.split("[:?]", part, maxsplit=1)[0] for part in _parts(spec)}
+
+
 def _parts(spec: str) -> list[str]:
     """The sources of one corpus; a plus that no source follows belongs to a path or a column."""
     names = "|".join(map(re.escape, SOURCES))
