@@ -16,6 +16,7 @@ TYPE_CHECKING = False  # type checkers take it as True; importing `typing` would
 if TYPE_CHECKING:
     from typing import Any
 
+    from litotes.api.functions import add_exits as add_exits
     from litotes.api.functions import evaluate as evaluate
     from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
@@ -39,6 +40,7 @@ _MODULES = {
     "Predictor": "litotes.prediction.predictor",
     "Recipe": "litotes.training.recipe",
     "UserError": "litotes.core.errors",
+    "add_exits": "litotes.api.functions",
     "evaluate": "litotes.api.functions",
     "explain": "litotes.api.functions",
     "export": "litotes.api.functions",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.explanation.explanation import Explanation
     from litotes.exporting.export import ExportResult
     from litotes.pruning import PruneResult, PruneSettings
+    from litotes.pruning.exits import ExitSettings, ExitsResult
     from litotes.training.run import Run
 
 ModelLike = Predictor | str | Path
@@ -159,6 +160,26 @@ def prune(
     from litotes.pruning import prune as prune_folder
 
     return prune_folder(Path(model), data, Path(out), settings=settings, device=device, watch=watch)
+
+
+def add_exits(
+    model: str | Path,
+    data: str,
+    out: str | Path,
+    *,
+    unlabelled: Sequence[str | Path] = (),
+    settings: ExitSettings | None = None,
+    watch: Watch = ignore_progress,
+) -> ExitsResult:
+    """Gives a model exits: texts leave early, and few are answered otherwise (`settings.differ`).
+
+    data: texts like those to come; their labels are not used. unlabelled: files of more such texts.
+    The model with exits is in `out`.
+    """
+    from litotes.pruning.exits import add_exits as add_exits_to
+
+    files = [str(file) for file in unlabelled]
+    return add_exits_to(model, data, Path(out), unlabelled=files, settings=settings, watch=watch)
 
 
 def export(
