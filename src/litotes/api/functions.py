@@ -176,6 +176,7 @@ def add_exits(
     data: texts like those to come; their labels are not used. unlabelled: files of more such texts.
     The model with exits is in `out`.
     """
+    require_extra("train", "Adding exits")
     from litotes.pruning.exits import add_exits as add_exits_to
 
     files = [str(file) for file in unlabelled]

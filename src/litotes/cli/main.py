@@ -54,6 +54,7 @@ NEEDS = {
     "study": "train",
     "distill": "train",
     "prune": "train",
+    "exits": "train",
     "export": "train",
     "analyze": "train",
     "bench": "train",

@@ -187,8 +187,7 @@ class Predictor:
                 continue
             own = dict(zip(self.tasks, next(rows), strict=True))
             marks = text.is_truncated, text.is_unreadable
-            layer = next(deepest)
-            predictions.append(Prediction(text.text, own, *marks, answered_at_layer=layer))
+            predictions.append(Prediction(text.text, own, *marks, None, next(deepest)))
         return predictions
 
     def labels_and_probabilities(
