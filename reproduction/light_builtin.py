@@ -20,7 +20,7 @@ from litotes.exporting.export import check_losses, export_model
 from litotes.model.builtin import BUILTIN, light_folder
 from litotes.model.folder import open_model
 from litotes.prediction.predictor import Predictor
-from litotes.runtime.onnx.file_format import FILE, HALF, MADE_FROM, NOTE
+from litotes.runtime.onnx.file_format import FILE, INT16, MADE_FROM, NOTE
 
 N_TEXTS = 200
 """Of the sampler's test split, on which the file is compared with torch."""
@@ -30,9 +30,9 @@ N_COMPARED = 1000
 def write_light(out: Path, *, n_texts: int = N_TEXTS) -> None:
     """The file, and then the note that it is whole, with what it was made from."""
     folder = open_model(BUILTIN)
-    result, content = export_model(folder, HALF, source="sampler", n_texts=n_texts)
-    check_losses(result.losses, HALF)
-    note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": HALF}
+    result, content = export_model(folder, INT16, source="sampler", n_texts=n_texts)
+    check_losses(result.losses, INT16)
+    note = {"file": FILE, "sha256": hashlib.sha256(content).hexdigest(), "precision": INT16}
     note |= result.note() | {MADE_FROM: folder.stated_hashes}
     write_bytes(out / FILE, content)
     write_bytes(out / NOTE, json_bytes(note))

@@ -187,7 +187,7 @@ def export(
     model: str | Path,
     *,
     int8: bool = False,
-    half: bool = False,
+    int16: bool = False,
     data: str | None = None,
     allowed: float | None = None,
     out: str | Path | None = None,
@@ -195,17 +195,17 @@ def export(
 ) -> list[ExportResult]:
     """Writes `model.onnx` into a model folder (or into a copy, `out`) and measures what it changes.
 
-    int8: a quarter of the size, and faster. half: half the size, weights kept in 16 bits and
+    int8: a quarter of the size, and faster. int16: half the size, weights kept in 16 bits and
     computed in 32. data: texts to measure on; None: texts the model was trained with, held out.
-    allowed: the share of labels that may change; None: none, 0.5 % with half, 1 % with int8. A
+    allowed: the share of labels that may change; None: none, 0.5 % with int16, 1 % with int8. A
     result for each model of the folder.
     """
-    if int8 and half:
-        raise UserError("An export has one precision: int8 or half, not both.")
+    if int8 and int16:
+        raise UserError("An export has one precision: int8 or int16, not both.")
     require_extra("train", "An export")
     from litotes.exporting.export import export_models, working_copy
 
-    precision = "int8" if int8 else ("half" if half else "float32")
+    precision = "int8" if int8 else ("int16" if int16 else "float32")
     with working_copy(model, None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
 

@@ -1,4 +1,4 @@
-"""`litotes export --model M [--int8 | --half | --to transformers --out FOLDER]`"""
+"""`litotes export --model M [--int8 | --int16 | --to transformers --out FOLDER]`"""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="a quarter of the size, and faster; how many labels change is measured",
     )
     precision.add_argument(
-        "--half",
+        "--int16",
         action="store_true",
         help="half the size and as fast: weights kept in 16 bits, computed in 32",
     )
@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--allow",
         type=percent,
         metavar="PERCENT",
-        help="labels that may change, toss-ups not counted (default 0, --half 0.5, --int8 1)",
+        help="labels that may change, toss-ups not counted (default 0, --int16 0.5, --int8 1)",
     )
     parser.add_argument(
         "--texts",
@@ -106,10 +106,10 @@ def _export_to_transformers(options: argparse.Namespace) -> None:
     from litotes.exporting.transformers_folder import export_to_transformers
     from litotes.model.folder import open_model
 
-    if options.int8 or options.half or options.data is not None or options.allow is not None:
+    if options.int8 or options.int16 or options.data is not None or options.allow is not None:
         raise UserError(
             "--to transformers writes the weights as they are, so there is nothing to measure:"
-            " leave out --int8, --half, --data and --allow."
+            " leave out --int8, --int16, --data and --allow."
         )
     if options.out is None:
         raise UserError("--to transformers writes a folder of its own: name it by --out FOLDER.")
@@ -124,14 +124,14 @@ def _export_to_transformers(options: argparse.Namespace) -> None:
 def _precision(options: argparse.Namespace) -> str:
     if options.int8:
         return "int8"
-    return "half" if options.half else "float32"
+    return "int16" if options.int16 else "float32"
 
 
 def _command(options: argparse.Namespace, allowed: float) -> str:
     """The same command, with which the export is accepted."""
     words = ["litotes", "export", "--model", options.model]
-    if options.int8 or options.half:
-        words.append("--int8" if options.int8 else "--half")
+    if options.int8 or options.int16:
+        words.append("--int8" if options.int8 else "--int16")
     given = {"--data": options.data, "--texts": options.texts, "--out": options.out}
     for option, value in given.items():
         if value not in (None, _N_TEXTS):

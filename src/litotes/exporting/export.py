@@ -1,6 +1,6 @@
 """A model folder gains its ONNX file, if measuring against torch shows that it loses little enough.
 
-model folder  →  model.onnx, in float32, half or int8  →  the same held-out texts asked of both
+model folder  →  model.onnx, in float32, int16 or int8  →  the same held-out texts asked of both
               →  accepted, with the loss written next to it, or refused
 """
 
@@ -26,10 +26,10 @@ from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.runtime.onnx.file_check import check_content
-from litotes.runtime.onnx.file_format import FILE, HALF
+from litotes.runtime.onnx.file_format import FILE, INT16
 from litotes.runtime.onnx.session import OnnxSession
 
-ALLOWED = {"float32": 0.0, HALF: 0.005, "int8": 0.01}
+ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
 MOST_TOSS_UPS = 5
 """How many times that share may change when toss-ups are counted as well."""

@@ -30,7 +30,7 @@ from litotes.exporting.exit_graph import write_answers
 from litotes.exporting.graph import Graph, Value, model_bytes
 from litotes.exporting.head_graph import write_answer
 from litotes.exporting.int8 import Int8, measure_inputs
-from litotes.exporting.products import Float32, Half, Products
+from litotes.exporting.products import Float32, Int16, Products
 from litotes.exporting.texts_graph import Texts
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
@@ -38,8 +38,8 @@ from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.file_format import (
     EXITS,
     FILE,
-    HALF,
     HASH_OF,
+    INT16,
     LAYERS,
     NOTE,
     ONE_BY_ONE,
@@ -48,7 +48,7 @@ from litotes.runtime.onnx.file_format import (
 )
 from litotes.text.tokenizer import Pieces
 
-PRECISIONS = ("float32", HALF, "int8")
+PRECISIONS = ("float32", INT16, "int8")
 
 
 def build_onnx(
@@ -92,8 +92,8 @@ def _choose_products(
         raise UserError(unknown_name(precision, PRECISIONS, "precision"))
     if precision == "float32":
         return Float32(group)
-    if precision == HALF:
-        return Half(group)
+    if precision == INT16:
+        return Int16(group)
     if not texts:
         raise UserError(
             "int8 has to see how large activations get before it can write them in steps: give it a"

@@ -21,7 +21,7 @@ from litotes.core.json_text import from_json
 from litotes.core.names import is_plain_name
 from litotes.runtime.onnx.file_format import (
     EXITS,
-    HALF,
+    INT16,
     IR_VERSION,
     LAYERS,
     MICROSOFT,
@@ -56,7 +56,7 @@ has no such side.
 MOST_OUTSIDE_TENSORS = 1 << 24
 """Bytes of everything but weights; ours have some hundred kilobytes."""
 _LARGEST_SIDE, _MOST_SIDES = (1 << 31) - 1, 8
-_FLOAT32, _INT64, _FLOAT16, _FLOAT64 = 1, 7, 10, 11
+_FLOAT32, _INT16, _INT64, _FLOAT64 = 1, 5, 7, 11
 _ITEM_BYTES = {_FLOAT32: 4, 2: 1, 3: 1, 6: 4, _INT64: 8, 9: 1, _FLOAT64: 8}
 """Of float32, uint8, int8, int32, int64, bool and float64, as ONNX numbers types
 (TensorProto.DataType).
@@ -112,8 +112,8 @@ class ModelCheck:
         model = self._read(content, MODEL)
         self._check_origin(model)
         facts = self._facts(model)
-        if facts["precision"] == HALF:  # only these have weights in 16 bits
-            self._item_bytes[_FLOAT16] = 2
+        if facts["precision"] == INT16:  # only these have weights in 16 bits
+            self._item_bytes[_INT16] = 2
         if not model["graph"]:
             raise ValueError("it has no graph")
         self._n_branches = _n_exits(facts)
