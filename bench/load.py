@@ -62,8 +62,15 @@ class Record:
             "accepted_ms": quantiles(self.milliseconds),
             "refused_ms": quantiles(self.refused),
             "late_ms": quantiles(self.late),
-            "memory_mb": [n_bytes // 1_000_000 for n_bytes in self.memory],
+            "memory_mb": self._memory(),
         }
+
+    def _memory(self) -> dict[str, int] | None:
+        """As docs/results/service.json has it; None where no process was named."""
+        if not self.memory:
+            return None
+        seen = {"first": self.memory[0], "largest": max(self.memory), "last": self.memory[-1]}
+        return {when: n_bytes // 1_000_000 for when, n_bytes in seen.items()}
 
 
 def quantiles(values: list[float]) -> dict[str, float] | None:
