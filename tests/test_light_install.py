@@ -63,6 +63,7 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "study": [(["study.toml", "--out", "x"], 2, TRAIN)],
     "distill": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
     "prune": [(["--model", "PLAIN", "--data", "sampler", "--out", "x"], 2, TRAIN)],
+    "exits": [(["--model", "PLAIN", "--data", "sampler", "--out", "x"], 2, TRAIN)],
     "export": [(["--model", "PLAIN"], 2, TRAIN)],
     "analyze": [(["--model", "PLAIN", "--data", "sampler", "--out", "x"], 2, TRAIN)],
     "bench": [([], 2, TRAIN)],

@@ -32,6 +32,8 @@ _TYPE_NUMBERS: dict[type[np.generic], int] = {
     np.float64: 11,
 }
 """How ONNX numbers types (TensorProto.DataType)."""
+_LARGE = 1 << 16
+"""Bytes of a constant from which on it is kept once, for branches too."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,12 @@ class Graph:
         self.outputs: list[Value] = []
         self.constants: dict[str, NDArray[Any]] = {}
         self._names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._outside: dict[tuple[str, tuple[int, ...], bytes], str] = {}  # of a branch
         # names inside a body differ from those outside
         self._numbers: Iterator[int] = count() if outer is None else outer._numbers
+        self._constant_numbers: Iterator[int] = (
+            count() if outer is None else outer._constant_numbers
+        )
         self._part: str = "" if outer is None else outer._part
 
     @contextmanager
@@ -117,7 +123,9 @@ class Graph:
         array = np.asarray(values, order="C")
         key = (array.dtype.str, array.shape, hashlib.sha256(array.data).digest())
         if key not in self._names:
-            self._names[key] = f"constant_{len(self._names)}"
+            if array.nbytes > _LARGE and key in self._outside:
+                return self._outside[key]
+            self._names[key] = f"constant_{next(self._constant_numbers)}"
             self.constants[self._names[key]] = array
         return self._names[key]
 
@@ -197,13 +205,18 @@ class Graph:
     def branch(self) -> Iterator[Graph]:
         """Nodes added to this graph meanwhile go into a body of their own, for one side of an If;
         the writers need not know.
+
+        So do constants: ONNX Runtime prepares the weights of a graph when it opens a file, and those
+        that a body reads from outside it prepares less well. Large ones are not written twice.
         """
-        body, before = self.body(), self.nodes
-        self.nodes = body.nodes
+        body = self.body()
+        before = self.nodes, self.constants, self._names, self._outside
+        self._outside = self._outside | self._names
+        self.nodes, self.constants, self._names = body.nodes, body.constants, body._names
         try:
             yield body
         finally:
-            self.nodes = before
+            self.nodes, self.constants, self._names, self._outside = before
 
 
 def model_bytes(graph: Graph, facts: Mapping[str, str]) -> bytes:

@@ -221,8 +221,10 @@ class ModelCheck:
             raise ValueError("it has a branch that is not one of its exits")
         for content in bodies:
             body = self._read(content, GRAPH)
-            if body["initializer"] or body["input"]:
-                raise ValueError("a branch has tensors or inputs of its own")
+            if body["input"]:
+                raise ValueError("a branch has inputs of its own")
+            for tensor in body["initializer"]:
+                self._check_tensor(self._read(tensor, TENSOR))
             for value in body["output"]:
                 self._value(value)
             self._check_nodes(body, may_loop=True)
