@@ -206,8 +206,8 @@ class Graph:
         """Nodes added to this graph meanwhile go into a body of their own, for one side of an If;
         the writers need not know.
 
-        So do constants: ONNX Runtime prepares the weights of a graph when it opens a file, and those
-        that a body reads from outside it prepares less well. Large ones are not written twice.
+        So do constants: ONNX Runtime prepares the weights of a graph when it opens a file, but not
+        those that a body reads from outside. A large one that is there already is not repeated.
         """
         body = self.body()
         before = self.nodes, self.constants, self._names, self._outside
