@@ -44,6 +44,10 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
         ([TEXTS[0], "--out", "FOLDER/why.html"], 2, TRAIN),
     ],
     "evaluate": [(["--model", "EXPORTED", "--data", "sampler"], 0, "macro-F1")],
+    "calibrate": [
+        (["--model", "EXPORTED", "--data", "sampler", "--out", "FOLDER/one"], 0, "now answers"),
+        (["--model", "PLAIN", "--data", "sampler", "--out", "FOLDER/two"], 2, TRAIN),
+    ],
     "audit": [(["--data", "sampler"], 0, "780 texts")],
     "coverage": [
         (["--data", "sampler", "--out", "FOLDER/shared"], 0, "litotes[figures]"),

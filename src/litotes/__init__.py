@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from litotes.api.functions import add_exits as add_exits
+    from litotes.api.functions import calibrate as calibrate
     from litotes.api.functions import evaluate as evaluate
     from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
@@ -41,6 +42,7 @@ _MODULES = {
     "Recipe": "litotes.training.recipe",
     "UserError": "litotes.core.errors",
     "add_exits": "litotes.api.functions",
+    "calibrate": "litotes.api.functions",
     "evaluate": "litotes.api.functions",
     "explain": "litotes.api.functions",
     "export": "litotes.api.functions",

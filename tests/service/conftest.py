@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
+import numpy as np
 import pytest
 from app_client import ask_app
 from fastapi import FastAPI
-from tiny_models import model_of
+from tiny_models import TEXTS, model_of
 
 from litotes.core.values import Task
 from litotes.encoders import pretrained
+from litotes.model.label_sets import Bound, LabelSets, label_shares
+from litotes.model.revision import whole_copy, write_label_sets
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
 
@@ -29,6 +32,30 @@ def moods(tiny_folder: Path) -> Predictor:
     """A random model with three labels, and with a number."""
     tasks = Task("mood", ("angry", "content", "calm")), Task("warmth", ())
     return Predictor(model_of(pretrained.load(str(tiny_folder)), *tasks), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def unsure_folder(
+    predictor: Predictor, trained_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """Calibrated so that half of TEXTS have no sentiment, and half have both labels of sarcasm; of
+    en-AU all labels are always possible.
+    """
+    copy = tmp_path_factory.mktemp("unsure") / "tiny"
+    with whole_copy(trained_folder, copy) as folder:
+        bounds = {}
+        predictions = predictor.predict(TEXTS)
+        for task, pick_share in {"sentiment": max, "sarcasm": min}.items():
+            threshold = predictor.runtimes[0].calibration[task].threshold
+            shares = label_shares(
+                np.array([list(one.answers[task].probabilities.values()) for one in predictions]),
+                threshold,
+            )
+            # between two texts, far from either
+            middle = float(np.median([pick_share(row) for row in shares.tolist()]))
+            bounds[task] = LabelSets(0.9, Bound(middle, 20), {"en-AU": Bound(0.0, 20)})
+        write_label_sets(folder, bounds)
+    return copy
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from litotes.data.sources import load
 from litotes.evaluation import evaluate as scoring
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.fair_texts import select_fair_texts
+from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
 from litotes.model.builtin import BUILTIN
 from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
@@ -110,11 +111,34 @@ def evaluate(
     """
     predictor = _predictor(model, device=device, runtime=runtime)
     if isinstance(data, str):
-        trained_on = None if isinstance(model, Predictor) else read_trained_texts(model)
-        data = select_fair_texts(load(data), trained_on)
-        for note in data.notes:
-            warnings.warn(note, stacklevel=2)
+        data = _fair_texts(data, model)
     return scoring.evaluate(predictor, data, seed=seed, watch=watch)
+
+
+def calibrate(
+    model: str | Path,
+    data: CorpusLike,
+    *,
+    coverage: float = 0.9,
+    by_variety: bool = False,
+    out: str | Path | None = None,
+    device: str | None = None,
+    runtime: str | None = None,
+    watch: Watch = ignore_progress,
+) -> UnsureResult:
+    """Lets a model answer "unsure": from then on `Answer.labels` holds the truth with a probability
+    of `coverage`, on texts like these; with `by_variety`, in each variety that has enough texts.
+
+    The bounds are written into the model folder, or into a copy (`out`), and are read when it is
+    loaded the next time. Of a source, the texts that `evaluate` would score are used.
+    """
+    if isinstance(data, str):
+        data = _fair_texts(data, model)
+    with folder_to_calibrate(model, None if out is None else Path(out)) as folder:
+        predictor = Predictor.load(folder, device=device, runtime=runtime)
+        return calibrate_folder(
+            folder, predictor, data, coverage=coverage, by_variety=by_variety, watch=watch
+        )
 
 
 def explain(
@@ -208,6 +232,15 @@ def export(
     precision = "int8" if int8 else ("int16" if int16 else "float32")
     with working_copy(model, None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
+
+
+def _fair_texts(source: str, model: ModelLike) -> Corpus:
+    """What the caller's caller should know is a warning there."""
+    trained_on = None if isinstance(model, Predictor) else read_trained_texts(model)
+    corpus = select_fair_texts(load(source), trained_on)
+    for note in corpus.notes:
+        warnings.warn(note, stacklevel=3)
+    return corpus
 
 
 def _predictor(model: ModelLike, *, device: str | None, runtime: str | None) -> Predictor:

@@ -103,7 +103,11 @@ def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
     else:
         n_cores = None  # all of them
     return BatchPredictor(
-        options.model, device=options.device or "cpu", runtime=options.runtime, n_cores=n_cores
+        options.model,
+        device=options.device or "cpu",
+        runtime=options.runtime,
+        n_cores=n_cores,
+        variety=options.variety,
     )
 
 

@@ -176,6 +176,7 @@ SCORE_COLUMNS = (
     "accuracy",
     "Matthews",
     "calibration error",
+    "risk area",
 )
 REGRESSION_COLUMNS = ("task", "cell", "n", "Pearson r", "95 % interval", "RMSE", "Spearman ρ")
 
@@ -199,7 +200,7 @@ def print_scores(rows: Sequence[CellScores]) -> None:
 
 
 def _classification(scores: Scores) -> tuple[str, ...]:
-    error = scores.calibration_error
+    error, area = scores.calibration_error, scores.risk_area
     return (
         f"{scores.macro_f1:.3f}",
         _interval(scores.interval),
@@ -207,6 +208,7 @@ def _classification(scores: Scores) -> tuple[str, ...]:
         f"{scores.accuracy:.3f}",
         f"{scores.matthews:.3f}",
         "" if error is None else f"{error:.3f}",
+        "" if area is None else f"{area:.3f}",
     )
 
 

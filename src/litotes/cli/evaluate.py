@@ -6,15 +6,19 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from litotes.cli.gap_tables import print_gaps
 from litotes.cli.options import add_data, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, parse_where, select_texts
+from litotes.cli.set_table import print_set_coverages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from litotes.evaluation.evaluate import CellScores, TaskPredictions
+    from litotes.evaluation.gaps import Gaps
     from litotes.evaluation.model_comparison import ModelDifference
+    from litotes.evaluation.set_coverage import SetCoverage
 
 ABOUT = """\
 Scores a model on labelled texts, with 95 % intervals and the majority line, for each variety
@@ -32,6 +36,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="another model folder: is the difference on the same texts real?",
     )
+    parser.add_argument(
+        "--by",
+        metavar="COLUMNS",
+        help="variety,source,cell,…: test how groups of texts differ, with intervals and power",
+    )
     add_where(parser, split="the test split")
     add_runtime(parser)
     add_verbose(parser)
@@ -41,10 +50,13 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_scores, progress, say
     from litotes.evaluation.evaluate import predict_corpus, score_cells, score_warnings
     from litotes.evaluation.fair_texts import map_labels_as_trained
+    from litotes.evaluation.gaps import check_columns, find_gaps
     from litotes.evaluation.model_comparison import compare_models
+    from litotes.evaluation.set_coverage import set_coverages
     from litotes.model.folder import open_model
 
     where = parse_where(options.where)
+    columns = None if options.by is None else check_columns(options.by)
     folders = [options.model]
     if options.against:
         folders.append(options.against)
@@ -56,39 +68,62 @@ def run(options: argparse.Namespace) -> None:
         predictions, *others = [predict_corpus(model, corpus, watch=watch) for model in models]
     rows = score_cells(predictions, corpus, seed=seed)
     against = compare_models(predictions, others[0], corpus, seed=seed) if others else None
-    content = _as_json(rows, against)
+    sets = set_coverages(predictions, corpus)
+    gaps = None
+    if columns is not None:
+        gaps = find_gaps(predictions, columns, corpus=corpus.name, seed=seed)
+    content = _as_json(rows, against, sets, gaps)
     if options.out:
         _write(content, predictions, Path(options.out))
-    say(score_warnings(rows))
+    say([*score_warnings(rows), *(gaps.notes if gaps is not None else ())])
     if options.json:
         print_json(content)
         return
     print_scores(rows)
+    if sets:
+        print_set_coverages(sets)
+    if gaps is not None:
+        print_gaps(gaps)
     if against:
         _print_comparison(against, options.model, options.against)
 
 
-def _as_json(rows: Sequence[CellScores], against: Sequence[ModelDifference] | None) -> Any:
+def _as_json(
+    rows: Sequence[CellScores],
+    against: Sequence[ModelDifference] | None,
+    sets: Sequence[SetCoverage],
+    gaps: Gaps | None,
+) -> Any:
+    """The scores alone, or with what else was asked for under names of their own."""
     scores = [row.as_json() for row in rows]
-    if against is None:
-        return scores
-    return {"scores": scores, "against": [row.as_json() for row in against]}
+    more: dict[str, Any] = {}
+    if against is not None:
+        more["against"] = [row.as_json() for row in against]
+    if gaps is not None:
+        more["gaps"] = gaps.as_json()
+    if sets:
+        more["unsure"] = [row.as_json() for row in sets]
+    return {"scores": scores, **more} if more else scores
 
 
 def _write(content: Any, predictions: Mapping[str, TaskPredictions], out: Path) -> None:
-    """The scores, and how reliable the probabilities of each classification are."""
+    """The scores, how reliable the probabilities of each classification are, and how many mistakes
+    remain when the least sure answers are left out.
+    """
     from litotes.core.storage import write_json
-    from litotes.evaluation.reliability_figure import figure
+    from litotes.evaluation import reliability_figure, risk_coverage_figure
     from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
-    curves = {}
-    for task, result in predictions.items():
-        if not result.task.is_regression:
-            curves[task] = result.reliability()
-    if curves:
-        numbers = {task: curve.as_json() for task, curve in curves.items()}
-        write_figure(out / "reliability", figure(curves), numbers, with_png=False)
+    labels = {task: one for task, one in predictions.items() if not one.task.is_regression}
+    if not labels:
+        return
+    curves = {task: one.reliability() for task, one in labels.items()}
+    numbers = {task: curve.as_json() for task, curve in curves.items()}
+    write_figure(out / "reliability", reliability_figure.figure(curves), numbers, with_png=False)
+    risks = {task: one.risk_coverage() for task, one in labels.items()}
+    numbers = {task: risk.as_json() for task, risk in risks.items()}
+    write_figure(out / "risk_coverage", risk_coverage_figure.figure(risks), numbers, with_png=False)
 
 
 def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -> None:

@@ -29,6 +29,7 @@ COMMANDS = {
     "train": "train one classifier",
     "pretrain": "teach an encoder on texts without labels",
     "evaluate": "scores with intervals, by cell",
+    "calibrate": "answers that may be unsure, with a promise",
     "matrix": "train on each part, test on every part",
     "study": "a whole grid of runs and one report",
     "distill": "a small student of larger teachers",

@@ -29,6 +29,11 @@ def share(text: str) -> float:
     return _number(text, "above 0 and up to 1", lambda number: 0 < number <= 1)
 
 
+def part(text: str) -> float:
+    """A part of something that leaves a rest: above 0 and below 1."""
+    return _number(text, "above 0 and below 1", lambda number: 0 < number < 1)
+
+
 def chance(text: str) -> float:
     """A probability."""
     return _number(text, "between 0 and 1", lambda number: 0 <= number <= 1)

@@ -45,6 +45,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "texts", nargs="*", metavar="TEXT", help="without any, lines are read from --file or stdin"
     )
     add_model(parser)
+    parser.add_argument(
+        "--variety",
+        metavar="V",
+        help="of all texts, for a model that was calibrated by variety: when it is unsure",
+    )
     add_table_options(parser)
     add_runtime(parser)
     add_verbose(parser)
@@ -66,7 +71,7 @@ def run(options: argparse.Namespace) -> None:
         _predict_parquet(request, options)
         return
     with lean_torch():
-        predictor = load_predictor(options, options.model)
+        predictor = load_predictor(options, options.model).for_variety(options.variety)
     if request is not None and options.out is not None and not is_for_people:
         _predict_file(predictor, request, options)
     else:
@@ -241,6 +246,8 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
     yield prediction.text
     for task, answer in prediction.answers.items():
         yield f"  {task:<10} {_answer(answer)}"
+        if answer.unsure is not None:
+            yield f"  {'':<10} unsure: {answer.unsure}"
         if all_probabilities or len(answer.probabilities) > 2:
             for label, share in answer.probabilities.items():
                 yield f"  {'':<10} {label:<10} {share:6.1%}"

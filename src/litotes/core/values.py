@@ -25,10 +25,14 @@ UNREADABLE_NOTE = "unreadable: the model knows no part of it"
 class Task:
     """A question asked of a text: the words it may be answered with, or none of them when the
     answer is a number.
+
+    coverage: the probability with which a set of labels is promised to hold the truth; None: no
+    sets are given.
     """
 
     name: str
     labels: tuple[str, ...]
+    coverage: float | None = field(default=None, repr=False)
 
     @property
     def is_regression(self) -> bool:
@@ -68,29 +72,48 @@ class BadText:
 class Answer:
     """A task's answer for one text: the label, its probability, and that of every label.
 
-    For a regression the number, None, and no probabilities.
+    For a regression the number, None, and no probabilities. labels: those that are still possible
+    at the coverage the model was calibrated for (`litotes calibrate`); None: it was not.
     """
 
     label: Label
     probability: float | None
     probabilities: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def unsure(self) -> str | None:
+        """Why the label should not be relied on; None: it is the only one in `labels`, or the
+        model has not been calibrated to say.
+        """
+        if self.labels is None or len(self.labels) == 1:
+            return None
+        if not self.labels:
+            return "no label is likely enough"
+        return f"several labels are possible: {', '.join(self.labels)}"
 
     def __repr__(self) -> str:
         if self.probability is None:
             return one_line(self, label=self.label)
+        sets = {} if self.labels is None else {"labels": self.labels}
         return one_line(
             self,
             label=self.label,
             probability=self.probability,
             probabilities=self.probabilities,
+            **sets,
         )
 
     def as_json(self) -> dict[str, Any]:
-        return {
+        """With `labels` and `unsure` where the model was calibrated to give them."""
+        content: dict[str, Any] = {
             "label": self.label,
             "probability": self.probability,
             "probabilities": dict(self.probabilities),
         }
+        if self.labels is not None:
+            content |= {"labels": list(self.labels), "unsure": self.unsure}
+        return content
 
 
 @dataclass(frozen=True)
@@ -143,6 +166,8 @@ def _label_text(answer: Answer) -> str:
 
 
 def _answer_text(answer: Answer) -> str:
+    if answer.unsure is not None:
+        return f"unsure ({answer.unsure})"
     share = "" if answer.probability is None else f" {answer.probability:.3f}"
     return _label_text(answer) + share
 
@@ -151,6 +176,8 @@ def _answer_row(task: str, answer: Answer) -> str:
     label = _label_text(answer)
     share = "" if answer.probability is None else f"{answer.probability:.1%}"
     rows = f"<tr><th>{markup(task)}</th><td>{markup(label)}</td><td>{share}</td></tr>"
+    if answer.unsure is not None:
+        rows += f'<tr><td></td><td colspan="2">unsure: {markup(answer.unsure)}</td></tr>'
     if len(answer.probabilities) > 2:
         for name, own in answer.probabilities.items():
             bar = f'<progress max="1" value="{own:.3f}"></progress>'

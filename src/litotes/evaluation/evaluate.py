@@ -16,8 +16,10 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
 from litotes.data.cells import cell_of
 from litotes.data.corpus import Corpus
-from litotes.evaluation.reliability import Reliability, reliability
+from litotes.evaluation.reliability import Reliability, ece_by_chance, reliability
+from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage
 from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
+from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 
 _CHUNK = 256
@@ -78,12 +80,24 @@ class TaskPredictions:
         if self.task.is_regression:
             return score_regression(self.gold(), self.predicted(), self.task, seed=seed)
         scores = score(self.gold(), self.predicted(), self.task, seed=seed)
-        return replace(scores, calibration_error=self.reliability().ece)
+        return replace(
+            scores, calibration_error=self.reliability().ece, risk_area=self.risk_coverage().area
+        )
 
     def reliability(self) -> Reliability:
         """How reliable the probabilities of the given labels are."""
-        confidence = [answer.probability or 0.0 for answer in self.answers]
-        return reliability(confidence, self.gold() == self.predicted())
+        return reliability(self._confidence(), self.gold() == self.predicted())
+
+    def ece_by_chance(self, *, seed: int = 0) -> float:
+        """The calibration error that chance alone would give."""
+        return ece_by_chance(self._confidence(), seed=seed)
+
+    def risk_coverage(self) -> RiskCoverage:
+        """How many mistakes remain when the least sure labels are left out."""
+        return risk_coverage(self._confidence(), self.gold() == self.predicted())
+
+    def _confidence(self) -> list[float]:
+        return [answer.probability or 0.0 for answer in self.answers]
 
     def only(self, keep: Sequence[bool]) -> TaskPredictions:
         """A part of the texts: those whose `keep` is true."""
@@ -137,11 +151,27 @@ def predict_corpus(
 def _predict(predictor: Predictor, examples: Sequence[Example], watch: Watch) -> list[Prediction]:
     answers: list[Prediction] = []
     for start in range(0, len(examples), _CHUNK):
-        chunk = examples[start : start + _CHUNK]
-        pairs = [example.pair for example in chunk]
-        answers += predictor.predict([example.text for example in chunk], pairs=pairs)
+        answers += _predict_chunk(predictor, examples[start : start + _CHUNK])
         watch("testing", len(answers), len(examples), "")
     return answers
+
+
+def _predict_chunk(predictor: Predictor, examples: Sequence[Example]) -> list[Prediction]:
+    """The corpus says of which variety a text is: where the model was calibrated for it, this
+    decides which labels are possible.
+    """
+    known = known_varieties(predictor.runtimes)
+    places_of: dict[str | None, list[int]] = {}
+    for place, example in enumerate(examples):
+        variety = example.variety if example.variety in known else predictor.variety
+        places_of.setdefault(variety, []).append(place)
+    found: dict[int, Prediction] = {}
+    for variety, places in places_of.items():
+        texts = [examples[place].text for place in places]
+        pairs = [examples[place].pair for place in places]
+        made = predictor.for_variety(variety).predict(texts, pairs=pairs)
+        found.update(zip(places, made, strict=True))
+    return [found[place] for place in range(len(examples))]
 
 
 def evaluate(

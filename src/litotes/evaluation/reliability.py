@@ -24,6 +24,7 @@ from litotes.core.errors import UserError
 
 N_BINS = 10
 _Z = 1.959964  # 97.5 % of the normal distribution lie below
+_N_DRAWS = 200
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,16 @@ def reliability(
     )
 
 
+def ece_by_chance(confidence: Sequence[float] | Floats, *, seed: int = 0) -> float:
+    """The mean ECE of a perfectly calibrated model: each answer is right with the probability it
+    was given, drawn many times. confidence (text,)
+    """
+    sure = np.asarray(confidence, dtype=np.float64)
+    by_width = np.minimum((sure * N_BINS).astype(np.int64), N_BINS - 1)
+    draws = np.random.default_rng(seed).random((_N_DRAWS, len(sure)))  # (draw, text)
+    return float(np.mean([_error(sure, hit, by_width) for hit in (draws < sure).astype(float)]))
+
+
 def _check(sure: Floats, hit: Floats) -> None:
     if not len(sure):
         raise UserError(
@@ -106,11 +117,12 @@ def _bins(sure: Floats, hit: Floats, place: Counts) -> Iterator[Bin]:
             n=int(inside.sum()),
             confidence=float(sure[inside].mean()),
             right=right,
-            interval=_wilson(right, int(inside.sum())),
+            interval=wilson(right, int(inside.sum())),
         )
 
 
-def _wilson(share: float, n: int) -> tuple[float, float]:
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927)."""
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z * (share * (1 - share) / n + _Z**2 / (4 * n**2)) ** 0.5 / (1 + _Z**2 / n)
     return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -37,7 +37,8 @@ class Scores:
     interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the
     commonest label here; collapsed_to: the label, when the model gave the same one to every text
     although several occur; calibration_error: ECE (`reliability.py`) of the probabilities of the
-    labels given, None where only labels are known.
+    labels given, risk_area: the area under their risk-coverage curve (`risk_coverage.py`); None
+    where only labels are known.
     """
 
     task: str
@@ -50,6 +51,7 @@ class Scores:
     classes: tuple[ClassScores, ...]
     collapsed_to: str | None
     calibration_error: float | None = None
+    risk_area: float | None = None
 
     def __repr__(self) -> str:
         return one_line(self, **self.headline())

@@ -56,6 +56,7 @@ from litotes.model.folder import (
     open_model,
     read_files,
 )
+from litotes.model.label_sets import LabelSets
 from litotes.model.manifest import changed_file, hash_folder
 from litotes.text.tokenizer import PieceTokenizer
 
@@ -66,6 +67,9 @@ _HEADS, _EXITS = "heads.", "exits."
 class Model:
     """A classifier with its tokenizer, the calibration of its tasks, and what is known about it
     (`facts`: data, recipe, scores). exits: where texts leave early; None: none does.
+
+    label_sets: the bounds by which its folder lets it say "unsure". They are those of the weights
+    that were calibrated: `save_model` does not write them.
     """
 
     classifier: Classifier
@@ -75,6 +79,7 @@ class Model:
     calibration: Mapping[str, Calibration] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     exits: EarlyExits | None = None
+    label_sets: Mapping[str, LabelSets] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return one_line(self, base=self.base, tasks=list(self.classifier.tasks))
@@ -189,6 +194,7 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
         folder.calibration,
         description["facts"],
         exits,
+        folder.label_sets,
     )
 
 

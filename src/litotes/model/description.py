@@ -11,6 +11,7 @@ from typing import Any
 
 from litotes.encoders.config import spec_from_json
 from litotes.model.exits import exits_from_json
+from litotes.model.label_sets import check_label_sets
 
 FORMAT = 2
 OLD_FORMAT = 1
@@ -27,6 +28,7 @@ _OF_A_MODEL = _ALWAYS | {
     "base",
     "facts",
     "exits",
+    "unsure",
 }
 _OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
 
@@ -49,6 +51,7 @@ def check_description(description: Mapping[str, Any]) -> None:
     for key in ("encoder", "calibration"):
         if not isinstance(description.get(key, {}), dict):
             raise ValueError(f"{key} is not a table")
+    check_label_sets(description.get("unsure", {}), description.get("tasks", {}))
     if "encoder" in description:
         spec = spec_from_json(description["encoder"])
         if "exits" in description:

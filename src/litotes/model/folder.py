@@ -30,6 +30,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.description import FORMAT, OLD_FORMAT, check_description
 from litotes.model.exits import Exits, exits_from_json
 from litotes.model.facts import check_facts
+from litotes.model.label_sets import LabelSets
 from litotes.model.manifest import ADVICE, Manifest, read_manifest
 from litotes.text.tokenizer import PieceTokenizer
 
@@ -89,6 +90,12 @@ class ModelFolder:
         return exits_from_json(
             self.description["exits"], tasks=self.description["tasks"], n_layers=n_layers
         )
+
+    @property
+    def label_sets(self) -> dict[str, LabelSets]:
+        """The bounds of each task that may be answered with "unsure"."""
+        by_task = self.description.get("unsure", {}).items()
+        return {task: LabelSets.from_json(content) for task, content in by_task}
 
     @property
     def stated_hashes(self) -> dict[str, str]:

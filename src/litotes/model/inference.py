@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration
+from litotes.model.label_sets import LabelSets, find_labels, label_shares
 from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
@@ -95,13 +96,27 @@ def _batches(texts: Sequence[Pieces], device: torch.device) -> Iterator[Batch]:
         yield pack([texts[place] for place in places], device=device)
 
 
-def to_answers(logits: NDArray[Any], task: Task, calibration: Calibration) -> list[Answer]:
-    """Label and probabilities of every text, or the number. logits: (text, class)"""
+def to_answers(
+    logits: NDArray[Any],
+    task: Task,
+    calibration: Calibration,
+    *,
+    label_sets: LabelSets | None = None,
+    variety: str | None = None,
+) -> list[Answer]:
+    """Label and probabilities of every text, or the number. logits: (text, class)
+
+    label_sets: gives the labels that are possible as well. variety: that of all texts, if known.
+    """
     if task.is_regression:
         return [Answer(value, None) for value in logits[:, 0].tolist()]
     places, probabilities = calibration.apply(logits)
+    possible: list[tuple[str, ...]] | list[None] = [None] * len(logits)
+    if label_sets is not None:
+        shares = label_shares(probabilities, calibration.threshold)
+        possible = find_labels(shares, task.labels, label_sets.bound(variety).least)
     answers = []
-    for place, shares in zip(places.tolist(), probabilities.tolist(), strict=True):
-        by_label = dict(zip(task.labels, shares, strict=True))
-        answers.append(Answer(task.labels[place], shares[place], by_label))
+    for place, own, labels in zip(places.tolist(), probabilities.tolist(), possible, strict=True):
+        by_label = dict(zip(task.labels, own, strict=True))
+        answers.append(Answer(task.labels[place], own[place], by_label, labels))
     return answers

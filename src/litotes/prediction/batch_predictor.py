@@ -21,7 +21,7 @@ class BatchPredictor:
 
     n_cores: how many cores the model may use in each process; None: all. The default is 1 because
     there is usually a process for every core. With torch it holds for everything the process
-    computes.
+    computes. variety: see `Predictor.for_variety`.
 
     >>> frame.map_partitions(BatchPredictor("builtin"))  # Dask               # doctest: +SKIP
     """
@@ -30,6 +30,7 @@ class BatchPredictor:
     device: str | None = None
     runtime: str | None = None
     n_cores: int | None = 1
+    variety: str | None = None
 
     def __post_init__(self) -> None:
         # the worker may have another working directory
@@ -57,4 +58,4 @@ def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
         device=batch_predictor.device,
         runtime=batch_predictor.runtime,
         n_cores=batch_predictor.n_cores,
-    )
+    ).for_variety(batch_predictor.variety)

@@ -5,6 +5,8 @@ text                     string  text
 mood                     string  mood.label
 mood_probability         float   mood.probability
 mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
+mood_labels              string  mood.labels                (angry|calm; with mood_unsure, where
+mood_unsure              string  mood.unsure                the model was calibrated to say so)
 warmth                   float   warmth.label               (a regression has one column)
 truncated                bool    truncated
 unreadable               bool    unreadable
@@ -21,6 +23,8 @@ from typing import Any
 from litotes.core.values import Prediction, Task
 
 STRING, FLOAT, BOOL = "string", "float", "bool"
+BETWEEN = "|"
+"""Stands between the labels of a set in one cell."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,8 @@ PROBLEM = Column("problem", STRING, attrgetter("problem"))
 def answer_columns(
     tasks: Mapping[str, Task], *, all_probabilities: bool = False, prefix: str = ""
 ) -> list[Column]:
-    """All columns but the text: label and probability of each task, then what was wrong.
+    """All columns but the text: label and probability of each task, and which labels are possible
+    where the model was calibrated to say; then what was wrong.
 
     all_probabilities: also that of every label. prefix: stands before every name.
     """
@@ -59,6 +64,9 @@ def answer_columns(
         columns.append(Column(f"{name}_probability", FLOAT, _Field(name, "probability")))
         if all_probabilities:
             columns += _probability_columns(task)
+        if task.coverage is not None:
+            columns.append(Column(f"{name}_labels", STRING, _PossibleLabels(name)))
+            columns.append(Column(f"{name}_unsure", STRING, _Field(name, "unsure")))
     columns += (TRUNCATED, UNREADABLE, PROBLEM)
     return [Column(prefix + column.name, column.kind, column.value) for column in columns]
 
@@ -104,6 +112,17 @@ class _Field:
 
     def __call__(self, prediction: Prediction) -> Any:
         return getattr(prediction.answers.get(self.task), self.field, None)
+
+
+@dataclass(frozen=True)
+class _PossibleLabels:
+    """Reads the labels that are possible for one task, in one cell."""
+
+    task: str
+
+    def __call__(self, prediction: Prediction) -> str | None:
+        answer = prediction.answers.get(self.task)
+        return None if answer is None else BETWEEN.join(answer.labels or ())
 
 
 @dataclass(frozen=True)

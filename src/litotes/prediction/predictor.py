@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.device import choose_device
 from litotes.core.errors import UserError
 from litotes.core.extras import has_extra
 from litotes.core.one_line import one_line
@@ -20,10 +19,10 @@ from litotes.core.registry import pick
 from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
 from litotes.model.folder import ModelFolder, open_model, read_files
-from litotes.model.inference import to_answers
+from litotes.prediction.answers import check_variety, identity, make_answers, promised_tasks
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
 from litotes.prediction.chunks import Chunk, read_chunks
-from litotes.prediction.runtime_choice import choose_runtime
+from litotes.prediction.runtime_choice import choose_runtime, to_runtime
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 class Predictor:
     """One model ready to answer, or several that each answer tasks of their own.
 
-    notes: what the user should know about how it is run.
+    notes: what the user should know about how it is run. variety: that of all texts, if known.
 
     >>> predictor = Predictor.load("builtin")                            # doctest: +SKIP
     >>> predictor.predict(["Lovely. Another delay."])[0].answers["sarcasm"].label  # doctest: +SKIP
@@ -49,9 +48,11 @@ class Predictor:
         device: str | None = None,
         precision: str | None = None,
         notes: Sequence[str] = (),
+        variety: str | None = None,
     ) -> None:
-        self.runtimes = [_runtime(model, device, precision) for model in models]
-        self.notes = tuple(notes)
+        self.runtimes = [to_runtime(model, device, precision) for model in models]
+        self.notes, self.variety = tuple(notes), variety
+        check_variety(variety, self.runtimes)
         self.tasks: dict[str, Task] = {}
         for runtime in self.runtimes:
             for name in runtime.tasks.keys() & self.tasks.keys():
@@ -59,11 +60,20 @@ class Predictor:
                     f"Two of the models answer {name}: take one of them out, so that there is one"
                     " answer."
                 )
-            self.tasks |= runtime.tasks
+            self.tasks |= promised_tasks(runtime)
 
     def __repr__(self) -> str:
         runtimes = [type(runtime).__name__ for runtime in self.runtimes]
         return one_line(self, tasks=list(self.tasks), runtimes=runtimes)
+
+    @property
+    def identities(self) -> tuple[str, ...]:
+        """A name for what decides the answers of each model."""
+        return tuple(identity(runtime, self.variety) for runtime in self.runtimes)
+
+    def for_variety(self, name: str | None) -> Predictor:
+        """The same models, for texts of one variety: it decides when an answer is unsure."""
+        return Predictor(*self.runtimes, notes=self.notes, variety=name)
 
     @classmethod
     def load(
@@ -175,9 +185,7 @@ class Predictor:
             outputs = runtime.compute([text.pieces[number] for text in good])
             if outputs.layers is not None:
                 layers.append(outputs.layers)
-            for name, logits in outputs.logits.items():
-                calibration = runtime.calibration.get(name, Calibration())
-                answers[name] = to_answers(logits, self.tasks[name], calibration)
+            answers |= make_answers(runtime, outputs.logits, self.variety)
         rows = iter(zip(*(answers[name] for name in self.tasks), strict=True))
         deepest = iter(np.maximum.reduce(layers).tolist() if layers else [None] * len(good))
         predictions = []
@@ -289,11 +297,11 @@ class Predictor:
         runtimes = self.runtimes
         if has_extra("train"):
             runtimes = [runtime.to_torch() for runtime in self.runtimes]
-        answered = Predictor(*runtimes).predict([text], pairs=[pair])[0]
+        answered = Predictor(*runtimes, variety=self.variety).predict(text, pairs=pair)
         answers, layer = answered.answers, answered.answered_at_layer
         if layer is not None:  # where torch looks inside, it looks at the whole model
             whole = [runtime.without_exits() for runtime in runtimes]
-            answers = Predictor(*whole).predict([text], pairs=[pair])[0].answers
+            answers = Predictor(*whole, variety=self.variety).predict(text, pairs=pair).answers
         runtime = next(runtime for runtime in runtimes if asked.name in runtime.tasks)
         (read,) = runtime.tokenizer.read([text], [pair])
         how: dict[str, Any] = {
@@ -310,11 +318,3 @@ class Predictor:
     def describe(self) -> list[str]:
         """What computes the answers, a sentence for each model."""
         return [f"{', '.join(runtime.tasks)}: {runtime.describe()}" for runtime in self.runtimes]
-
-
-def _runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:
-    if isinstance(model, Runtime):
-        return model
-    from litotes.runtime.torch_choice import open_torch_runtime
-
-    return open_torch_runtime(model, choose_device(device), precision)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from litotes.core.device import is_cpu
+from litotes.core.device import choose_device, is_cpu
 from litotes.core.errors import UserError
 from litotes.core.extras import require_extra
 from litotes.core.registry import unknown_name
 from litotes.model.builtin import is_builtin
 from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.place import has_export
+from litotes.runtime.runtime import Runtime
+
+if TYPE_CHECKING:
+    from litotes.model.checkpoint import Model
 
 RUNTIMES = ("torch", "onnx")
 
@@ -74,3 +79,12 @@ def _require_torch(folders: Sequence[ModelFolder]) -> None:
     if is_builtin(missing.path):
         where = ", or, in a source checkout that has it, run `make light` once"
     require_extra("train", f"{missing} has no ONNX export, and torch", instead=where)
+
+
+def to_runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:
+    """What is no runtime yet is computed by torch."""
+    if isinstance(model, Runtime):
+        return model
+    from litotes.runtime.torch_choice import open_torch_runtime
+
+    return open_torch_runtime(model, choose_device(device), precision)

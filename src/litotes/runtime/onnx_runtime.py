@@ -45,6 +45,7 @@ class OnnxRuntime(Runtime):
         folder = self._folder
         try:
             self.tasks, self.calibration = folder.tasks, folder.calibration
+            self.label_sets = folder.label_sets
             self.facts = dict(folder.description["facts"])
             base, encoder = folder.description["base"], folder.description["encoder"]
             self.name = name_model(base["name"], folder.description["head"], encoder["pruning"])

@@ -13,6 +13,7 @@ from litotes.core.numbers import counted
 from litotes.core.values import Task
 from litotes.model.calibration import Calibration
 from litotes.model.inference import Outputs
+from litotes.model.label_sets import LabelSets
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Runtime(ABC):
     tasks: Mapping[str, Task]
     tokenizer: PieceTokenizer
     calibration: Mapping[str, Calibration]
+    label_sets: Mapping[str, LabelSets]
     facts: Mapping[str, Any]
     n_at_once: int
 

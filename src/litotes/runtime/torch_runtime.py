@@ -29,6 +29,7 @@ class TorchRuntime(Runtime):
         spec = model.classifier.encoder.spec
         self.name = name_model(model.base, model.classifier.head_name, spec.pruning)
         self.n_layers = spec.n_layers
+        self.label_sets = model.label_sets
         # torch itself uses all cores; two batches at once would only share them
         self.n_at_once = 1
         self._turn: AbstractContextManager[object] = Lock()

@@ -85,7 +85,7 @@ class AskedTexts:
 def read_texts(context: RequestContext) -> AskedTexts:
     settings = context.service.settings
     body = read_predict_body(context.body, settings)
-    model, predictor = context.service.models.pick(body.model)
+    model, predictor = context.service.models.pick(body.model, body.variety)
     context.count_texts(body.all_texts)
     good, problems = [], {}
     for place, text in enumerate(body.all_texts):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
+from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
@@ -122,25 +123,34 @@ class ServedModels:
         for name in models:
             check_model_name(name)
         self._models = dict(models)
+        # one for each variety, kept: texts of one predictor are computed together
+        self._of_variety = {name: _varieties_of(predictor) for name, predictor in models.items()}
         runtimes = [runtime for predictor in models.values() for runtime in predictor.runtimes]
         self.n_at_once = min((runtime.n_at_once for runtime in runtimes), default=1)
         self.default = next(iter(models))
         self.descriptions = [self._describe(name, predictor) for name, predictor in models.items()]
 
-    def pick(self, name: str | None) -> tuple[str, Predictor]:
+    def pick(self, name: str | None, variety: str | None = None) -> tuple[str, Predictor]:
+        """variety: that of the texts, where the model was calibrated for it."""
         chosen = self.default if name is None else name
         if chosen not in self._models:
             raise ProblemError(
                 "unknown-model",
                 f"Known: {', '.join(self._models)}. Without `model`, {self.default} answers.",
             )
-        return chosen, self._models[chosen]
+        if variety is None:
+            return chosen, self._models[chosen]
+        known = self._of_variety[chosen]
+        if variety not in known:
+            names = f"Known: {', '.join(known)}" if known else "It was calibrated for none"
+            raise ProblemError("unknown-variety", f"{names}. Leave `variety` out for other texts.")
+        return chosen, known[variety]
 
     def _describe(self, name: str, predictor: Predictor) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""
         runtimes = predictor.runtimes
         is_torch = all(map(_is_torch, runtimes))
-        return {
+        described = {
             "name": name,
             "is_default": name == self.default,
             "tasks": {task.name: list(task.labels) for task in predictor.tasks.values()},
@@ -149,6 +159,15 @@ class ServedModels:
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
             "n_layers": max(runtime.n_layers for runtime in runtimes),
         }
+        coverage = {task.name: task.coverage for task in predictor.tasks.values() if task.coverage}
+        if coverage:
+            described["unsure"] = {"coverage": coverage, "varieties": list(self._of_variety[name])}
+        return described
+
+
+def _varieties_of(predictor: Predictor) -> dict[str, Predictor]:
+    names = known_varieties(predictor.runtimes)
+    return {name: predictor.for_variety(name) for name in names}
 
 
 def check_task(predictor: Predictor, task: str | None) -> None:

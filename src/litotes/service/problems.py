@@ -36,6 +36,7 @@ PROBLEM_KINDS: dict[str, ProblemKind] = {
     "origin-not-allowed": ProblemKind(403, "Asked by a page from elsewhere"),
     "unknown-path": ProblemKind(404, "There is nothing here"),
     "unknown-model": ProblemKind(404, "There is no such model"),
+    "unknown-variety": ProblemKind(404, "The model was not calibrated for this variety"),
     "unknown-task": ProblemKind(404, "The model does not answer this task"),
     "wrong-method": ProblemKind(405, "Another method is needed"),
     "slow-body": ProblemKind(408, "The request came too slowly"),

@@ -31,6 +31,10 @@ _TEXTS = (
     "One that is blank, too long or not a string has a problem of its own; the others are answered."
 )
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
+_VARIETY = Field(
+    default=None,
+    description="Of all texts, one of those the model was calibrated for; null: not known.",
+)
 
 
 def _check_text(text: str) -> str:
@@ -72,6 +76,7 @@ class OneText(_StrictModel):
 
     text: Text = Field(description="Not blank.")
     model: str | None = _MODEL
+    variety: str | None = _VARIETY
 
     @property
     def all_texts(self) -> list[FlatItem]:
@@ -83,6 +88,7 @@ class ManyTexts(_StrictModel):
 
     texts: list[FlatItem] = Field(min_length=1, description=_TEXTS)
     model: str | None = _MODEL
+    variety: str | None = _VARIETY
 
     @property
     def all_texts(self) -> list[FlatItem]:

@@ -25,6 +25,14 @@ class Answer(BaseModel):
     probabilities: dict[str, float] = Field(
         description="Of every label, in the order of GET /v1/models; none for a number."
     )
+    labels: list[str] = Field(
+        default=[],
+        description="Those that are possible, where the model was calibrated to say (`unsure`).",
+    )
+    unsure: str | None = Field(
+        default=None,
+        description="Why the label should not be relied on: several are possible, or none is.",
+    )
 
 
 class Prediction(BaseModel):
@@ -116,8 +124,17 @@ class Explanation(BaseModel):
     )
 
 
+class Unsure(BaseModel):
+    """coverage: by task, how often the truth is promised to be among `labels`. varieties: those
+    that a request may name.
+    """
+
+    coverage: dict[str, float]
+    varieties: list[str]
+
+
 class ServedModel(BaseModel):
-    """tasks: the labels of each; none for a number."""
+    """tasks: the labels of each; none for a number. unsure: only of a model that was calibrated."""
 
     name: str
     is_default: bool
@@ -126,6 +143,7 @@ class ServedModel(BaseModel):
     about: list[str]
     most_pieces: int
     n_layers: int
+    unsure: Unsure | None = None
 
 
 class Limits(BaseModel):

@@ -146,7 +146,7 @@ def _bad_rows(errors: list[str]) -> str:
 def _checked_predictor(batch_predictor: BatchPredictor, model: tuple[str, ...]) -> Predictor:
     """The predictor of this process, once it is known to be the one that was asked for."""
     predictor = batch_predictor.predictor()
-    if tuple(runtime.identity() for runtime in predictor.runtimes) != model:
+    if predictor.identities != model:
         raise UserError(
             f"{batch_predictor.folder} on {platform.node()} is another model, or computed"
             " otherwise, than where this was started: copy the same folder, and install the same"

@@ -222,7 +222,7 @@ def _made_from(predictor: Predictor, request: TableRequest, layout: Layout) -> d
     return {
         "file": [request.source.name, stat.st_size, stat.st_mtime_ns],
         **request.made_from(layout),
-        "model": [runtime.identity() for runtime in predictor.runtimes],
+        "model": list(predictor.identities),
     }
 
 

@@ -134,7 +134,7 @@ def predict_to_folder(
     out, request = out.resolve(), replace(request, source=request.source.resolve())
     _check_target(request.source, out)
     predictor = batch_predictor.predictor()
-    model = tuple(runtime.identity() for runtime in predictor.runtimes)
+    model = predictor.identities
     with locked(out):
         _check_folder(out)
         plan = resume_or_plan(request, predictor.tasks, model, out, watch)

@@ -2,7 +2,7 @@
 
 export const LONGEST_LINK = 8000; // characters; mail and chat programs cut longer ones
 
-const KEYS = ["text", "task", "method", "layer", "reading", "model"];
+const KEYS = ["text", "task", "method", "layer", "reading", "model", "variety"];
 
 export function readAddress() {
   const found = new URLSearchParams(location.hash.slice(1));

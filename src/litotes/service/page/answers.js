@@ -17,9 +17,10 @@ function cardOf(task, labels) {
   const said = element("bdi"), share = element("span", { className: "share" });
   share.hidden = labels.length > 2; // it stands beside its bar
   const chart = labels.length === 0 ? NO_CHART : labels.length === 2 ? twoSided(labels) : barForEach(labels); // a number has no share of anything
-  const root = element("article", { className: "card" }, element("h3", { textContent: harmless(task), dir: "auto" }), element("p", { className: "said" }, said, " ", share), ...chart.nodes);
+  const doubt = element("p", { className: "note doubt", hidden: true });
+  const root = element("article", { className: "card" }, element("h3", { textContent: harmless(task), dir: "auto" }), element("p", { className: "said" }, said, " ", share), ...chart.nodes, doubt);
   root.dataset.task = task;
-  return { root, said, share, chart };
+  return { root, said, share, chart, doubt };
 }
 
 // Each draws an answer, or none: null.
@@ -60,12 +61,15 @@ export function showAnswer(prediction) {
   announcing = setTimeout(() => { byId("announced").textContent = harmless(`${sentences.join("; ")}.`); }, QUIET_MS);
 }
 
-function showCard({ said, share, chart }, answer) {
+function showCard({ said, share, chart, doubt }, answer) {
   const words = inWords(answer), number = answer.probability === null ? "" : shareText(answer.probability);
-  said.textContent = harmless(words);
-  share.textContent = number;
+  const sentence = number ? `${words}, ${number}` : words;
+  said.textContent = answer.unsure ? "unsure" : harmless(words);
+  share.textContent = answer.unsure ? "" : number;
+  doubt.textContent = answer.unsure ? harmless(`${answer.unsure} (${sentence.replaceAll(" %", "\u00a0%")})`) : "";
+  doubt.hidden = !answer.unsure;
   chart.draw(answer);
-  return number ? `${words}, ${number}` : words;
+  return answer.unsure ? `unsure, ${answer.unsure}` : sentence;
 }
 
 // The last answer stays visible, paler, until the next one arrives.
@@ -79,9 +83,10 @@ export function showNoAnswer(sentence) {
   byId("announced").textContent = "";
   byId("answers").classList.remove("waiting");
   byId("answers").classList.add("empty");
-  for (const { said, share, chart } of Object.values(cards)) {
+  for (const { said, share, chart, doubt } of Object.values(cards)) {
     said.textContent = "–";
     share.textContent = "";
+    doubt.hidden = true;
     chart.draw(null);
   }
   noteAnswer(sentence);

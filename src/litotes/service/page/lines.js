@@ -12,15 +12,15 @@ const REDRAW_MS = 1000; // while answers arrive: drawing a thousand rows takes a
 const running = new LatestRequest();
 let rows = []; // {number, text, prediction, problem}
 let known = new Map(); // text → prediction or problem: when a line is edited, the others are not requested again
-let about = null; // {tasks, limits, model}
+let about = null; // {tasks, limits, model, variety, unsure}
 let drawnAt = 0;
 let order = { column: "number", isUp: true };
 
 export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => !isBlank(line));
 
-export function showLines(text, { tasks, limits, model }) {
-  if (about?.model !== model) known = new Map(); // another model has other answers
-  about = { tasks, limits, model };
+export function showLines(text, { tasks, limits, model, variety, unsure }) {
+  if (about?.model !== model || about?.variety !== variety) known = new Map(); // another model has other answers
+  about = { tasks, limits, model, variety, unsure };
   rows = linesOf(text).map((line, at) => ({ number: at + 1, text: line, ...known.get(line) }));
   drawHead();
   drawRows();
@@ -76,7 +76,7 @@ function* portionsOf(waiting, limits) {
 
 // A text that cannot be answered has a problem of its own.
 async function askPortion(portion, signal) {
-  const body = { texts: portion.map((row) => row.text), ...(about.model && { model: about.model }) };
+  const body = { texts: portion.map((row) => row.text), ...(about.model && { model: about.model }), ...(about.variety && { variety: about.variety }) };
   const { predictions } = await askWithRetries(() => ask("v1/predict", { body, signal }), signal);
   portion.forEach((row, at) => {
     const prediction = predictions[at], { problem } = prediction;
@@ -113,7 +113,7 @@ const readable = ({ prediction }) => (prediction?.unreadable ? undefined : predi
 
 function columns() {
   const tasks = Object.keys(about.tasks).flatMap((task) => [
-    { name: task, title: task, value: (row) => readable(row)?.[task].label },
+    { name: task, title: task, value: (row) => (readable(row)?.[task].unsure ? "unsure" : readable(row)?.[task].label) },
     { name: `${task}_probability`, title: "sure", ofTask: task, value: (row) => readable(row)?.[task].probability },
   ]);
   return [
@@ -169,7 +169,7 @@ function rowOf(row) {
     else if (column.name === "number") cell.textContent = row.number;
     else if (value === undefined) cell.textContent = row.problem || row.prediction ? "" : "…";
     else if (column.name === "truncated") cell.textContent = value ? "cut" : "";
-    else if (column.ofTask) cell.append(shareOf(row.prediction[column.ofTask]));
+    else if (column.ofTask) cell.append(sureness(row.prediction[column.ofTask]));
     else cell.append(element("bdi", { textContent: typeof value === "number" ? inWords({ label: value, probability: null }) : harmless(value) }));
     return cell;
   });
@@ -179,9 +179,15 @@ function rowOf(row) {
 // The text leads to its explanation, in a tab of its own: the table stays.
 function textOf({ text, prediction, problem }) {
   const note = prediction?.unreadable ? "unreadable: the model knows no part of it" : problem;
-  const { link } = linkTo({ text, model: about.model });
+  const { link } = linkTo({ text, model: about.model, variety: about.variety });
   const shown = element("a", { href: link, target: "_blank", rel: "noopener", dir: "auto", textContent: harmless(text), title: "why? (opens in a new tab)" });
   return note ? element("div", {}, shown, element("small", { className: "problem", textContent: note })) : shown;
+}
+
+// Of an unsure answer, the labels that are possible in place of a share.
+function sureness(answer) {
+  if (!answer.unsure) return shareOf(answer);
+  return element("small", { className: "note", textContent: harmless(answer.labels.join(" or ")) || "none is likely enough" });
 }
 
 // Of three labels or more, the next one too; the CSV has all.
@@ -204,7 +210,8 @@ function csvColumns() {
     const label = column(task, (answer) => answer.label);
     if (labels.length === 0) return [label];
     const shares = labels.map((own) => column(`${task}_probability_${own}`, (answer) => answer.probabilities[own]));
-    return [label, column(`${task}_probability`, (answer) => answer.probability), ...shares];
+    const possible = about.unsure?.coverage[task] ? [column(`${task}_labels`, (answer) => answer.labels.join("|")), column(`${task}_unsure`, (answer) => answer.unsure)] : [];
+    return [label, column(`${task}_probability`, (answer) => answer.probability), ...shares, ...possible];
   });
   return [{ name: "text", value: (row) => row.text }, ...answers, flag("truncated"), flag("unreadable"), { name: "problem", value: (row) => row.problem }];
 }

@@ -17,7 +17,7 @@ const LABEL_MS = 250, EXPLAIN_MS = 700, WAITING_MS = 200;
 const LONGEST_TYPED = 400; // characters of a text that is explained while it is typed; a longer one takes seconds and waits for the button
 const FEWEST_PASTED_LINES = 3; // pasted lines that count as texts of their own
 
-const view = { text: "", task: "", method: "", layer: 0, reading: "", model: "" };
+const view = { text: "", task: "", method: "", layer: 0, reading: "", model: "", variety: "" };
 const labelling = new LatestRequest(), explaining = new LatestRequest();
 let service = null; // what v1/models says
 let explanation = null; // on display, with {text, task, model} it was asked for
@@ -27,6 +27,7 @@ let isModelMissing = false; // which a link asked for
 const isInLines = () => view.reading === "lines" && linesOf(view.text).length > 1;
 const model = () => service.models.find(({ name }) => name === view.model) ?? service.models[0];
 const modelChoice = () => ({ ...(view.model && { model: view.model }) });
+const varietyChoice = () => ({ ...(view.variety && { variety: view.variety }) });
 const keepAddress = debounce(300, () => writeAddress(view));
 
 // --- the service
@@ -44,6 +45,7 @@ function showModel() {
   isModelMissing = Boolean(view.model) && view.model !== name;
   if (isModelMissing) view.model = "";
   byId("model").value = name;
+  showVarieties();
   showTasks(tasks);
   byId("tasks").replaceChildren(byId("tasks").firstElementChild, ...Object.keys(tasks).map((task) => {
     const input = element("input", { type: "radio", name: "task", value: task });
@@ -52,6 +54,15 @@ function showModel() {
   byId("tasks").hidden = Object.keys(tasks).length < 2;
   byId("about").replaceChildren("Answered by ", element("b", { textContent: harmless(name) }), `, run by ${harmless(runtime)}. ${harmless(about.join(" "))} litotes ${harmless(service.version)}.`);
   completeView();
+}
+
+// The model says "unsure" by other bounds where the variety is known.
+function showVarieties() {
+  const varieties = model().unsure?.varieties ?? [];
+  if (!varieties.includes(view.variety)) view.variety = "";
+  byId("variety").replaceChildren(new Option("not known", ""), ...varieties.map((name) => new Option(harmless(name), name)));
+  byId("variety").value = view.variety;
+  byId("variety-choice").hidden = varieties.length === 0;
 }
 
 // What a link asks for and the service does not have is replaced by a default.
@@ -107,7 +118,7 @@ function textChanged({ isDeliberate = false } = {}) {
 function askLines() {
   labelling.stop();
   explaining.stop();
-  return showLines(view.text, { tasks: model().tasks, limits: service.limits, model: view.model });
+  return showLines(view.text, { tasks: model().tasks, limits: service.limits, model: view.model, variety: view.variety, unsure: model().unsure });
 }
 
 // --- the label
@@ -118,7 +129,7 @@ async function label() {
   if (n > most) return showNoAnswer(tooLong(n, most, "read"));
   const waiting = setTimeout(showWaiting, WAITING_MS);
   try {
-    const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { text, ...modelChoice() }, signal }), signal);
+    const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { text, ...modelChoice(), ...varietyChoice() }, signal }), signal);
     if (signal.aborted) return;
     const [prediction] = predictions, note = aboutAnswer(prediction);
     if (prediction.unreadable) return showNoAnswer(note); // a share would look like knowledge
@@ -262,6 +273,11 @@ function listenToChoices() {
     showModel();
     textChanged({ isDeliberate: true });
   });
+  byId("variety").addEventListener("change", (event) => {
+    view.variety = event.target.value;
+    keepAddress();
+    return isInLines() ? linesSoon.now() : labelSoon.now();
+  });
   byId("again").addEventListener("click", () => (service ? textChanged({ isDeliberate: true }) : begin()));
 }
 
@@ -275,7 +291,7 @@ function listenToWidth() {
 }
 
 function readView() {
-  Object.assign(view, { text: "", task: "", method: "", layer: 0, reading: "", model: "" }, readAddress());
+  Object.assign(view, { text: "", task: "", method: "", layer: 0, reading: "", model: "", variety: "" }, readAddress());
   if (!location.hash) view.text = EXAMPLES[0][1];
 }
 

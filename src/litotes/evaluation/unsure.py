@@ -1,0 +1,159 @@
+"""Learns from labelled texts when a model has to say "unsure", and writes it into its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from litotes.core.counts import Counts, Floats
+from litotes.core.errors import UserError
+from litotes.core.numbers import counted
+from litotes.core.one_line import one_line
+from litotes.core.progress import Watch, ignore_progress
+from litotes.data.corpus import Corpus
+from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
+from litotes.model.builtin import is_builtin
+from litotes.model.calibration import Calibration
+from litotes.model.folder import ModelFolder, open_model
+from litotes.model.label_sets import (
+    Bound,
+    LabelSets,
+    fit_bound,
+    label_shares,
+    needed_texts,
+    too_few,
+)
+from litotes.model.revision import whole_copy, write_label_sets
+from litotes.prediction.predictor import Predictor
+from litotes.runtime.onnx.file_format import FILE, NOTE
+from litotes.runtime.onnx.place import export_folder, has_export
+from litotes.runtime.runtime import Runtime
+
+
+@dataclass(frozen=True)
+class UnsureResult:
+    """The bounds of each task. notes: what the user should know, such as small varieties."""
+
+    label_sets: Mapping[str, LabelSets]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, tasks=list(self.label_sets), notes=self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        sets = {task: own.as_json() for task, own in self.label_sets.items()}
+        return {"unsure": sets, "notes": list(self.notes)}
+
+
+@contextmanager
+def folder_to_calibrate(model: str | Path | ModelFolder, out: Path | None) -> Iterator[ModelFolder]:
+    """The folder itself, or a copy of it with its export, that of the built-in model included."""
+    folder = open_model(model)
+    more = []
+    if is_builtin(folder.path) and has_export(folder):
+        more = [export_folder(folder) / name for name in (FILE, NOTE)]
+    with whole_copy(folder, out, more=more) as target:
+        yield target
+
+
+def calibrate_folder(
+    folder: ModelFolder,
+    predictor: Predictor,
+    corpus: Corpus,
+    *,
+    coverage: float,
+    by_variety: bool = False,
+    watch: Watch = ignore_progress,
+) -> UnsureResult:
+    """Fits the bounds of all classification tasks that the corpus is labelled for, and writes them.
+
+    predictor: the models of the folder, as they are going to be run.
+    """
+    if not 0 < coverage < 1:
+        raise UserError(
+            f"The coverage is {coverage:g}: give a number between 0 and 1, such as 0.9."
+        )
+    predictions = predict_corpus(predictor, corpus, watch=watch)
+    found: dict[str, LabelSets] = {}
+    notes: list[str] = []
+    by_part = []
+    for runtime in predictor.runtimes:
+        own = {}
+        for name in runtime.tasks:
+            if name in predictions and not runtime.tasks[name].is_regression:
+                own[name], more = _fit_task(predictions[name], runtime, coverage, by_variety)
+                notes += more
+        by_part.append(own)
+        found |= own
+    notes += _left_out(predictor, found)
+    if not found:
+        raise UserError(
+            f"{corpus.name} has labels for none of the model's tasks that are answered with a"
+            " label: there is nothing to calibrate. Name another source."
+        )
+    # only now, when all of them could be fitted, is anything written
+    for part, own in zip(folder.models, by_part, strict=True):
+        write_label_sets(part, {**part.label_sets, **own})
+    return UnsureResult(found, tuple(notes))
+
+
+def _fit_task(
+    predictions: TaskPredictions, runtime: Runtime, coverage: float, by_variety: bool
+) -> tuple[LabelSets, list[str]]:
+    """The bounds of one task, and a sentence for each variety that has too few texts."""
+    task, gold = predictions.task.name, predictions.gold()
+    shares = _shares(predictions, runtime)
+    if len(gold) < needed_texts(coverage):
+        raise UserError(f"{task}: {too_few(len(gold), coverage)}")
+    overall = fit_bound(shares, gold, coverage)
+    if not by_variety:
+        return LabelSets(coverage, overall), []
+    of_text = [example.variety for example in predictions.examples]
+    names = sorted({name for name in of_text if name is not None})
+    if not names:
+        raise UserError(
+            "The texts name no variety, so nothing can be calibrated by it: leave --by variety"
+            " out, or name the column of varieties in the source of a table, variety=COLUMN."
+        )
+    bounds, notes = _fit_varieties(shares, gold, coverage, of_text, names)
+    return LabelSets(coverage, overall, bounds), [f"{task}, {note}" for note in notes]
+
+
+def _fit_varieties(
+    shares: Floats, gold: Counts, coverage: float, of_text: Sequence[str | None], names: list[str]
+) -> tuple[dict[str, Bound], list[str]]:
+    bounds, notes = {}, []
+    for name in names:
+        is_own = np.array([variety == name for variety in of_text])
+        n = int(is_own.sum())
+        if n < needed_texts(coverage):
+            notes.append(
+                f"{name}: {too_few(n, coverage)} Until then the bound of all texts is used for it,"
+                " which promises nothing about this variety alone."
+            )
+            continue
+        bounds[name] = fit_bound(shares[is_own], gold[is_own], coverage)
+    return bounds, notes
+
+
+def _shares(predictions: TaskPredictions, runtime: Runtime) -> Floats:
+    """(text, class)"""
+    labels = predictions.task.labels
+    probabilities = [
+        [answer.probabilities[label] for label in labels] for answer in predictions.answers
+    ]
+    calibration = runtime.calibration.get(predictions.task.name, Calibration())
+    return label_shares(np.array(probabilities), calibration.threshold)
+
+
+def _left_out(predictor: Predictor, found: Mapping[str, LabelSets]) -> list[str]:
+    names = [name for name in predictor.tasks if name not in found]
+    if not names:
+        return []
+    reason = "the texts have no labels for it, or it is answered with a number"
+    return [f"{counted(len(names), 'task')} not calibrated ({', '.join(names)}): {reason}."]

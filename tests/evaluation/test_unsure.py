@@ -1,0 +1,238 @@
+"""Calibrating writes bounds that the folder answers with, everywhere the same; without them nothing
+changes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.storage import sha256_of
+from litotes.core.values import Example
+from litotes.data.corpus import Corpus
+from litotes.data.sources import load
+from litotes.evaluation.evaluate import predict_corpus
+from litotes.evaluation.risk_coverage import risk_coverage
+from litotes.evaluation.set_coverage import binomial_share, set_coverages
+from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
+from litotes.model.builtin import LIGHT_VARIABLE
+from litotes.model.folder import open_model
+from litotes.model.revision import whole_copy, write_label_sets
+from litotes.prediction.batch_predictor import BatchPredictor
+from litotes.prediction.predictor import Predictor
+from litotes.runtime.onnx.file_format import FILE, MADE_FROM, NOTE
+from litotes.runtime.onnx.place import has_export
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load("sampler").where(split="test")
+
+
+@pytest.fixture(scope="module")
+def plain(trained_folder: Path) -> Predictor:
+    return Predictor.load(trained_folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def made(
+    trained_folder: Path,
+    plain: Predictor,
+    corpus: Corpus,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, UnsureResult]:
+    """A calibrated copy of the tiny model, and what calibrating found."""
+    out = tmp_path_factory.mktemp("unsure") / "calibrated"
+    with whole_copy(trained_folder, out) as folder:
+        return out, calibrate_folder(folder, plain, corpus, coverage=0.8, by_variety=True)
+
+
+@pytest.fixture(scope="module")
+def calibrated(made: tuple[Path, UnsureResult]) -> Predictor:
+    return Predictor.load(made[0], device="cpu")
+
+
+def test_the_texts_calibrated_on_are_covered(calibrated: Predictor, corpus: Corpus) -> None:
+    """In all of them, and in each variety, as often as promised or a little more."""
+    predictions = predict_corpus(calibrated, corpus)
+    for variety in sorted({example.variety or "" for example in corpus}):
+        for result in predictions.values():
+            part = result.only([example.variety == variety for example in result.examples])
+            row, *_ = set_coverages({"": part}, corpus)
+            assert row.coverage.value is not None
+            assert 0.8 <= row.coverage.value <= 0.8 + 2 / row.coverage.n
+            n_sure = row.accuracy.n
+            assert n_sure + row.n_several + row.n_none == row.unsure.n == row.coverage.n
+            assert sum(one.n_hits for one in row.by_label.values()) == row.coverage.n_hits
+
+
+def test_a_variety_decides_by_its_own_bound(
+    made: tuple[Path, UnsureResult], calibrated: Predictor, corpus: Corpus
+) -> None:
+    texts = [example.text for example in corpus][:40]
+    for variety in (None, "en-IN", "en-UK"):
+        own = calibrated.for_variety(variety)
+        for prediction in own.predict(texts):
+            for task, answer in prediction.answers.items():
+                sets = made[1].label_sets[task]
+                (threshold,) = {runtime.calibration[task].threshold for runtime in own.runtimes}
+                if threshold is None:
+                    expected = {
+                        label
+                        for label, share in answer.probabilities.items()
+                        if share >= sets.bound(variety).least
+                    }
+                    assert set(answer.labels or ()) == expected
+    assert own.identities != calibrated.identities
+    asked = BatchPredictor(str(made[0]), device="cpu", variety="en-UK")
+    assert asked.predictor().identities == own.identities
+    with pytest.raises(UserError, match=r"'en-UX'.*en-UK"):
+        calibrated.for_variety("en-UX")
+
+
+def test_a_folder_without_bounds_answers_as_before(
+    made: tuple[Path, UnsureResult], plain: Predictor, calibrated: Predictor, tmp_path: Path
+) -> None:
+    (before,), (after,) = plain.predict(["the tea"]), calibrated.predict(["the tea"])
+    for task, answer in before.answers.items():
+        assert set(answer.as_json()) == {"label", "probability", "probabilities"}
+        assert answer == replace(after.answers[task], labels=None)
+        assert set(after.answers[task].as_json()) - set(answer.as_json()) == {"labels", "unsure"}
+    shutil.copytree(made[0], tmp_path / "again")
+    write_label_sets(open_model(tmp_path / "again"), {})
+    assert "unsure" not in open_model(tmp_path / "again").description
+    with pytest.raises(UserError, match="not calibrated for varieties"):
+        plain.for_variety("en-AU")
+
+
+def test_bounds_are_protected_by_the_manifest(
+    made: tuple[Path, UnsureResult], tmp_path: Path
+) -> None:
+    shutil.copytree(made[0], tmp_path / "edited")
+    file = tmp_path / "edited" / "litotes.json"
+    content = json.loads(file.read_text())
+    content["unsure"]["sarcasm"]["overall"]["least"] = 0.0
+    file.write_text(json.dumps(content))
+    with pytest.raises(UserError, match="not the file that was saved"):
+        open_model(tmp_path / "edited")
+
+
+def test_small_varieties_are_named_with_what_they_can_support(
+    trained_folder: Path, plain: Predictor, corpus: Corpus, tmp_path: Path
+) -> None:
+    few = [example for example in corpus if example.variety == "en-IN"][:7]
+    many = [example for example in corpus if example.variety == "en-AU"][:30]
+    small = replace(corpus, examples=(*few, *many))
+    with whole_copy(trained_folder, tmp_path / "out") as folder:
+        result = calibrate_folder(folder, plain, small, coverage=0.9, by_variety=True)
+        assert all("en-AU" in sets.varieties for sets in result.label_sets.values())
+        assert not any("en-IN" in sets.varieties for sets in result.label_sets.values())
+        assert any("en-IN: 7 texts support a coverage of at most 0.875" in n for n in result.notes)
+        before = folder.path.joinpath("litotes.json").read_bytes()
+        with pytest.raises(UserError, match="needs 19"):
+            calibrate_folder(folder, plain, replace(corpus, examples=tuple(few)), coverage=0.95)
+        assert folder.path.joinpath("litotes.json").read_bytes() == before
+        unnamed = replace(corpus, examples=tuple(replace(one, variety=None) for one in corpus))
+        with pytest.raises(UserError, match="name no variety"):
+            calibrate_folder(folder, plain, unnamed, coverage=0.5, by_variety=True)
+
+
+@pytest.mark.slow
+def test_the_command_gives_what_python_gives(
+    trained_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    made: tuple[Path, UnsureResult],
+) -> None:
+    out = tmp_path / "out"
+    options = ["--model", str(trained_folder), "--data", "sampler", "--device", "cpu", "--json"]
+    calibrating = ["calibrate", *options, "--coverage", "0.8", "--out", str(out)]
+    assert main([*calibrating, "--by", "variety"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert content["unsure"].keys() == made[1].label_sets.keys()
+    for task, sets in made[1].label_sets.items():
+        found = content["unsure"][task]
+        assert found["overall"]["n"] == sets.overall.n
+        assert found["overall"]["least"] == pytest.approx(sets.overall.least, abs=1e-5)
+    assert main(calibrating) == 2  # the folder is there
+    assert main(["calibrate", *options[2:], "--model", "builtin"]) == 2
+    assert "copy it by --out" in capsys.readouterr().err
+    options[1] = str(out)
+    assert main(["calibrate", *options, "--coverage", "0.8", "--check", "0.4"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert {row["task"] for row in content["check"]} == {"sentiment", "sarcasm"}
+    n_used = content["unsure"]["sarcasm"]["overall"]["n"]
+    assert n_used + content["check"][0]["coverage"]["n"] > n_used
+    assert main(["evaluate", *options, "--out", str(tmp_path / "scores")]) == 0
+    written = json.loads((tmp_path / "scores" / "scores.json").read_text())
+    assert written.keys() == {"scores", "unsure"}
+    curves = json.loads((tmp_path / "scores" / "risk_coverage.json").read_text())
+    (row,) = (row for row in written["scores"] if (row["task"], row["cell"]) == ("sarcasm", "all"))
+    assert row["risk_area"] == pytest.approx(curves["sarcasm"]["area"])
+
+
+@pytest.mark.parametrize(("n_hits", "n"), [(0, 7), (3, 7), (7, 7), (95, 100)])
+def test_intervals_are_exact(n_hits: int, n: int) -> None:
+    expected = binomtest(n_hits, n).proportion_ci(method="exact")
+    assert binomial_share(n_hits, n).interval == pytest.approx(tuple(expected), abs=1e-9)
+
+
+def test_a_share_of_nothing_is_unknown() -> None:
+    assert binomial_share(0, 0).value is None
+
+
+def test_the_area_is_the_mean_over_all_orders_of_ties() -> None:
+    generator = np.random.default_rng(0)
+    confidence = generator.choice([0.5, 0.6, 0.9], size=7)
+    right = generator.random(7) < 0.6
+    areas = []
+    for _ in range(3000):
+        order = np.lexsort((generator.random(7), -confidence))
+        areas.append((np.cumsum(~right[order]) / np.arange(1, 8)).mean())
+    found = risk_coverage(confidence, right)
+    assert found.area == pytest.approx(np.mean(areas), abs=0.01)
+    assert found.best_area <= found.area
+    assert found.risk[-1] == pytest.approx(found.error) == 1 - right.mean()
+
+
+def test_a_confidence_that_says_nothing_has_the_error_rate_as_its_area() -> None:
+    found = risk_coverage(np.full(10, 0.7), np.arange(10) < 6)
+    assert found.area == pytest.approx(0.4)
+
+
+def test_no_text_has_no_risk() -> None:
+    with pytest.raises(UserError, match="no texts"):
+        risk_coverage([], [])
+
+
+def test_examples_without_labels_are_no_calibration(
+    trained_folder: Path, plain: Predictor, corpus: Corpus, tmp_path: Path
+) -> None:
+    bare = replace(corpus, examples=(Example("the tea", {}),))
+    with whole_copy(trained_folder, tmp_path / "out") as folder, pytest.raises(UserError):
+        calibrate_folder(folder, plain, bare, coverage=0.9)
+
+
+def test_a_copy_of_the_built_in_model_keeps_its_export(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    light, stated = tmp_path / "light", open_model("builtin").stated_hashes
+    light.mkdir()
+    (light / FILE).write_bytes(b"export")
+    (light / NOTE).write_text(json.dumps({MADE_FROM: stated}))
+    monkeypatch.setenv(LIGHT_VARIABLE, str(light))
+    with folder_to_calibrate("builtin", tmp_path / "copy") as copy:
+        assert has_export(copy)
+        assert copy.manifest is not None
+        for name in (FILE, NOTE):
+            copy.manifest.check(copy.path / name, sha256_of(copy.path / name))
+    with pytest.raises(UserError, match="not yours"), folder_to_calibrate("builtin", None):
+        pass
