@@ -1,0 +1,243 @@
+"""Aspect: progressives, habituals and perfects."""
+
+from __future__ import annotations
+
+import re
+
+from litotes.data.rewrites.matching import SENTENCE, chain, one_of, substitute
+from litotes.data.rewrites.rewrite import Rewrite
+from litotes.data.rewrites.verbs import BY_ING, BY_PARTICIPLE, BY_PAST, BY_THIRD, VERBS
+from litotes.data.rewrites.words import ADJECTIVES, NOUNS, PLURALS
+
+_BE = {"i": "am", "he": "is", "she": "is", "it": "is"}
+_STATIVE = ("like", "love", "want", "need", "hate", "know", "understand", "prefer", "believe")
+_HABIT = "(?:always|usually|often|sometimes|regularly|generally)"
+_HABIT_OF_BE = rf"{_HABIT} (?!been|being|had)"
+_MOVED = r"(?:gone|come(?! across)|arrived|become|(?:left|finished)(?=\s*(?:[.,!?;]|$)))"
+_PARTICIPLE = one_of(word for word in BY_PARTICIPLE if word not in ("been", "got", "had"))
+_OBJECT = (
+    rf"(?:the|my|our|this|that|these|those) (?:{one_of(ADJECTIVES)} )?{one_of([*NOUNS, *PLURALS])}"
+)
+_ENDED = one_of(
+    "ate arrived booked bought built came finished found got heard left made moved opened ordered"
+    " paid read received returned spent started tried visited watched went"
+)
+_SPAN = (
+    r"(?:since|for (?:over |about |almost |nearly |so |the (?:last|past) )?(?:many|\d+|ages|years"
+    r"|months|weeks|decades|long|two|three|four|five|six|ten|a (?:while|year|month|week|decade|long"
+    r"|couple|few|day|bit)|an hour))"
+)
+_CLAUSE_START = rf"(?:{SENTENCE}|(?<=, )|(?<=and )|(?<=but )|(?<=because )|(?<=as ))"
+_CLAUSE_END = r"(?=[.,!?;]|$)"
+
+
+def _be(subject: str) -> str:
+    return _BE.get(subject.lower(), "are")
+
+
+def _stative(found: re.Match[str]) -> str:
+    verb = VERBS.get(found[2].lower()) or BY_THIRD[found[2].lower()]
+    return f"{found[1]} {_be(found[1])} {verb.ing}"
+
+
+def _habitual(found: re.Match[str]) -> str:
+    return f"{found[1]} {_be(found[1])} {found[2]} {VERBS[found[3].lower()].ing}"
+
+
+def _after(found: re.Match[str]) -> str:
+    done = (found[2] or found[3]).lower()
+    verb = BY_PARTICIPLE.get(done) or BY_PAST[done]
+    return f"{found[1]} {_be(found[1])} after {verb.ing}"
+
+
+def _past_for_perfect(found: re.Match[str]) -> str:
+    adverb = found[2] or ""
+    return f"{found[1]} {adverb}{BY_PARTICIPLE[found[3].lower()].past}"
+
+
+def _perfect_for_past(found: re.Match[str]) -> str:
+    verb = BY_PAST[found[2].lower()]
+    return (
+        f"{found[1]} {'has' if found[1].lower() in _BE and found[1] not in 'Ii' else 'have'} "
+        + (f"{verb.participle}{found[3]}")
+    )
+
+
+ASPECT = {
+    "stative-progressive": Rewrite(
+        about="a progressive of a stative verb: I am liking this",
+        skips="no pronoun straight before like, love, want, need, hate, know …; questions with do",
+        change=substitute(
+            rf"(?<!do )(?<!did )(?<!does )(?!you know)(I|we|they|you|he|she) "
+            rf"({one_of([*_STATIVE, *(VERBS[verb].third for verb in _STATIVE)])})",
+            _stative,
+        ),
+        examples=(
+            ("I like this place.", "I am liking this place."),
+            ("They know the menu", "They are knowing the menu"),
+            ("She loves it!", "She is loving it!"),
+        ),
+        feature=88,
+    ),
+    "habitual-progressive": Rewrite(
+        about="a progressive for a habit: I am always ordering",
+        skips="no I, we, they or you with always, usually, often … and a listed verb",
+        change=substitute(
+            rf"(?<!do )(I|we|they|you) ({_HABIT}) ({one_of(set(VERBS) - {'be'})})",
+            _habitual,
+        ),
+        examples=(
+            ("I always order the fish.", "I am always ordering the fish."),
+            ("We usually go on Friday", "We are usually going on Friday"),
+            ("They often forget us.", "They are often forgetting us."),
+        ),
+        feature=89,
+    ),
+    "habitual-be": Rewrite(
+        about="be for a habit: he be always late",
+        skips="no am, is or are before always, usually, often, never …",
+        change=chain(
+            substitute(rf"(?:am|is|are) (?={_HABIT_OF_BE})", "be ", after="."),
+            substitute(
+                rf"(I|we|they|you|he|she|it)'(?:m|re|s) (?={_HABIT_OF_BE})", r"\1 be ", after="."
+            ),
+        ),
+        examples=(
+            ("The staff are always friendly.", "The staff be always friendly."),
+            ("He's usually late", "He be usually late"),
+            ("It is often busy.", "It be often busy."),
+        ),
+        feature=90,
+    ),
+    "do-be": Rewrite(
+        about="do be for a habit: they do be always late",
+        skips="no am, is or are before always, usually, often …",
+        change=chain(
+            substitute(rf"(?:am|are) (?={_HABIT_OF_BE})", "do be ", after="."),
+            substitute(rf"is (?={_HABIT_OF_BE})", "does be ", after="."),
+            substitute(rf"(I|we|they|you)'(?:m|re) (?={_HABIT_OF_BE})", r"\1 do be ", after="."),
+        ),
+        examples=(
+            ("The staff are always friendly.", "The staff do be always friendly."),
+            ("It is usually busy", "It does be usually busy"),
+            ("They're often late.", "They do be often late."),
+        ),
+        feature=93,
+    ),
+    "be-sat": Rewrite(
+        about="sat and stood for sitting and standing: we were sat there",
+        skips="no form of be before sitting or standing",
+        change=substitute(
+            r"(am|is|are|was|were|been|be|I'm|we're|they're|he's|she's) (sitting|standing)",
+            lambda found: f"{found[1]} {BY_ING[found[2].lower()].past}",
+        ),
+        examples=(
+            ("We were sitting by the window.", "We were sat by the window."),
+            ("He's standing there", "He's stood there"),
+            ("People are standing around.", "People are stood around."),
+        ),
+        feature=95,
+    ),
+    "medial-object": Rewrite(
+        about="the object inside the perfect: I have the food ordered",
+        skips="no “have”, a listed participle and a listed noun with the, my, our, this or that",
+        change=substitute(
+            rf"(have|has|I've|we've|they've|you've) ({_PARTICIPLE}) ({_OBJECT})", r"\1 \3 \2"
+        ),
+        examples=(
+            ("I have finished the book.", "I have the book finished."),
+            ("We've eaten the cake", "We've the cake eaten"),
+            ("They have closed the bar.", "They have the bar closed."),
+        ),
+        feature=97,
+    ),
+    "after-perfect": Rewrite(
+        about="after for the recent past: I am after eating",
+        skips="no pronoun with “just” and a listed past form",
+        change=substitute(
+            rf"(?<!if )(I|we|they|you|he|she)(?:(?:'ve| have|'s| has) just ({_PARTICIPLE})"
+            rf"| just ({_ENDED}))",
+            _after,
+        ),
+        examples=(
+            ("I just bought a car.", "I am after buying a car."),
+            ("We've just eaten", "We are after eating"),
+            ("She has just left.", "She is after leaving."),
+        ),
+        feature=98,
+    ),
+    "past-for-perfect": Rewrite(
+        about="the simple past for the perfect: I never saw it",
+        skips="no I, we, they or you with have and a listed participle",
+        change=substitute(
+            rf"(I|we|they|you)(?:'ve| have) ((?:never|already|just|ever|also) )?({_PARTICIPLE})",
+            _past_for_perfect,
+            unless=" to [a-z]+",
+        ),
+        examples=(
+            ("I have never seen it.", "I never saw it."),
+            ("We've eaten here", "We ate here"),
+            ("They have taken our table.", "They took our table."),
+        ),
+        feature=99,
+    ),
+    "perfect-for-past": Rewrite(
+        about="the perfect with a past time: I have been there yesterday",
+        skips="no pronoun and listed past form before yesterday, last …, or … ago in the clause",
+        change=substitute(
+            rf"(I|we|they|he|she) ({one_of(set(BY_PAST) - {'was', 'had', 'did'})})"
+            rf"((?: [\w']+){{0,8}} (?:yesterday|last (?:night|week|month|year|time)|ago))",
+            _perfect_for_past,
+        ),
+        examples=(
+            ("We ate there last night.", "We have eaten there last night."),
+            ("I saw him yesterday", "I have seen him yesterday"),
+            ("He left two weeks ago.", "He has left two weeks ago."),
+        ),
+        feature=100,
+    ),
+    "present-for-perfect": Rewrite(
+        about="the present for what still goes on: we are coming here for years",
+        skips="no “have been” or “has been” with for or since in the clause",
+        change=substitute(
+            r"(I|we|they|you|he|she|it)(?:'ve| have| has|'s) been"
+            rf"((?: [\w']+){{0,6}} {_SPAN})",
+            lambda found: f"{found[1]} {_be(found[1])}{found[2]}",
+        ),
+        examples=(
+            ("We have been coming here for years.", "We are coming here for years."),
+            ("I've been here since noon", "I am here since noon"),
+            ("It has been open for a month.", "It is open for a month."),
+        ),
+        feature=101,
+    ),
+    "be-perfect": Rewrite(
+        about="be for have with verbs of motion: they are gone home",
+        skips="no pronoun with have before gone, come, arrived, left, finished, become …",
+        change=substitute(
+            rf"(I|we|they|you|he|she|it)(?:'ve| have| has) ((?:now |just |already )?{_MOVED})",
+            lambda found: f"{found[1]} {_be(found[1])} {found[2]}",
+        ),
+        examples=(
+            ("They have gone home.", "They are gone home."),
+            ("I've finished", "I am finished"),
+            ("It has become a joke.", "It is become a joke."),
+        ),
+        feature=102,
+    ),
+    "already": Rewrite(
+        about="already as the mark of the perfect: they closed already",
+        skips="no clause of a pronoun, have, a listed participle and at most six more words",
+        change=substitute(
+            rf"{_CLAUSE_START}(I|we|they|you|he|she|it)(?:'ve| have| has)( already| just)? "
+            rf"({_PARTICIPLE})((?: (?!to )[\w']+){{0,6}}){_CLAUSE_END}",
+            lambda found: f"{found[1]} {BY_PARTICIPLE[found[3].lower()].past}{found[4]} already",
+        ),
+        examples=(
+            ("They have closed.", "They closed already."),
+            ("We've paid the bill", "We paid the bill already"),
+            ("I have seen this film, thanks.", "I saw this film already, thanks."),
+        ),
+        feature=109,
+    ),
+}

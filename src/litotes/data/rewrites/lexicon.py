@@ -1,0 +1,93 @@
+"""Words of one variety for words of another; things stay what they are."""
+
+from __future__ import annotations
+
+from litotes.data.rewrites.matching import chain, one_of, substitute, swap
+from litotes.data.rewrites.rewrite import Rewrite
+
+_DIMINUTIVES = {
+    "afternoon": "arvo", "avocado": "avo", "barbecue": "barbie", "bbq": "barbie",
+    "biscuit": "bikkie", "biscuits": "bikkies", "breakfast": "brekkie",
+    "chocolate": "choccie", "christmas": "chrissie", "cup of tea": "cuppa", "football": "footy",
+    "kangaroo": "roo", "mcdonald's": "maccas", "mcdonalds": "maccas", "mosquito": "mozzie",
+    "mosquitoes": "mozzies", "politician": "pollie", "politicians": "pollies",
+    "presents": "pressies", "relatives": "rellies",
+    "service station": "servo", "sunglasses": "sunnies", "swimming costume": "cozzie",
+    "tradesman": "tradie", "tradesmen": "tradies", "university": "uni", "vegetables": "veggies",
+    "definitely": "defo", "bottle shop": "bottle-o", "sandwich": "sanger", "sandwiches": "sangers",
+}  # fmt: skip
+_BRITISH = {
+    "apartment": "flat", "apartments": "flats", "cookie": "biscuit", "cookies": "biscuits",
+    "elevator": "lift", "fries": "chips", "garbage": "rubbish", "gas station": "petrol station",
+    "movie": "film", "movies": "films", "movie theater": "cinema", "parking lot": "car park",
+    "restroom": "loo", "sidewalk": "pavement", "soccer": "football", "store": "shop",
+    "stores": "shops", "takeout": "takeaway", "trash": "rubbish", "truck": "lorry",
+    "trucks": "lorries", "vacation": "holiday", "candy": "sweets",
+    "guy": "bloke", "guys": "blokes", "friend": "mate", "friends": "mates",
+}  # fmt: skip
+_INDIAN = {
+    "please": "kindly", "trunk": "dicky", "eggplant": "brinjal", "okra": "lady's finger",
+    "bell pepper": "capsicum", "waiter": "bearer",
+    "goodbye": "ta-ta",
+    "out of town": "out of station", "graduated": "passed out",
+    "brought forward": "preponed", "vegetarian": "veg",
+    "non-vegetarian": "non-veg", "restroom": "washroom", "toilet": "washroom",
+    "toilets": "washrooms", "cinema": "cinema hall", "replied": "reverted",
+}  # fmt: skip
+_IRISH = {
+    "idiot": "eejit", "idiots": "eejits", "fun": "craic", "fine": "grand", "little": "wee",
+    "small": "wee", "potatoes": "spuds",
+    "mother": "mammy", "mum": "mam",
+}  # fmt: skip
+
+LEXICON = {
+    "diminutives": Rewrite(
+        about="Australian short forms: arvo, brekkie, barbie, servo",
+        skips="no afternoon, breakfast, barbecue, university, football …",
+        change=swap(_DIMINUTIVES, unless="'"),
+        examples=(
+            ("Breakfast was cold.", "Brekkie was cold."),
+            ("A barbecue this afternoon", "A barbie this arvo"),
+            ("Definitely worth it!", "Defo worth it!"),
+        ),
+    ),
+    "british-words": Rewrite(
+        about="British words for American: film, lift, car park, chips",
+        skips="no movie, fries, elevator, parking lot, vacation, guy, friend …",
+        change=substitute(
+            rf"(?<!you ){one_of(_BRITISH)}", lambda found: _BRITISH[found[0].lower()]
+        ),
+        examples=(
+            ("The movie was awful.", "The film was awful."),
+            ("Fries and cookies", "Chips and biscuits"),
+            ("That guy is in the parking lot.", "That bloke is in the car park."),
+        ),
+        settles=False,
+    ),
+    "indian-words": Rewrite(
+        about="Indian words: kindly, bearer, brinjal, out of station",
+        skips="no please, waiter, toilet, eggplant, goodbye, vegetarian …",
+        change=swap(_INDIAN),
+        examples=(
+            ("Please fix this.", "Kindly fix this."),
+            ("The waiter was rude", "The bearer was rude"),
+            ("My boss was out of town.", "My boss was out of station."),
+        ),
+        settles=False,
+    ),
+    "irish-words": Rewrite(
+        about="Irish words: craic, grand, wee, eejit, mam",
+        skips="no fun, fine, small, little, idiot, mum … (“a little” stays)",
+        change=chain(
+            substitute("a little(?= [a-z]+(?:ed|y|ing)\\b)", "a wee bit", after="."),
+            swap({old: new for old, new in _IRISH.items() if old not in ("little", "fun")}),
+            substitute(r"(?<!a )little", "wee", after=" [a-z]"),
+            substitute(r"(?<=good )fun|(?<=great )fun|(?<=such )fun", "craic"),
+        ),
+        examples=(
+            ("It was fine.", "It was grand."),
+            ("Good fun in a small pub", "Good craic in a wee pub"),
+            ("What an idiot!", "What an eejit!"),
+        ),
+    ),
+}
