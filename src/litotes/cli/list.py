@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 ABOUT = """\
 Lists what there is to choose from: encoders, heads, weightings, prunings, sources, analyses,
-and every setting of a recipe.
+rewrites, and every setting of a recipe.
 """
 EXAMPLE = "litotes list heads"
 USES = ("json",)
@@ -104,6 +104,17 @@ def _sources() -> dict[str, str]:
     return {name: f"{source.about}; {source.example}" for name, source in SOURCES.items()}
 
 
+def _rewrites() -> dict[str, str]:
+    from litotes.data.rewrites import REWRITES
+
+    lines = {}
+    for name, rewrite in REWRITES.items():
+        number = "" if rewrite.feature is None else f"eWAVE {rewrite.feature}: "
+        where = ", ".join(rewrite.common_in())
+        lines[name] = f"{number}{rewrite.about}" + (f"; common in {where}" if where else "")
+    return lines
+
+
 def _settings() -> dict[str, str]:
     from litotes.distillation import DistillSettings
     from litotes.training.recipe import Recipe
@@ -153,6 +164,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "models": _models,
     "pretraining": _pretraining,
     "prunings": _prunings,
+    "rewrites": _rewrites,
     "settings": _settings,
     "sources": _sources,
     "weightings": _weightings,

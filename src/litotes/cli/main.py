@@ -37,6 +37,7 @@ COMMANDS = {
     "exits": "texts that leave early, within a disagreement you allow",
     "export": "an ONNX file with the pruning inside, fast on a CPU",
     "analyze": "what a model's attention does over a corpus",
+    "stress": "which features of a variety change answers",
     "audit": "leaks, duplicates, conflicts, balance",
     "coverage": "how much frequent vocabulary is shared",
     "score": "the ALTA 2026 shared task's metric",

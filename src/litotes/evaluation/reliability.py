@@ -122,7 +122,7 @@ def _bins(sure: Floats, hit: Floats, place: Counts) -> Iterator[Bin]:
 
 
 def wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927)."""
+    """The 95 % interval of a share of n (Wilson 1927)."""
     middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
     half = _Z * (share * (1 - share) / n + _Z**2 / (4 * n**2)) ** 0.5 / (1 + _Z**2 / n)
     return max(middle - half, 0.0), min(middle + half, 1.0)

@@ -9,7 +9,8 @@ the control is what it makes of D changed words as such. Where the rewrite touch
 for a content word, a content word. As many letters are replaced as the rewrite's word differs by,
 but at least one and at most half of the word's letters.
 
-Where fewer than D words of at least two letters are left alone there is no control.
+Case, punctuation and emoji are not counted as words: what changes nothing else has no control. Nor
+is there one where fewer than D words of at least two letters are left alone.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from string import ascii_lowercase
 
 from litotes.data.rewrites.words import FUNCTION_WORDS
 
-_WORD = re.compile(r"(?:https?://|www\.)\S+|[@#]?\w+(?:['’]\w+)*|[^\w\s]")
+_WORD = re.compile(r"(?:https?://|www\.)\S+|[@#]?\w+(?:['’]\w+)*")
 _PLAIN = re.compile(r"[A-Za-z]{2,}")
 
 
@@ -67,7 +68,7 @@ def _edits(words: list[str], others: list[str]) -> tuple[list[_Edit], list[int]]
     """What was changed, and the places of the words that were not."""
     edits: list[_Edit] = []
     left_alone: list[int] = []
-    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    matcher = SequenceMatcher(None, _fold(words), _fold(others), autojunk=False)
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind == "equal":
             left_alone += range(start, end)
@@ -78,6 +79,10 @@ def _edits(words: list[str], others: list[str]) -> tuple[list[_Edit], list[int]]
             after = new[place] if place < len(new) else ""
             edits.append(_edit(before, after))
     return edits, left_alone
+
+
+def _fold(words: list[str]) -> list[str]:
+    return [word.casefold() for word in words]
 
 
 def _edit(before: str, after: str) -> _Edit:

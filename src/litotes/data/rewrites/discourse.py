@@ -59,7 +59,8 @@ _BEFORE = re.compile(
     re.IGNORECASE,
 )
 _WHEN = (
-    "(?<!up )(?<!out )(?<!over )(?<!back )(?<!from )(?<!right )(today|tomorrow|yesterday|now|here|there|then|last night"
+    "(?<!up )(?<!out )(?<!over )(?<!back )(?<!from )(?<!right )"
+    "(today|tomorrow|yesterday|now|here|there|then|last night"
     "|last week|this morning)"
 )
 _SKIPS_END = "the text ends in a question, an exclamation, a short phrase or no statement"

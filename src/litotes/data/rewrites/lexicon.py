@@ -62,7 +62,6 @@ LEXICON = {
             ("Fries and cookies", "Chips and biscuits"),
             ("That guy is in the parking lot.", "That bloke is in the car park."),
         ),
-        settles=False,
     ),
     "indian-words": Rewrite(
         about="Indian words: kindly, bearer, brinjal, out of station",
@@ -73,7 +72,6 @@ LEXICON = {
             ("The waiter was rude", "The bearer was rude"),
             ("My boss was out of town.", "My boss was out of station."),
         ),
-        settles=False,
     ),
     "irish-words": Rewrite(
         about="Irish words: craic, grand, wee, eejit, mam",

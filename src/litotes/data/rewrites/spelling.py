@@ -27,6 +27,13 @@ _SPOKEN = {
 }  # fmt: skip
 
 
+_HEARD = {
+    "want to": "wanna", "going to": "gonna", "don't know": "dunno", "got to": "gotta",
+    "kind of": "kinda", "sort of": "sorta", "could have": "coulda", "should have": "shoulda",
+    "would have": "woulda", "give me": "gimme", "let me": "lemme",
+}  # fmt: skip
+
+
 def _british() -> dict[str, str]:
     """American spellings, and the British."""
     found = dict(_PAIRS)
@@ -93,7 +100,8 @@ SPELLING = {
         skips="no want to, going to, don’t know, have to, kind of, could have …",
         change=substitute(
             r"want to|going to(?= [a-z]+\b)(?! (?:the|a|my|our|town|bed|work))|don't know"
-            r"|(?<='ve )got to|(?<=have )got to|kind of|sort of|(?:could|should|would) have|give me|let me",
+            r"|(?<='ve )got to|(?<=have )got to|kind of|sort of"
+            r"|(?:could|should|would) have|give me|let me",
             lambda found: _HEARD[re.sub("[’]", "'", found[0].lower())],
         ),
         examples=(
@@ -103,9 +111,3 @@ SPELLING = {
         ),
     ),
 }
-
-_HEARD = {
-    "want to": "wanna", "going to": "gonna", "don't know": "dunno", "got to": "gotta",
-    "kind of": "kinda", "sort of": "sorta", "could have": "coulda", "should have": "shoulda",
-    "would have": "woulda", "give me": "gimme", "let me": "lemme",
-}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Which features of a variety change a model's answers: measure, statistics, figure, page."""

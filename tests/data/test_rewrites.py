@@ -1,0 +1,165 @@
+"""Contracts of every rewrite: its examples, where it does not apply, what it never touches."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from pathlib import Path
+from time import process_time
+
+import pytest
+
+from litotes.data.rewrites import REWRITES, TOPICS
+from litotes.data.rewrites.atlas import COMMON, FEATURES, VARIETIES
+from litotes.data.rewrites.control import control_of, word_distance
+from litotes.data.rewrites.rewrite import Rewrite
+from litotes.data.rewrites.verbs import VERBS
+
+EWAVE = Path(__file__).parents[3] / "shared" / "data" / "ewave" / "ewave.csv.gz"
+
+NAMES = pytest.mark.parametrize("name", REWRITES)
+
+TEXT = (
+    "My wife and I have been coming here for years. The staff are really friendly and the food was"
+    " cold, but I will come back to this place. Those people didn't get anything, isn't that sad?"
+)
+NOTHING = ("", " ", "?!", "12 34", "日本語", "…")
+
+
+@NAMES
+def test_examples_are_what_the_rule_does(name: str) -> None:
+    rewrite = REWRITES[name]
+    assert len(rewrite.examples) >= 3
+    for before, after in rewrite.examples:
+        assert rewrite(before) == after
+        assert before != after
+
+
+@NAMES
+def test_a_second_time_nothing_changes_where_that_is_promised(name: str) -> None:
+    rewrite = REWRITES[name]
+    texts = [after for _, after in rewrite.examples] + [rewrite(TEXT)]
+    again = [rewrite(text) == text for text in texts]
+    assert all(again) if rewrite.settles else not all(again)
+
+
+@NAMES
+def test_what_a_rule_does_not_apply_to_stays_as_it_is(name: str) -> None:
+    for text in NOTHING:
+        assert REWRITES[name](text) in (text, f"{text.rstrip()} {REWRITES[name](text)[-1:]}")
+    if name != "emoji":
+        assert REWRITES[name]("12 34 …") == "12 34 …" or name == "no-punctuation"
+
+
+@NAMES
+def test_the_same_seed_and_text_give_the_same_rewrite(name: str) -> None:
+    rewrite = REWRITES[name]
+    assert rewrite(TEXT, seed=3) == rewrite(TEXT, seed=3)
+    assert rewrite(TEXT).strip()
+
+
+def test_another_seed_gives_another_typo() -> None:
+    assert len({REWRITES["typo-swap"](TEXT, seed=seed) for seed in range(8)}) > 1
+
+
+@NAMES
+def test_addresses_are_never_touched(name: str) -> None:
+    """Each example again, with addresses made of its own words around it."""
+    rewrite = REWRITES[name]
+    for before, after in rewrite.examples:
+        word = before.split()[0].strip(".,!?")
+        address = f"https://a.example/the-{word}/are/will"
+        text = f"{before} @will_{word} {address} #isnt{word}"
+        changed = rewrite(text)
+        for kept in (f"@will_{word}", address, f"#isnt{word}"):
+            assert kept in changed
+        assert after  # the rule does change the words
+
+
+@NAMES
+def test_long_texts_take_bounded_time(name: str) -> None:
+    rewrite = REWRITES[name]
+    started = process_time()
+    for text in ("a " * 900, "x" * 2000, "I have " * 250, ", who " * 250, "isn't " * 250):
+        rewrite(text)
+    assert process_time() - started < 1
+
+
+def test_private_characters_of_the_text_come_back() -> None:
+    assert REWRITES["upper-case"]("a \ue000 b \ue123 c") == "A \ue000 B \ue123 C"
+
+
+@NAMES
+def test_a_rule_says_what_it_is(name: str) -> None:
+    rewrite = REWRITES[name]
+    assert rewrite.about
+    assert rewrite.skips
+    assert len(rewrite.about) <= 80
+    if rewrite.feature is not None:
+        assert rewrite.title == FEATURES[rewrite.feature].name
+        assert rewrite.common_in(), "eWAVE calls it common in none of our varieties"
+
+
+def test_no_name_is_taken_twice() -> None:
+    assert sum(map(len, TOPICS.values())) == len(REWRITES)
+
+
+def test_there_are_more_than_forty_features() -> None:
+    numbers = {rewrite.feature for rewrite in REWRITES.values()} - {None}
+    assert len(numbers) > 40
+    assert numbers == set(FEATURES)
+
+
+def test_the_atlas_says_what_ewave_says() -> None:
+    if not EWAVE.is_file():
+        pytest.skip("eWAVE is not here")
+    found: dict[int, dict[str, str]] = {}
+    names = {}
+    with gzip.open(EWAVE, "rt", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            number = int(row["parameter_pk"])
+            names[number] = " ".join(row["parameter_name"].split())
+            found.setdefault(number, {})[row["language_name"]] = row["attestation"]
+    for number, feature in FEATURES.items():
+        assert feature.name == names[number]
+        assert feature.values == "".join(found[number][variety] for variety in VARIETIES)
+
+
+def test_forms_of_verbs() -> None:
+    forms = {verb.base: verb for verb in VERBS.values()}
+    assert (forms["go"].third, forms["go"].past, forms["go"].ing) == ("goes", "went", "going")
+    assert (forms["try"].third, forms["try"].past) == ("tries", "tried")
+    assert (forms["stop"].past, forms["stop"].ing) == ("stopped", "stopping")
+    assert (forms["make"].ing, forms["see"].ing, forms["be"].third) == ("making", "seeing", "is")
+
+
+@NAMES
+def test_a_control_changes_as_many_words_elsewhere(name: str) -> None:
+    rewrite = REWRITES[name]
+    filler = "Quite a few other words stand around it, long ones and short ones, every one plain. "
+    for before, _ in rewrite.examples:
+        text = f"{filler}{before}"
+        rewritten = rewrite(text)
+        control = control_of(text, rewritten)
+        if control is None:
+            n_words = len(text.split())
+            assert word_distance(text, rewritten) in (0, *range(n_words // 2, 2 * n_words))
+            continue
+        assert word_distance(text, control) == word_distance(text, rewritten) > 0
+        assert control == control_of(text, rewritten)
+        assert control != rewritten
+
+
+def test_a_control_misspells_function_words_for_function_words() -> None:
+    control = control_of("Staff will help us with nice food", "Staff would help us with nice food")
+    assert control is not None
+    words = control.split()
+    assert [words[n] for n in (0, 1, 2, 5, 6)] == ["Staff", "will", "help", "nice", "food"]
+
+
+def test_values_name_every_variety() -> None:
+    rewrite: Rewrite = REWRITES["isnt-it"]
+    assert set(rewrite.values()) == set(VARIETIES)
+    assert rewrite.values()["Indian English"] in COMMON
+    assert "en-IN" in rewrite.common_in()
+    assert REWRITES["typo-key"].values() == {}
