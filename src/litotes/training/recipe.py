@@ -58,6 +58,16 @@ class DataSettings(BaseModel):
             "sources whose test and valid texts must not be learned from, in whatever spelling"
         ),
     )
+    rewrites: list[str] = Field(
+        [],
+        description="features of varieties to train with, see `litotes list rewrites`; []: none",
+    )
+    rewrite_share: float = Field(
+        0.5,
+        gt=0,
+        le=1,
+        description="share of the training texts that are learned from as `rewrites` change them",
+    )
     leaks: Literal["drop", "keep", "join"] = Field(
         "drop",
         description=(
@@ -111,6 +121,8 @@ class Recipe(BaseModel):
         content = self.model_dump(
             mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
         )
+        if not self.data.rewrites:  # as runs were named before there were rewrites
+            del content["data"]["rewrites"], content["data"]["rewrite_share"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
     def changed(self, **paths: Any) -> Recipe:

@@ -6,10 +6,13 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
+from litotes.core.registry import pick
 from litotes.core.values import Example, Label
 from litotes.data.corpus import Corpus
 from litotes.data.decontamination import remove_texts_of
 from litotes.data.keys import example_key
+from litotes.data.rewrites import REWRITES
+from litotes.data.rewrites.augmentation import rewrite_share
 from litotes.data.sources import has_prefix, load, load_with_test_part
 from litotes.data.sources.labels import unknown_note
 from litotes.data.tasks import unknown_labels
@@ -22,7 +25,8 @@ class TrainingData:
     test on.
 
     reserved: training texts that nothing of the training has seen, for choices made afterwards.
-    notes: sentences the user should read.
+    notes: sentences the user should read. replaced: training texts that are learned from as a
+    rewrite changed them, as they were before.
     """
 
     whole: Corpus
@@ -31,11 +35,13 @@ class TrainingData:
     reserved: Corpus | None
     test: Corpus | None
     notes: tuple[str, ...]
+    replaced: tuple[Example, ...] = ()
 
     def seen(self) -> list[Example]:
         """All texts that the model or a choice about it depends on."""
         parts = (self.train, self.held_out, self.reserved)
-        return [example for part in parts if part is not None for example in part]
+        texts = [example for part in parts if part is not None for example in part]
+        return [*texts, *self.replaced]
 
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""
@@ -111,7 +117,23 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
             "There is no labelled test split: the model is not tested. Add test=0.2 to the source"
             " of a table, or test the model on other texts with `litotes evaluate`."
         )
-    return TrainingData(whole, train, held_out, reserved, test, tuple(notes))
+    data = TrainingData(whole, train, held_out, reserved, test, tuple(notes))
+    return _rewrite(data, recipe) if recipe.data.rewrites else data
+
+
+def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
+    """The data with a share of the training texts changed by the recipe's rewrites."""
+    names = recipe.data.rewrites
+    rewrites = [pick(REWRITES, name, "rewrite of data.rewrites called") for name in names]
+    examples, replaced = rewrite_share(
+        data.train.examples, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed
+    )
+    note = (
+        f"{len(replaced)} of {len(data.train)} training texts are learned from as the rewrites"
+        f" {', '.join(names)} change them."
+    )
+    train = replace(data.train, examples=examples)
+    return replace(data, train=train, replaced=replaced, notes=(*data.notes, note))
 
 
 def _labels_in(corpus: Corpus, task: str) -> set[Label]:

@@ -18,7 +18,9 @@ Change = Callable[[str, Random], str]
 """The rule itself: a text, and what is random about it, to the changed text."""
 
 _ADDRESS = re.compile(
-    r"(?:https?://|www\.)\S+|(?<![\w.+-])[\w.+-]{1,64}@\w[\w.-]*|[@#]\w+|\b[ru]/\w+|[\ue000-\uf8ff]", re.IGNORECASE
+    r"(?:https?://|www\.)\S+|(?<![\w.+-])[\w.+-]{1,64}@\w[\w.-]*|[@#]\w+|\b[ru]/\w+"
+    r"|[\ue000-\uf8ff]",
+    re.IGNORECASE,
 )
 _FIRST, _N_PLACES = 0xE000, 0xF8FF - 0xE000 + 1
 """Characters for private use stand in for addresses while a rule works."""

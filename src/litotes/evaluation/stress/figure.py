@@ -46,7 +46,7 @@ def draw(rows: list[StressRow], ax: Axes, *, title: str) -> None:
     _draw_points(ax, controls, GAP, "control: as many words misspelled", "s")
     ax.set_yticks(range(len(rows)), names, fontsize=8, parse_math=False)
     ax.set_ylim(len(rows) - 0.4, -0.6)
-    ax.set_xlim(left=0)
+    ax.set_xlim(left=-1)  # a point at 0 is seen whole
     ax.grid(axis="x", color="#DDDDDD", linewidth=0.6)
     ax.set_axisbelow(True)
     ax.set_xlabel("answers that change, % of texts")

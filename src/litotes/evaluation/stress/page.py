@@ -79,7 +79,7 @@ def findings(result: StressResult) -> list[str]:
         )
         most = [row for row in result.overall(task) if row.n >= 20][:3]
         if most:
-            listed = ", ".join(f"{row.rewrite} ({_percent(row.flips)})" for row in most)
+            listed = ", ".join(f"{row.rewrite} ({100 * row.flips.value:.0f} %)" for row in most)
             said.append(f"{task}: most answers flip under {listed}.")
     return said
 
