@@ -14,10 +14,13 @@ _SINGLE = (
     rf"(he|she|it|this|that|who|which|(?:the|this|that|my|our) {one_of([*NOUNS, 'food', 'staff'])})"
 )
 _BASE = one_of(set(VERBS) - {"be", "can"})
-_CLAUSE = rf"(?:{SENTENCE}|(?<=[,;] )|(?<=and )|(?<=but )|(?<=because )|(?<=what )|(?<=that ))"
+_CLAUSE = (
+    rf"(?:{SENTENCE}|(?<=[,;] )|(?<=\band )|(?<=\bbut )|(?<=\bbecause )|(?<=\bwhat )|(?<=\bthat ))"
+)
 _ING = one_of(BY_ING)
 _ADJECTIVE = rf"(?:(?:very|so|really|too|quite|pretty|super) )?(?:{one_of(ADJECTIVES)})"
 _PLACE = "(?:at|in|on|near|next to|behind|opposite|inside|outside|around|across)"
+_NOT_PLACE = "(?<!up )(?<!over )(?<!out )(?<!people )(?<!in )(?<!from )(?<!who )"
 _SHORT = (
     "(?<!of )(?<!about )(?<!with )(I'm|you're|he's|she's|it's|we're|they're|this is|that's|that is"
     "|he is|she is|it is|we are|they are|you are|I am)"
@@ -71,8 +74,8 @@ AGREEMENT = {
         about="there’s and there was before a plural: there’s two men",
         skips="no “there are” or “there were”",
         change=chain(
-            substitute("there are", "there's", unless=" ?n't"),
-            substitute("there were", "there was"),
+            substitute(f"{_NOT_PLACE}there are", "there's", unless=" ?n't"),
+            substitute(f"{_NOT_PLACE}there were", "there was"),
         ),
         examples=(
             ("There are two menus.", "There's two menus."),

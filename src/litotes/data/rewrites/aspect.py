@@ -13,11 +13,12 @@ _BE = {"i": "am", "he": "is", "she": "is", "it": "is"}
 _STATIVE = ("like", "love", "want", "need", "hate", "know", "understand", "prefer", "believe")
 _HABIT = "(?:always|usually|often|sometimes|regularly|generally)"
 _HABIT_OF_BE = rf"{_HABIT} (?!been|being|had)"
-_MOVED = r"(?:gone|come(?! across)|arrived|become|(?:left|finished)(?=\s*(?:[.,!?;]|$)))"
+_MOVED = r"(?:gone|come(?! across)|arrived|become|finished(?=\s*(?:[.,!?;]|$)))"
 _PARTICIPLE = one_of(word for word in BY_PARTICIPLE if word not in ("been", "got", "had"))
 _OBJECT = (
     rf"(?:the|my|our|this|that|these|those) (?:{one_of(ADJECTIVES)} )?{one_of([*NOUNS, *PLURALS])}"
 )
+_OBJECT_ENDS = r"\s*(?:[.,!?;]|$)|\s(?:for|with|in|on|at|before|again|twice|and|since|now|today)\b"
 _ENDED = one_of(
     "ate arrived booked bought built came finished found got heard left made moved opened ordered"
     " paid read received returned spent started tried visited watched went"
@@ -27,7 +28,7 @@ _SPAN = (
     r"|months|weeks|decades|long|two|three|four|five|six|ten|a (?:while|year|month|week|decade|long"
     r"|couple|few|day|bit)|an hour))"
 )
-_CLAUSE_START = rf"(?:{SENTENCE}|(?<=, )|(?<=and )|(?<=but )|(?<=because )|(?<=as ))"
+_CLAUSE_START = rf"(?:{SENTENCE}|(?<=, )|(?<=\band )|(?<=\bbut )|(?<=\bbecause )|(?<=\bas ))"
 _CLAUSE_END = r"(?=[.,!?;]|$)"
 
 
@@ -68,7 +69,7 @@ ASPECT = {
         about="a progressive of a stative verb: I am liking this",
         skips="no pronoun straight before like, love, want, need, hate, know …; questions with do",
         change=substitute(
-            rf"(?<!do )(?<!did )(?<!does )(?!you know)(I|we|they|you|he|she) "
+            rf"(?<!do )(?<!did )(?<!does )(?<!n't )(?!you know)(I|we|they|you|he|she) "
             rf"({one_of([*_STATIVE, *(VERBS[verb].third for verb in _STATIVE)])})",
             _stative,
         ),
@@ -142,7 +143,9 @@ ASPECT = {
         about="the object inside the perfect: I have the food ordered",
         skips="no “have”, a listed participle and a listed noun with the, my, our, this or that",
         change=substitute(
-            rf"(have|has|I've|we've|they've|you've) ({_PARTICIPLE}) ({_OBJECT})", r"\1 \3 \2"
+            rf"(have|has|I've|we've|they've|you've) (?!thought)({_PARTICIPLE}) ({_OBJECT})",
+            r"\1 \3 \2",
+            after=_OBJECT_ENDS,
         ),
         examples=(
             ("I have finished the book.", "I have the book finished."),
