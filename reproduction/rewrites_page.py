@@ -1,6 +1,6 @@
 """Writes docs/reference/rewrites.md from the table of rewrites and from what a reader judged.
 
-    python -m reproduction.rewrites_page
+python -m reproduction.rewrites_page
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ or obligatory, B: neither pervasive nor extremely rare, C: rare, D: absent, X: n
 not known. They are facts of eWAVE (Kortmann, Lunkenheimer and Ehret, eds., CC BY 3.0), which a test
 compares with its data. Spelling, words, particles and perturbations have no number there.
 
-**Read and judged.** One reader read outputs of every rule on training texts of BESSTIE, of at
-least five where the rule applies to as many, and asked of each: is it that feature, as a speaker
+**Read and judged.** One reader read outputs of every rule on training texts of BESSTIE, at
+least five where the rule applies to as many of 6,000, and asked of each: is it that feature, as a speaker
 might write it, with meaning and label kept? {good} of {read} were; the column *good* has each
 rule's share. There was no second reader, so agreement between readers is not known. Rules that
-failed were mended and other texts read again; what is counted is the last reading. A text that was
-broken before the rewrite was not held against the rule.
+failed were mended and other texts read again; what is counted is the last reading. Six were made
+narrower once more after it (`stative-progressive`, `medial-object`, `be-perfect`, `already`,
+`theres-plural`, `eye-dialect`), so their shares are of the rule before. A text that was broken
+before the rewrite was not held against the rule. SST-2 was not read.
 """
 
 

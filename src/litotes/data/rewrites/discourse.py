@@ -17,7 +17,8 @@ _QUESTION = re.compile(
 )
 _VERB = re.compile(
     r"\b(?:am|is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|should|\w+ed"
-    r"|[a-z]+n['’]t|love|like|hate|want|need|go|went|got|get|came|made|think|know|\w+['’](?:s|re|m|ve))\b",
+    r"|[a-z]+n['’]t|love|like|hate|want|need|go|went|got|get|came|made|think|know"
+    r"|\w+['’](?:s|re|m|ve))\b",
     re.IGNORECASE,
 )
 _N_WORDS = 3

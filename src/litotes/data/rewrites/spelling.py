@@ -6,7 +6,7 @@ import re
 
 from litotes.data.rewrites.matching import one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.data.rewrites.verbs import BY_ING
+from litotes.data.rewrites.verbs import BY_ING, BY_PARTICIPLE
 from litotes.data.rewrites.words import listed
 
 _OUR = listed("behavio colo favo flavo harbo hono humo labo neighbo rumo savo vapo")
@@ -101,7 +101,7 @@ SPELLING = {
         change=substitute(
             r"want to|going to(?= [a-z]+\b)(?! (?:the|a|my|our|town|bed|work))|don't know"
             r"|(?<='ve )got to|(?<=have )got to|kind of|sort of"
-            r"|(?:could|should|would) have|give me|let me",
+            rf"|(?:could|should|would) have(?= (?:\w+ed|{one_of(BY_PARTICIPLE)})\b)|give me|let me",
             lambda found: _HEARD[re.sub("[’]", "'", found[0].lower())],
         ),
         examples=(

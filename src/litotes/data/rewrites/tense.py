@@ -166,7 +166,8 @@ TENSE = {
         about="to left out before an infinitive: allow him go",
         skips="no want, allow, like, need, try, help, ask … with “to” and a listed verb",
         change=substitute(
-            rf"((?:want|wants|wanted|allow|allows|allowed|like|love|need|needs|needed|try|able|asked"
+            rf"((?:want|wants|wanted|allow|allows|allowed|like|love|need|needs|needed|try|able"
+            rf"|asked"
             rf"|told|help|helped|forced|decided)(?: me| you| him| her| us| them)?) to ({_BASE})",
             r"\1 \2",
         ),
