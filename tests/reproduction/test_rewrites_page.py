@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 
-from reproduction.rewrites_page import JUDGED, PAGE, page
-
 from litotes.data.rewrites import REWRITES
+from reproduction.rewrites_page import JUDGED, PAGE, page
 
 
 def test_the_page_is_what_the_table_says() -> None:
