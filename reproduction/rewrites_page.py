@@ -38,8 +38,8 @@ compares with its data. Spelling, words, particles and perturbations have no num
 
 **Read and judged.** One reader read outputs of every rule on training texts of BESSTIE, at
 least five where the rule applies to as many of 6,000, and asked of each: is it that feature, as a
-speaker might write it, with meaning and label kept? {good} of {read} were; the column *good* has each
-rule's share. There was no second reader, so agreement between readers is not known. Rules that
+speaker might write it, with meaning and label kept? {good} of {read} were; the column *good* has
+each rule's share. There was no second reader, so agreement between readers is not known. Rules that
 failed were mended and other texts read again; what is counted is the last reading. Six were made
 narrower once more after it (`stative-progressive`, `medial-object`, `be-perfect`, `already`,
 `theres-plural`, `eye-dialect`), so their shares are of the rule before. A text that was broken
