@@ -48,6 +48,7 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
         (["--model", "EXPORTED", "--data", "sampler", "--out", "FOLDER/one"], 0, "now answers"),
         (["--model", "PLAIN", "--data", "sampler", "--out", "FOLDER/two"], 2, TRAIN),
     ],
+    "stress": [(["--data", "sampler", "--out", "x"], 2, TRAIN)],
     "audit": [(["--data", "sampler"], 0, "780 texts")],
     "coverage": [
         (["--data", "sampler", "--out", "FOLDER/shared"], 0, "litotes[figures]"),

@@ -59,6 +59,7 @@ NEEDS = {
     "exits": "train",
     "export": "train",
     "analyze": "train",
+    "stress": "train",
     "bench": "train",
     "encoders": "train",
     "serve": "serve",
