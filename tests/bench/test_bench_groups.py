@@ -190,6 +190,7 @@ def test_a_run_is_one_document(tiny_folder: Path, monkeypatch: pytest.MonkeyPatc
         "ms_of": "all texts",
         "notes": ["mind"],
         "left_out": {"b": "lib"},
+        "refused": {},
     }
     assert (
         content["n_texts"],

@@ -51,12 +51,12 @@ def folder(trained_folder: Path, tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("precision", ["float32", "int8"])
 def test_the_loss_is_measured_and_kept(folder: Path, precision: str) -> None:
-    (exported,) = export_models(folder, precision=precision, n_texts=30, allowed=0.1)
+    (exported,) = export_models(folder, precision=precision, n_texts=15, allowed=0.1)
     note = json.loads((folder / "export.json").read_text())
     assert note["precision"] == precision
     assert note["measured_on"] == "held-out texts of sampler"
     for loss in exported.losses:
-        assert note["loss"][loss.task]["n"] == loss.n == 30
+        assert note["loss"][loss.task]["n"] == loss.n == 15
         assert loss.largest_difference <= (1e-4 if precision == "float32" else 0.1)
         assert loss.macro_f1 is not None
         assert loss.macro_f1_exported == pytest.approx(loss.macro_f1, abs=0.1)
@@ -126,10 +126,10 @@ def test_more_changed_labels_than_allowed_leave_nothing(
         return [ExportLoss(loss.task, loss.n, 1, 0.5, None, None) for loss in losses]
 
     monkeypatch.setattr(exporting, "measure_losses", one_changed)
-    with pytest.raises(UserError, match=r"1 of 20 answers.*nothing was exported.*--allow 5"):
-        export_models(folder, n_texts=20)
+    with pytest.raises(UserError, match=r"1 of 10 answers.*nothing was exported.*--allow 10"):
+        export_models(folder, n_texts=10)
     assert not (folder / "model.onnx").exists()
-    assert export_models(folder, n_texts=20, allowed=0.05)
+    assert export_models(folder, n_texts=10, allowed=0.1)
 
 
 @pytest.mark.parametrize("full_at", ["model.onnx", "export.json"])

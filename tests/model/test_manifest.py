@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from litotes.model import folder as folders
 from litotes.model.checkpoint import load_model, save_model, save_parts
 from litotes.model.folder import open_model
 from litotes.model.manifest import hash_folder, read_manifest
+from litotes.prediction import predictor
 from litotes.prediction.predictor import Predictor
+from litotes.runtime import onnx_runtime
 
 
 @pytest.fixture
@@ -168,27 +170,40 @@ def test_an_export_that_is_gone_is_missed(folder: Path) -> None:
     assert Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"])
 
 
-@pytest.mark.parametrize(
-    ("runtime", "reader"),
-    [("torch", "prediction.predictor.read_files"), ("onnx", "runtime.onnx_runtime.check_folder")],
-)
-def test_what_was_hashed_is_what_is_used(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, reader: str
-) -> None:
+def damage(folder: Path) -> None:
+    for path in folder.iterdir():
+        path.write_bytes(b"something else")
+
+
+def test_what_was_hashed_is_what_torch_uses(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that change after they were read and compared are not read again."""
-    export_unmeasured(folder)
-    before = Predictor.load(folder, device="cpu", runtime=runtime).predict(["tea"])
-    module, name = f"litotes.{reader}".rsplit(".", 1)
-    read = getattr(importlib.import_module(module), name)
+    before = Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"])
+    read = predictor.read_files
 
     def read_and_damage(*arguments: Any) -> Any:
         found = read(*arguments)
-        for path in folder.iterdir():
-            path.write_bytes(b"something else")
+        damage(folder)
         return found
 
-    monkeypatch.setattr(f"{module}.{name}", read_and_damage)
-    assert Predictor.load(folder, device="cpu", runtime=runtime).predict(["tea"]) == before
+    monkeypatch.setattr(predictor, "read_files", read_and_damage)
+    assert Predictor.load(folder, device="cpu", runtime="torch").predict(["tea"]) == before
+
+
+def test_what_was_hashed_is_what_onnx_runtime_uses(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    export_unmeasured(folder)
+    before = Predictor.load(folder, device="cpu", runtime="onnx").predict(["tea"])
+    check = onnx_runtime.checked_export
+
+    @contextmanager
+    def check_and_damage(*arguments: Any) -> Iterator[Any]:
+        with check(*arguments) as export:
+            yield export
+        damage(folder)
+
+    monkeypatch.setattr(onnx_runtime, "checked_export", check_and_damage)
+    assert Predictor.load(folder, device="cpu", runtime="onnx").predict(["tea"]) == before
 
 
 def test_a_file_too_large_to_be_kept_is_hashed_and_mapped(

@@ -20,6 +20,7 @@ import torch
 
 from litotes.bench.batching import Logits
 from litotes.bench.hugging_face import Baseline
+from litotes.model.inference import Outputs
 from litotes.text.tokenizer import Pieces
 
 INPUTS = ("input_ids", "attention_mask")
@@ -122,6 +123,10 @@ class BaselineSession:
         )
         self._padding_piece = padding_piece
         self.n_outputs = {ALL_TASKS: self._session.get_outputs()[0].shape[1]}
+        self.has_exits = False
+
+    def compute(self, texts: Sequence[Pieces]) -> Outputs:
+        return Outputs(self.logits(texts), None)
 
     def logits(self, texts: Sequence[Pieces]) -> dict[str, Logits]:
         """The logits of all tasks side by side, (text, class); texts of different lengths are

@@ -192,6 +192,7 @@ def test_a_run_hands_on_what_it_has_after_every_group(
         "ms_of": "all texts",
         "notes": ["mind"],
         "left_out": {},
+        "refused": {},
         "failed": {"b": "broke"},
         "facts": {"a": {"number": 2.0}},
     }
