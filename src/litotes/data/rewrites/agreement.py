@@ -20,12 +20,21 @@ _CLAUSE = (
 _ING = one_of(BY_ING)
 _ADJECTIVE = rf"(?:(?:very|so|really|too|quite|pretty|super) )?(?:{one_of(ADJECTIVES)})"
 _PLACE = "(?:at|in|on|near|next to|behind|opposite|inside|outside|around|across)"
+_SPOT = one_of(
+    "airport area bar beach bus cafe car centre city corner country door heart hospital hotel"
+    " kitchen mall office park pool pub queue restaurant river road room school seaside shop"
+    " shops sea station store street suburb suburbs table town train village window"
+)
 _NOT_PLACE = "(?<!up )(?<!over )(?<!out )(?<!people )(?<!in )(?<!from )(?<!who )"
 _SHORT = (
     "(?<!of )(?<!about )(?<!with )(I'm|you're|he's|she's|it's|we're|they're|this is|that's|that is"
     "|he is|she is|it is|we are|they are|you are|I am)"
 )
-_NOUN_START = rf"(?:{SENTENCE}|(?<=the )|(?<=my )|(?<=our )|(?<=your )|(?<=these )|(?<=many ))"
+_DIFFERENT = one_of(
+    word for word, verb in BY_PARTICIPLE.items() if word not in (verb.past, verb.base)
+)
+_FINITE = one_of(set(VERBS) - set(NOUNS) - ADJECTIVES - {"be", "close", "like", "open"})
+_MANY = rf"(?:(?:the|my|our|your|these|many|most|some) )?{one_of([*PLURALS, 'people', 'children'])}"
 
 
 def _subject_only(found: re.Match[str]) -> str:
@@ -130,9 +139,9 @@ AGREEMENT = {
     ),
     "be-drop-place": Rewrite(
         about="be left out before a place: it near the beach",
-        skips="no pronoun with am, is or are and a preposition of place",
+        skips="no pronoun with am, is or are, a preposition of place and a listed place",
         change=_without_be(
-            rf" (?:right |just |still )?{_PLACE} (?:the|a|my|our|town|here|there)\b"
+            rf" (?:right |just |still )?{_PLACE} (?:town|(?:the|a|my|our) (?:[a-z]+ )?{_SPOT})\b"
         ),
         examples=(
             ("It is near the beach.", "It near the beach."),
@@ -143,10 +152,10 @@ AGREEMENT = {
     ),
     "have-drop": Rewrite(
         about="have left out before a participle: I been there",
-        skips="no I, we, they or you with have and been, seen, gone, done, eaten …",
+        skips="no I, we, they or you with have and been, seen, done …; a participle like its past",
         change=substitute(
             rf"(I|we|they|you)(?:'ve| have) ((?:never |already |just |ever )?)"
-            rf"({one_of(set(BY_PARTICIPLE) - set(VERBS))})",
+            rf"({_DIFFERENT})",
             r"\1 \2\3",
         ),
         examples=(
@@ -169,9 +178,9 @@ AGREEMENT = {
     ),
     "plural-s": Rewrite(
         about="-s after a plural noun but not after a pronoun: people says",
-        skips="no people or listed plural, first or after the, my …, with a listed verb after it",
+        skips="no clause that begins with people or a listed plural and a listed verb",
         change=substitute(
-            rf"{_NOUN_START}({one_of([*PLURALS, 'people', 'children'])}) (?!like\b)({_BASE})",
+            rf"{_CLAUSE}({_MANY}) ({_FINITE})",
             lambda found: f"{found[1]} {VERBS[found[2].lower()].third}",
         ),
         examples=(

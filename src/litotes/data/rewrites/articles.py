@@ -24,6 +24,8 @@ _GENERAL = (
 )
 _IS_PLACE = "(?:in|at|to|for|of|about|with|after|before|during|from)"
 
+_PREDICATE = "(?:'(?:s|re|m)|n't|\\b(?:this|these|is|are|was|were|am|be|been|not|as)) "
+
 
 def _put(word: str) -> Callable[[re.Match[str]], str]:
     """Puts a word before what was found, which then no longer begins a sentence."""
@@ -77,11 +79,12 @@ ARTICLES = {
     ),
     "definite-for-indefinite": Rewrite(
         about="the for a or an: we had the good laugh",
-        skips="no form of “have” before “a” and a listed meal, rest or ailment",
+        skips="no form of “have” before “a” and a listed meal, rest or ailment; after a negation",
         change=substitute(
             rf"(have|has|had|having|got|get|grab|grabbed) an? ({_ADJECTIVE}{_TREAT})",
             r"\1 the \2",
             unless=rf" {_NOUN}\b",
+            unless_before=r"(?:n't|\b(?:not|never|without|rarely|hardly)) ",
         ),
         examples=(
             ("I had a headache all day.", "I had the headache all day."),
@@ -92,9 +95,11 @@ ARTICLES = {
     ),
     "definite-for-zero": Rewrite(
         about="the where the standard has none: in the life",
-        skips="no preposition straight before a listed institution, meal or general idea",
+        skips="no preposition straight before a listed institution, meal or idea; “life that …”",
         change=substitute(
-            rf"({_IS_PLACE}) ({_GENERAL})", r"\1 the \2", unless=rf"[- ](?:{_NOUN}|{_PLURAL})"
+            rf"({_IS_PLACE}) ({_GENERAL})",
+            r"\1 the \2",
+            unless=rf"[- ](?:{_NOUN}|{_PLURAL})|,? (?:that|which|who|where)\b",
         ),
         examples=(
             ("We stopped for lunch.", "We stopped for the lunch."),
@@ -105,10 +110,18 @@ ARTICLES = {
     ),
     "double-determiner": Rewrite(
         about="a demonstrative before a possessive: this our problem",
-        skips="no my, our or their before a listed noun",
+        skips="no my, our or their before a listed noun; after be or not: “not my job”",
         change=chain(
-            substitute(rf"(?<!this )((?:my|our|their) {_ADJECTIVE}{_NOUN})", _put("this")),
-            substitute(rf"(?<!these )((?:my|our|their) {_ADJECTIVE}{_PLURAL})", _put("these")),
+            substitute(
+                rf"((?:my|our|their) {_ADJECTIVE}{_NOUN})",
+                _put("this"),
+                unless_before=_PREDICATE,
+            ),
+            substitute(
+                rf"((?:my|our|their) {_ADJECTIVE}{_PLURAL})",
+                _put("these"),
+                unless_before=_PREDICATE,
+            ),
         ),
         examples=(
             ("Our meal was cold.", "This our meal was cold."),

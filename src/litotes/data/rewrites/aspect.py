@@ -7,28 +7,51 @@ import re
 from litotes.data.rewrites.matching import SENTENCE, chain, one_of, substitute
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.data.rewrites.verbs import BY_ING, BY_PARTICIPLE, BY_PAST, BY_THIRD, VERBS
-from litotes.data.rewrites.words import ADJECTIVES, NOUNS, PLURALS
 
 _BE = {"i": "am", "he": "is", "she": "is", "it": "is"}
 _STATIVE = ("like", "love", "want", "need", "hate", "know", "understand", "prefer", "believe")
 _HABIT = "(?:always|usually|often|sometimes|regularly|generally)"
-_HABIT_OF_BE = rf"{_HABIT} (?!been|being|had)"
+_OFFICE = r"(?! (?:for|as|by|down|against|out|up|in\s*(?:[.,!?;]|$)))"
+_HABIT_OF_BE = rf"(?!generally){_HABIT} (?!been|being|had)"
 _MOVED = r"(?:gone|come(?! across)|arrived|become|finished(?=\s*(?:[.,!?;]|$)))"
 _PARTICIPLE = one_of(word for word in BY_PARTICIPLE if word not in ("been", "got", "had"))
+_NO_LIGHT = "(?!made it|(?:made|done) an? )"
 _OBJECT = (
-    rf"(?:the|my|our|this|that|these|those) (?:{one_of(ADJECTIVES)} )?{one_of([*NOUNS, *PLURALS])}"
+    r"(?:it|them|everything"
+    r"|(?:an?|the|my|our|their|his|her|your|this|that|these|those) (?!way)(?:[a-z]+ )?[a-z]+)"
 )
-_OBJECT_ENDS = r"\s*(?:[.,!?;]|$)|\s(?:for|with|in|on|at|before|again|twice|and|since|now|today)\b"
-_ENDED = one_of(
-    "ate arrived booked bought built came finished found got heard left made moved opened ordered"
-    " paid read received returned spent started tried visited watched went"
+_OBJECT_ENDS = r"\s*(?:[.,!?;]|$)|\s(?:for|with|in|on|at|before|again|and|but|so|since|now|today)\b"
+_RESULT = one_of(
+    "booked bought broken built changed chosen cleaned closed collected cooked eaten finished fixed"
+    " lost made opened ordered paid prepared received replaced returned sent sold stolen taken told"
+    " washed won written"
 )
+"""Participles of verbs that leave something changed."""
+_UNDONE = (
+    "(?:blocked|completed|deleted|destroyed|done|improved|killed|removed|ruined|solved|spoiled)"
+)
+_ENDED = (
+    "(?:arrived|bought|checked|finished|heard|joined|noticed|realised|received|returned|saw|spent"
+    "|started|visited|watched|ate (?:at|here|there)|(?:came|got|went) (?:back|home)|found out"
+    "|had (?:breakfast|dinner|lunch)|moved (?:here|into?|out|to)|tried (?:it|the|their|this))"
+)
+"""After these “just” is seldom “merely”."""
 _SPAN = (
     r"(?:since|for (?:over |about |almost |nearly |so |the (?:last|past) )?(?:many|\d+|ages|years"
     r"|months|weeks|decades|long|two|three|four|five|six|ten|a (?:while|year|month|week|decade|long"
     r"|couple|few|day|bit)|an hour))"
 )
+_TILL_NOW = "(?:before|yet|so far|since|until now|(?:many|several|few|[0-9]+) times|ever)"
+_NO_SPAN = (
+    r"(?!(?: has|'s) been (?:an?|about|almost|nearly|over|only|more|some|so|too|quite|years|months"
+    r"|weeks|ages|the|\d+|one|two|three|four|five|six|ten)\b)"
+)
+"""It has been a year since: not what still goes on."""
 _CLAUSE_START = rf"(?:{SENTENCE}|(?<=, )|(?<=\band )|(?<=\bbut )|(?<=\bbecause )|(?<=\bas ))"
+_NO_CLAUSE = (
+    r"(?!(?:to|for|since|that|what|how|who|which|when|if|because|but|is|are|was|were|has|have|had"
+    r"|will|would|can|never|times|twice|before|like|I|we|he|she|they|you)\b)"
+)
 _CLAUSE_END = r"(?=[.,!?;]|$)"
 
 
@@ -46,9 +69,12 @@ def _habitual(found: re.Match[str]) -> str:
 
 
 def _after(found: re.Match[str]) -> str:
-    done = (found[2] or found[3]).lower()
+    done, *rest = (found[3] or found[4]).lower().split()
     verb = BY_PARTICIPLE.get(done) or BY_PAST[done]
-    return f"{found[1]} {_be(found[1])} after {verb.ing}"
+    be = _be(found[1])
+    if (found[2] or "").lower() == " had":
+        be = "were" if be == "are" else "was"
+    return " ".join([found[1], be, "after", verb.ing, *rest])
 
 
 def _past_for_perfect(found: re.Match[str]) -> str:
@@ -82,9 +108,9 @@ ASPECT = {
     ),
     "habitual-progressive": Rewrite(
         about="a progressive for a habit: I am always ordering",
-        skips="no I, we, they or you with always, usually, often … and a listed verb",
+        skips="no I, we, they or you with always, usually … and a listed verb; “I always do”",
         change=substitute(
-            rf"(?<!do )(I|we|they|you) ({_HABIT}) ({one_of(set(VERBS) - {'be'})})",
+            rf"(?<!do )(I|we|they|you) ({_HABIT}) ({one_of(set(VERBS) - {'be', 'do', 'seem'})})",
             _habitual,
         ),
         examples=(
@@ -96,7 +122,7 @@ ASPECT = {
     ),
     "habitual-be": Rewrite(
         about="be for a habit: he be always late",
-        skips="no am, is or are before always, usually, often, never …",
+        skips="no am, is or are before always, usually, often, sometimes or regularly",
         change=chain(
             substitute(rf"(?:am|is|are) (?={_HABIT_OF_BE})", "be ", after="."),
             substitute(
@@ -112,7 +138,7 @@ ASPECT = {
     ),
     "do-be": Rewrite(
         about="do be for a habit: they do be always late",
-        skips="no am, is or are before always, usually, often …",
+        skips="no am, is or are before always, usually, often, sometimes or regularly",
         change=chain(
             substitute(rf"(?:am|are) (?={_HABIT_OF_BE})", "do be ", after="."),
             substitute(rf"is (?={_HABIT_OF_BE})", "does be ", after="."),
@@ -127,9 +153,10 @@ ASPECT = {
     ),
     "be-sat": Rewrite(
         about="sat and stood for sitting and standing: we were sat there",
-        skips="no form of be before sitting or standing",
+        skips="no form of be before sitting or standing; standing for an office",
         change=substitute(
-            r"(am|is|are|was|were|been|be|I'm|we're|they're|he's|she's) (sitting|standing)",
+            r"(am|is|are|was|were|been|be|I'm|we're|they're|he's|she's) "
+            rf"(sitting|standing{_OFFICE})",
             lambda found: f"{found[1]} {BY_ING[found[2].lower()].past}",
         ),
         examples=(
@@ -141,11 +168,13 @@ ASPECT = {
     ),
     "medial-object": Rewrite(
         about="the object inside the perfect: I have the food ordered",
-        skips="no “have”, a listed participle and a listed noun with the, my, our, this or that",
+        skips="no “have”, a participle of a result and a short object; “would have”; “twice”",
         change=substitute(
-            rf"(have|has|I've|we've|they've|you've) (?!thought)({_PARTICIPLE}) ({_OBJECT})",
+            rf"(have|has|I've|we've|they've|you've) {_NO_LIGHT}({_RESULT}|{_UNDONE}) ({_OBJECT})",
             r"\1 \3 \2",
             after=_OBJECT_ENDS,
+            unless=r"[^.!?\n]*\b(?:times|twice|before)\b",
+            unless_before=r"(?:'d|\b(?:would|could|should|might|must|will|to|not|times? [a-z]+)) ",
         ),
         examples=(
             ("I have finished the book.", "I have the book finished."),
@@ -156,11 +185,12 @@ ASPECT = {
     ),
     "after-perfect": Rewrite(
         about="after for the recent past: I am after eating",
-        skips="no pronoun with “just” and a listed past form",
+        skips="no pronoun with have, “just” and a participle, or “just” and bought, finished …",
         change=substitute(
-            rf"(?<!if )(I|we|they|you|he|she)(?:(?:'ve| have|'s| has) just ({_PARTICIPLE})"
-            rf"| just ({_ENDED}))",
+            rf"(?!you just)(I|we|they|you|he|she)(?:('ve| have| has| had|'s(?= just {_MOVED})) just"
+            rf" (?!gone)({_PARTICIPLE})| just ({_ENDED}))",
             _after,
+            unless_before=r"\b(?:if|when|where|until)(?: [a-z]+){0,2} ",
         ),
         examples=(
             ("I just bought a car.", "I am after buying a car."),
@@ -171,16 +201,23 @@ ASPECT = {
     ),
     "past-for-perfect": Rewrite(
         about="the simple past for the perfect: I never saw it",
-        skips="no I, we, they or you with have and a listed participle",
-        change=substitute(
-            rf"(I|we|they|you)(?:'ve| have) ((?:never|already|just|ever|also) )?({_PARTICIPLE})",
-            _past_for_perfect,
-            unless=" to [a-z]+",
+        skips="no I, we, they or you with have, a participle and never, already, yet, before",
+        change=chain(
+            substitute(
+                rf"(I|we|they|you)(?:'ve| have) ((?:never|already|just|ever) )({_PARTICIPLE})",
+                _past_for_perfect,
+                unless=" to [a-z]+",
+            ),
+            substitute(
+                rf"(I|we|they|you)(?:'ve| have) (also )?({_PARTICIPLE})",
+                _past_for_perfect,
+                after=rf"(?: (?!to\b)[\w']+){{0,6}} {_TILL_NOW}\s*(?:[.,!?;)]|$)",
+            ),
         ),
         examples=(
             ("I have never seen it.", "I never saw it."),
-            ("We've eaten here", "We ate here"),
-            ("They have taken our table.", "They took our table."),
+            ("We've eaten here before", "We ate here before"),
+            ("They have already taken our table.", "They already took our table."),
         ),
         feature=99,
     ),
@@ -201,9 +238,9 @@ ASPECT = {
     ),
     "present-for-perfect": Rewrite(
         about="the present for what still goes on: we are coming here for years",
-        skips="no “have been” or “has been” with for or since in the clause",
+        skips="no “have been” with for or since in the clause; “it has been a year since”",
         change=substitute(
-            r"(I|we|they|you|he|she|it)(?:'ve| have| has|'s) been"
+            rf"(I|we|they|you|he|she|it{_NO_SPAN})(?:'ve| have| has|'s) been"
             rf"((?: [\w']+){{0,6}} {_SPAN})",
             lambda found: f"{found[1]} {_be(found[1])}{found[2]}",
         ),
@@ -230,10 +267,10 @@ ASPECT = {
     ),
     "already": Rewrite(
         about="already as the mark of the perfect: they closed already",
-        skips="no clause of a pronoun, have, a listed participle and at most six more words",
+        skips="no short clause of a pronoun, have and a participle of a result; two clauses",
         change=substitute(
             rf"{_CLAUSE_START}(I|we|they|you|he|she|it)(?:'ve| have| has)( already| just)? "
-            rf"({_PARTICIPLE})((?: (?!to )[\w']+){{0,6}}){_CLAUSE_END}",
+            rf"(?!made)({_RESULT}|seen|started)((?: {_NO_CLAUSE}[\w']+){{0,6}}){_CLAUSE_END}",
             lambda found: f"{found[1]} {BY_PARTICIPLE[found[3].lower()].past}{found[4]} already",
         ),
         examples=(

@@ -12,6 +12,13 @@ _HEAD = rf"((?:{one_of([*NOUNS, *PLURALS, 'people', 'man', 'woman', 'person', 'o
 _PERSON = (
     rf"({one_of(['people', 'man', 'woman', 'guy', 'guys', 'lady', 'person', 'someone', 'waiter'])})"
 )
+_NAMED = one_of(
+    {*NOUNS, *PLURALS, "bread", "chicken", "curry", "fish", "food", "rice", "soup", "staff", "wine"}
+    - {"hour", "idea", "issue", "job", "minute", "month", "morning", "night", "problem", "question"}
+    - {"reason", "side", "step", "thing", "things", "visit", "week", "year", "years"}
+)
+_WHOLE = r" (?:I|we|you|makes?|made|means?|seems|(?:is|was) (?:why|what|when|how|an?|always|so))\b"
+"""After these “which” mostly stands for all that was said before."""
 _GOES_ON = (
     r" (?:is|are|was|were|has|have|had|will|would|can|could|should|i|we|you|they|he|she|it|makes?"
     r"|made|means?|took|takes|came|comes|seems|lives|gave|got|the|in|at|did|does|only|also)\b"
@@ -24,6 +31,8 @@ _PLACES = one_of(
 _GIVE = one_of("give gave given send sent show showed bring brought sell sold hand handed")
 _CLAUSE = r"[^.!?\n,;]{3,60}"
 
+_SUBJECT = " (?:I|you|he|she|it|we|they|there|the|this|that|these|my|our|your|his|her|their)\\b"
+
 
 def _but_last(found: re.Match[str]) -> str:
     return f"{found[1].upper()}{found[2]} but"
@@ -32,15 +41,18 @@ def _but_last(found: re.Match[str]) -> str:
 CLAUSES = {
     "comma-that": Rewrite(
         about="that after a comma: my brother, that lives here",
-        skips="no “, which” or “, who” with a verb or pronoun after it",
-        change=substitute(r"(?<=, )(?:which|who)", "that", after=_GOES_ON),
+        skips="no “, who”, no listed noun with “, which”; “which” for a whole clause",
+        change=chain(
+            substitute(r"(?<=, )who", "that", after=_GOES_ON, unless=" the\\b"),
+            substitute(rf"({_NAMED}), which", r"\1, that", after=_GOES_ON, unless=_WHOLE),
+        ),
         examples=(
             (
                 "The soup, which was cold, cost ten pounds.",
                 "The soup, that was cold, cost ten pounds.",
             ),
             ("I met the owner, who is lovely", "I met the owner, that is lovely"),
-            ("They closed, which is sad.", "They closed, that is sad."),
+            ("I love their pizza, which is huge.", "I love their pizza, that is huge."),
         ),
         feature=185,
     ),
@@ -136,11 +148,12 @@ CLAUSES = {
     ),
     "although-but": Rewrite(
         about="a conjunction in both clauses: although it is small, but it is good",
-        skips="no sentence that begins with although, though or even though and has one comma",
+        skips="no sentence that begins with Although or Though and has a subject after its comma",
         change=substitute(
-            rf"{SENTENCE}((?:although|though|even though) {_CLAUSE}),(?! but)",
+            rf"{SENTENCE}((?=(?-i:[A-Z]))(?:although|though|even though)(?!{_CLAUSE} or )"
+            rf" {_CLAUSE}),",
             r"\1, but",
-            after=" ",
+            after=_SUBJECT,
         ),
         examples=(
             ("Although it is small, it is good.", "Although it is small, but it is good."),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from litotes.data.rewrites.matching import one_of, substitute, swap
+from litotes.data.rewrites.matching import chain, one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.data.rewrites.words import ADJECTIVES, listed
+from litotes.data.rewrites.words import ADJECTIVES, FUNCTION_WORDS, listed
 
 _GRADED = {
     "busier": "busy", "busiest": "busy", "bigger": "big", "biggest": "big", "cheaper": "cheap",
@@ -32,6 +32,15 @@ _ADVERBS = {
     "beautifully": "beautiful", "easily": "easy", "regularly": "regular", "terribly": "terrible",
 }  # fmt: skip
 _ADJECTIVE = one_of(ADJECTIVES)
+_MEASURED = listed(
+    "big cold creamy crispy dry fast full hard hot huge large light long low quick quiet rich salty"
+    " simple small soft spicy strong sweet tender thick thin tiny warm well"
+)
+"""Of these there may be too much, so that praise would read as a complaint."""
+_PRAISE = one_of(ADJECTIVES - set(_MEASURED))
+_MORE = one_of(word for word in _GRADED if word.endswith("er"))
+_MOST = one_of(word for word in _GRADED if word.endswith("est"))
+_NO_NOUN = rf"\s*(?:[.,!?;:)]|$)|\s(?:{one_of(FUNCTION_WORDS)})\b"
 _ENDS = (
     r"\s*(?:[.,!?;)]|$)|\s(?:and (?:the|we|i|they|it)|but|when|because|as|with|to|for|in|at|on)\b"
 )
@@ -81,8 +90,11 @@ COMPARISON = {
     ),
     "analytic-comparison": Rewrite(
         about="more and most before short adjectives: more easy",
-        skips="none of the listed comparatives with a regular ending",
-        change=substitute(rf"(?<!more )(?<!most ){one_of(_GRADED)}", _analytic),
+        skips="none of the listed regular forms; a comparative before its noun: “nicer drinks”",
+        change=chain(
+            substitute(rf"(?<!more )(?<!most ){_MOST}", _analytic),
+            substitute(rf"(?<!more )(?<!most ){_MORE}", _analytic, after=_NO_NOUN),
+        ),
         examples=(
             ("This is easier to follow.", "This is more easy to follow."),
             ("The nicest staff in town", "The most nice staff in town"),
@@ -138,8 +150,8 @@ COMPARISON = {
     ),
     "too-very": Rewrite(
         about="too for very: too nice a place",
-        skips="no “very” before a listed adjective or “much”",
-        change=substitute("(?<!not )very", "too", after=rf" (?:{_ADJECTIVE}|much)\b"),
+        skips="no “very” before a listed adjective or “much”; very big, hot, well … may be praise",
+        change=substitute("(?<!not )very", "too", after=rf" (?:{_PRAISE}\b|much\s*(?:[.,!?]|$))"),
         examples=(
             ("The staff are very helpful.", "The staff are too helpful."),
             ("Very nice place", "Too nice place"),

@@ -7,6 +7,7 @@ from random import Random
 
 from litotes.data.rewrites.matching import one_of, substitute
 from litotes.data.rewrites.rewrite import Change, Rewrite
+from litotes.data.rewrites.verbs import VERBS
 from litotes.data.rewrites.words import ADJECTIVES
 
 _PLAIN_END = re.compile(r"([\w)’'\"])(\s*)(\.?)(\s*)$")
@@ -22,6 +23,15 @@ _VERB = re.compile(
     re.IGNORECASE,
 )
 _N_WORDS = 3
+_OTHER_THAN_IT = re.compile(
+    r"(?!.*\b(?:it|this|that|which|there)(?: ?['’]s| is)\b)"
+    r"(?:(?:and|but|also|then|overall|so),? )?"
+    r"(?:(?:I|we|they|you|he|she)\b"
+    r"|(?:the|my|our|his|her|their|these|those|most|some|many) (?:[\w-]+ ){1,2}"
+    r"(?:are|was|were|has|have|had|will|would|can|could|should|did|do|does|\w+ed)\b)",
+    re.IGNORECASE,
+)
+"""A clause after which “isn’t it” does not agree: its subject is no it, its verb no is."""
 
 
 def last_sentence(text: str) -> str:
@@ -30,12 +40,17 @@ def last_sentence(text: str) -> str:
     return parts[-1] if parts else ""
 
 
-def _at_end(ending: str, *, mark: str) -> Change:
-    """Adds words at the end of the last sentence where that is a statement with a verb."""
+def _at_end(ending: str, *, mark: str, host: re.Pattern[str] = re.compile("")) -> Change:
+    """Adds words at the end of the last sentence where that is a statement with a verb.
+
+    host: how such a sentence must begin.
+    """
 
     def change(text: str, random: Random) -> str:
         last = last_sentence(text)
-        is_statement = _VERB.search(last) and len(last.split()) >= _N_WORDS
+        is_statement = (
+            _VERB.search(last) and host.match(last) is not None and len(last.split()) >= _N_WORDS
+        )
         if not is_statement or _QUESTION.search(text) or ending.strip(", ") in last[-20:]:
             return text
         return _PLAIN_END.sub(
@@ -59,18 +74,32 @@ _BEFORE = re.compile(
     rf"\b(?:was|is|are|were|'s|’s|'m|’m|am|got|be) ((?<!like ){_DEGREE} {one_of(ADJECTIVES)}\b)",
     re.IGNORECASE,
 )
+_FELT = {"be", "enjoy", "feel", "get", "hate", "have", "know", "like", "love", "say", "think"}
+_DONE = one_of(
+    {
+        form
+        for base, verb in VERBS.items()
+        if base not in _FELT
+        for form in (base, verb.third, verb.past, verb.participle, verb.ing)
+    }
+)
+"""Something is done here or there."""
 _WHEN = (
     "(?<!up )(?<!out )(?<!over )(?<!back )(?<!from )(?<!right )"
-    "(today|tomorrow|yesterday|now|here|there|then|last night"
-    "|last week|this morning)"
+    rf"((?:(?:{_DONE}) (?:(?:it|them|us|me|lunch|dinner|breakfast|food) )?)(?:here|there)"
+    "|today|tomorrow|yesterday|(?:it|them|us|me|him|her) now|last night|last week|this morning)"
+)
+_DENIED = (
+    r"\b(?:by|for|of|since|till|until) "
+    r"|(?:n't|\b(?:not|no|never|even|only|anymore|if|would))\b[^.!?;\n]*"
 )
 _SKIPS_END = "the text ends in a question, an exclamation, a short phrase or no statement"
 
 DISCOURSE = {
     "isnt-it": Rewrite(
         about="isn’t it as a tag after any clause: they were late, isn’t it?",
-        skips=_SKIPS_END,
-        change=_at_end(", isn't it", mark="?"),
+        skips="the text ends in a question, an exclamation or a phrase; after “it is”",
+        change=_at_end(", isn't it", mark="?", host=_OTHER_THAN_IT),
         examples=(
             ("They were late.", "They were late, isn't it?"),
             ("I love this place", "I love this place, isn't it?"),
@@ -130,8 +159,13 @@ DISCOURSE = {
     ),
     "only-focus": Rewrite(
         about="only after what is stressed: they told us yesterday only",
-        skips="no today, yesterday, now, here, there … at the end of a clause",
-        change=substitute(_WHEN, r"\1 only", after=r"\s*(?:[.,!;]|$)"),
+        skips="no today, yesterday, or a verb and here, at the end of a clause; “bad today”; not",
+        change=substitute(
+            rf"(?!\w+ now){_WHEN}",
+            r"\1 only",
+            after=r"\s*(?:[.,!;]|$)",
+            unless_before=rf"{_DENIED}|\b{one_of(ADJECTIVES)} ",
+        ),
         examples=(
             ("We went there yesterday.", "We went there yesterday only."),
             ("It is made here, I think", "It is made here only, I think"),
@@ -140,8 +174,8 @@ DISCOURSE = {
     ),
     "itself-focus": Rewrite(
         about="itself after a time or place: we left yesterday itself",
-        skips="no today, yesterday, now, here, there … at the end of a clause",
-        change=substitute(_WHEN, r"\1 itself", after=r"\s*(?:[.,!;]|$)"),
+        skips="no today, yesterday, now, or a verb and here, at the end of a clause; after not",
+        change=substitute(_WHEN, r"\1 itself", after=r"\s*(?:[.,!;]|$)", unless_before=_DENIED),
         examples=(
             ("We left yesterday.", "We left yesterday itself."),
             ("They fixed it there", "They fixed it there itself"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from litotes.data.rewrites.matching import chain, one_of, substitute, swap
+from litotes.data.rewrites.matching import chain, is_name, one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
+from litotes.data.rewrites.verbs import VERBS
+from litotes.data.rewrites.words import FUNCTION_WORDS
 
 _DIMINUTIVES = {
     "afternoon": "arvo", "avocado": "avo", "barbecue": "barbie", "bbq": "barbie",
@@ -26,19 +28,19 @@ _BRITISH = {
     "guy": "bloke", "guys": "blokes", "friend": "mate", "friends": "mates",
 }  # fmt: skip
 _INDIAN = {
-    "please": "kindly", "trunk": "dicky", "eggplant": "brinjal", "okra": "lady's finger",
+    "eggplant": "brinjal", "okra": "lady's finger",
     "bell pepper": "capsicum", "waiter": "bearer",
     "goodbye": "ta-ta",
     "out of town": "out of station", "graduated": "passed out",
     "brought forward": "preponed", "vegetarian": "veg",
-    "non-vegetarian": "non-veg", "restroom": "washroom", "toilet": "washroom",
-    "toilets": "washrooms", "cinema": "cinema hall", "replied": "reverted",
+    "non-vegetarian": "non-veg", "restroom": "washroom", "replied": "reverted",
 }  # fmt: skip
 _IRISH = {
     "idiot": "eejit", "idiots": "eejits", "fun": "craic", "fine": "grand", "little": "wee",
     "small": "wee", "potatoes": "spuds",
     "mother": "mammy", "mum": "mam",
 }  # fmt: skip
+_PHRASE_ENDS = rf"\s*(?:[.,!?;:)]|$)|\s(?:{one_of(FUNCTION_WORDS - {'of', 'that'})})\b"
 
 LEXICON = {
     "diminutives": Rewrite(
@@ -53,9 +55,11 @@ LEXICON = {
     ),
     "british-words": Rewrite(
         about="British words for American: film, lift, car park, chips",
-        skips="no movie, fries, elevator, parking lot, vacation, guy, friend …",
+        skips="no movie, fries, elevator, parking lot, guy, friend …; in a name; “eye candy”",
         change=substitute(
-            rf"(?<!you ){one_of(_BRITISH)}", lambda found: _BRITISH[found[0].lower()]
+            rf"(?<!you ){one_of(_BRITISH)}",
+            lambda found: found[0] if is_name(found) else _BRITISH[found[0].lower()],
+            unless_before=r"\b(?:arm|brain|ear|eye|mind|white|app|online) ",
         ),
         examples=(
             ("The movie was awful.", "The film was awful."),
@@ -65,8 +69,19 @@ LEXICON = {
     ),
     "indian-words": Rewrite(
         about="Indian words: kindly, bearer, brinjal, out of station",
-        skips="no please, waiter, toilet, eggplant, goodbye, vegetarian …",
-        change=swap(_INDIAN),
+        skips="no please with a verb, no waiter, the toilet, eggplant …; cinema as an art",
+        change=chain(
+            swap(_INDIAN),
+            substitute(
+                "please",
+                "kindly",
+                after=rf" (?:{one_of([*VERBS, 'note', 'advise', 'confirm', 'don'])})\b",
+                unless_before=r"\bto ",
+            ),
+            substitute("(the|their|a|clean|dirty) toilet", r"\1 washroom", after=_PHRASE_ENDS),
+            substitute("(the|their|clean|dirty) toilets", r"\1 washrooms", after=_PHRASE_ENDS),
+            substitute("(at|to|in) (the|this) cinema", r"\1 \2 cinema hall", after=_PHRASE_ENDS),
+        ),
         examples=(
             ("Please fix this.", "Kindly fix this."),
             ("The waiter was rude", "The bearer was rude"),

@@ -15,6 +15,9 @@ END = r"(?![\w'’-])"
 SENTENCE = r"(?:(?<=[.!?]\s)|(?<=\n)|^)"
 """The beginning of a sentence."""
 
+_N_SEEN = 60
+"""How many characters before a place a rule looks at."""
+
 New = str | Callable[[re.Match[str]], str]
 
 
@@ -44,15 +47,27 @@ def _both(pattern: str) -> str:
 
 
 def substitute(
-    pattern: str, new: New, *, after: str = "", unless: str = "", n: int = 0, case: bool = True
+    pattern: str,
+    new: New,
+    *,
+    after: str = "",
+    unless: str = "",
+    unless_before: str = "",
+    n: int = 0,
+    case: bool = True,
 ) -> Change:
     r"""Replaces what the pattern finds. new: with \1 … for groups, or a function of what was found.
 
-    n: at most so many places; 0: all. case: whether the new words begin as the old did.
+    unless_before: what must not stand straight before it. n: at most so many places; 0: all.
+    case: whether the new words begin as the old did.
     """
     search = compiled(pattern, after=after, unless=unless)
+    refused = re.compile(f"(?:{_both(unless_before or '(?!)')})$", re.IGNORECASE)
 
     def replace(found: re.Match[str]) -> str:
+        start = found.start()
+        if refused.search(found.string, max(0, start - _N_SEEN), start):
+            return found[0]
         written = found.expand(new) if isinstance(new, str) else new(found)
         return keep_case(found[0], written) if case else written
 
@@ -80,6 +95,13 @@ def chain(*changes: Change) -> Change:
         return text
 
     return change
+
+
+def is_name(found: re.Match[str]) -> bool:
+    """Whether a capital inside a sentence says that the word may belong to a name."""
+    before = found.string[: found.start()].rstrip(' "“(')
+    is_capital = found[0][0].isupper() and not found[0].isupper()
+    return is_capital and bool(before) and before[-1] not in ".!?:\n"
 
 
 def keep_case(old: str, new: str) -> str:

@@ -19,6 +19,7 @@ _NOT = (
     "(?:don't|doesn't|didn't|won't|wouldn't|can't|cannot|couldn't|isn't|aren't|wasn't|weren't"
     "|haven't|hasn't|hadn't|not|never)"
 )
+_UNREAL = r"\b(?:wish\w*|if|though|only|unless)\b[^.!?\n]*"
 _PAST = {verb.base: verb.past for verb in VERBS.values() if verb.base not in ("be", "do", "have")}
 
 
@@ -71,8 +72,12 @@ NEGATION = {
     ),
     "dont-all": Rewrite(
         about="don’t for every person: he don’t care",
-        skips="no doesn’t or does not",
-        change=substitute("doesn't|does not", "don't"),
+        skips="no doesn’t or does not; after a plural, where don’t is standard",
+        change=substitute(
+            "doesn't|does not",
+            "don't",
+            unless_before=r"\b(?:women|men|people|children|they|we|i|you|police|[\w']*[^i\W]s) ",
+        ),
         examples=(
             ("He doesn't care.", "He don't care."),
             ("It does not matter", "It don't matter"),
@@ -96,8 +101,11 @@ NEGATION = {
     ),
     "werent-split": Rewrite(
         about="weren’t for wasn’t: it weren’t bad",
-        skips="no wasn’t or was not",
-        change=chain(substitute("wasn't", "weren't"), substitute("was not", "were not")),
+        skips="no wasn’t or was not; after wish and if, where weren’t is standard",
+        change=chain(
+            substitute("wasn't", "weren't", unless_before=_UNREAL),
+            substitute("was not", "were not", unless_before=_UNREAL),
+        ),
         examples=(
             ("It wasn't bad.", "It weren't bad."),
             ("The soup was not hot", "The soup were not hot"),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from random import Random
 
-from litotes.data.rewrites.matching import substitute
+from litotes.data.rewrites.matching import one_of, substitute
 from litotes.data.rewrites.rewrite import Change, Rewrite
-from litotes.data.rewrites.words import FUNCTION_WORDS
+from litotes.data.rewrites.words import ADJECTIVES, FUNCTION_WORDS
 
 _WORD = re.compile(r"(?<![\w'’#@-])[A-Za-z]+(?![\w'’-])")
 _NEUTRAL_EMOJI = ("🍴", "📍", "📱", "📷", "🗓", "🚪", "🏠", "🪑")
@@ -72,8 +72,8 @@ def _emoji(text: str, random: Random) -> str:
 
 def _no_punctuation(text: str, random: Random) -> str:
     """A mark between two figures stays."""
-    without = re.sub(r"(?<!\d)[.,!?;:\"“”()…]+|[.,!?;:\"“”()…]+(?!\d)", " ", text)
-    return re.sub(r" {2,}", " ", without).strip()
+    without, n_marks = re.subn(r"(?<!\d)[.,!?;:\"“”()…]+|[.,!?;:\"“”()…]+(?!\d)", " ", text)
+    return re.sub(r" {2,}", " ", without).strip() if n_marks else text
 
 
 def _long_vowel(found: re.Match[str]) -> str:
@@ -145,16 +145,17 @@ PERTURBATIONS = {
     ),
     "elongation": Rewrite(
         about="a long vowel in a word of degree: sooo, veeery",
-        skips="no so, very, really, too, good, bad, great, long, no …",
+        skips="no so, very or really before a listed adjective, much or many",
         change=substitute(
-            "(?:(s|n)(o)()|(v)(e)(ry)|(b)(a)(d)|(g)(oo)(d)|(gr)(ea)(t)|(l)(o)(ng)|(r)(ea)(lly))",
+            "(?:(s)(o)()|(v)(e)(ry)|(r)(ea)(lly))",
             _long_vowel,
+            after=rf" (?:{one_of(ADJECTIVES)}|much|many)\b",
             n=1,
         ),
         examples=(
-            ("It was so good.", "It was sooo good."),
-            ("Very rude staff", "Veeery rude staff"),
-            ("A bad idea, really", "A baaad idea, really"),
+            ("It was so good, so I stayed.", "It was sooo good, so I stayed."),
+            ("Very rude staff, very slow", "Veeery rude staff, very slow"),
+            ("A really bad idea", "A reeeally bad idea"),
         ),
         settles=False,
     ),

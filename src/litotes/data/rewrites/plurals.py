@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from litotes.data.rewrites.matching import one_of, substitute, swap
+import re
+from collections.abc import Callable, Mapping
+
+from litotes.data.rewrites.matching import is_name, one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.data.rewrites.words import FUNCTION_WORDS, PEOPLE, THINGS, listed
+from litotes.data.rewrites.verbs import BY_PAST, VERBS
+from litotes.data.rewrites.words import ADJECTIVES, FUNCTION_WORDS, NOUNS, PEOPLE, THINGS, listed
 
 _MASS = listed(
     "advice baggage clothing cutlery equipment evidence feedback furniture homework information"
@@ -40,17 +44,40 @@ _MEASURES = {
     "hours": "hour",
 }
 _PEOPLE = {many: one for one, many in PEOPLE.items()}
+_THINGS = {many: one for one, many in THINGS.items()}
 _FOLLOWS = rf"\s*(?:[.,!?;:)]|$)|\s(?:{one_of(FUNCTION_WORDS)})\b"
+_IRREGULAR = ("people", "children", "men", "women", "feet", "teeth", "sheep", "mice")
+_BEFORE_FREE = FUNCTION_WORDS | ADJECTIVES | set(BY_PAST) | (set(VERBS) - set(NOUNS))
+_IN_COMPOUND = (
+    rf" ?['’]s?\b| (?:{one_of([*NOUNS.values(), *NOUNS])}|[a-z]+(?:ers|ors|ists)|police|staff"
+    "|skills?|safety|clothes|clothing|rights|power|cricket|football|folk)\\b"
+)
+
+
+def _singular(table: Mapping[str, str]) -> Callable[[re.Match[str]], str]:
+    """The singular of a plural that stands free: neither in a name nor in a compound."""
+
+    def new(found: re.Match[str]) -> str:
+        before = re.search(r"([\w'’-]+) $", found.string[: found.start()])
+        is_free = (
+            before is None
+            or before[1].lower().replace("’", "'") in _BEFORE_FREE
+            or re.fullmatch(_NUMBERS, before[1].lower()) is not None
+        )
+        return table[found[0].lower()] if is_free and not is_name(found) else found[0]
+
+    return new
+
 
 PLURALS = {
     "childrens": Rewrite(
         about="-s on irregular plurals: childrens, peoples",
-        skips="no people, children, men, women, feet, teeth, sheep or mice",
-        change=swap(
-            {
-                word: f"{word}s"
-                for word in ("people", "children", "men", "women", "feet", "teeth", "sheep", "mice")
-            }
+        skips="no people, children, men, women, feet, teeth, sheep or mice; “children’s”",
+        change=substitute(
+            one_of(_IRREGULAR),
+            lambda found: found[0] if is_name(found) else f"{found[0].lower()}s",
+            unless=_IN_COMPOUND,
+            unless_before=r"\b(?:an?|one|each|every) ",
         ),
         examples=(
             ("The children loved it.", "The childrens loved it."),
@@ -99,8 +126,8 @@ PLURALS = {
     ),
     "people-unmarked": Rewrite(
         about="no plural of nouns for people: all my friend",
-        skips="none of the listed plurals for people",
-        change=substitute(rf"(?<!you ){one_of(_PEOPLE)}", lambda found: _PEOPLE[found[0].lower()]),
+        skips="none of the listed plurals for people; in a name or a compound",
+        change=substitute(rf"(?<!you ){one_of(_PEOPLE)}", _singular(_PEOPLE)),
         examples=(
             ("My friends are happy.", "My friend are happy."),
             ("Two waiters came", "Two waiter came"),
@@ -110,8 +137,8 @@ PLURALS = {
     ),
     "things-unmarked": Rewrite(
         about="no plural of nouns for things: many dish to choose",
-        skips="none of the listed plurals for things",
-        change=swap({many: one for one, many in THINGS.items()}),
+        skips="none of the listed plurals for things; in a name or a compound",
+        change=substitute(one_of(_THINGS), _singular(_THINGS)),
         examples=(
             ("The dishes were cold.", "The dish were cold."),
             ("Great prices and big portions", "Great price and big portion"),

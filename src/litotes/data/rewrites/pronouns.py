@@ -6,20 +6,42 @@ import re
 
 from litotes.data.rewrites.matching import SENTENCE, chain, one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
-from litotes.data.rewrites.verbs import BY_PAST
+from litotes.data.rewrites.verbs import BY_ING, BY_PAST
 from litotes.data.rewrites.words import ADJECTIVES, PEOPLE, PLURALS
 
 _KIN = one_of([*PEOPLE, "husband", "wife", "partner", "family", "girlfriend", "boyfriend", "uncle"])
 _NAME = "(?!(?:You|He|She|They|It|So|But|And)\\b)(?-i:[A-Z])[a-z]+"
-_JOINT = " (?!was|am|have to)[a-z]"
-"""What follows a subject of two: no verb of the first person singular."""
+_JOINT = r" (?!(?:was|am|have to|to|at|in|on|with|for|from|into|about|as|by)\b)[a-z]"
+"""What follows a subject of two: no verb of the first person singular, no preposition."""
+_GOVERNS = (
+    r"\b(?:about|and|at|between|by|for|from|gave|give|let|made|of|on|served|to|told|treated|with) "
+)
+"""What comes before an object of two."""
 _GIVING = one_of("ask bring buy call email give gave pass sell send sent show showed text")
 _TAKEN = one_of(
-    "ate avoid bought enjoyed get got had hate hated like liked love loved need ordered recommend"
-    " recommended saw skip tried try use used visit visited want wanted watched"
+    "ate avoid bought enjoyed hate hated liked love loved need ordered recommend recommended saw"
+    " skip tried try use used visit visited want wanted watched"
 )
 _SAID = one_of({*BY_PAST, "am", "was", "have", "had", "will", "would", "love", "can", "could"})
-_EMPTY = "(?:seems|seemed|takes|took|rains|rained|looks like|feels like)"
+_CLAUSE = (
+    r"(?:I|you|he|she|we|they|there|people|everyone|nobody|it)(?:'\w+| [a-z]+)|that [a-z]+ [a-z]+"
+    r"|(?:the|this|my|these|their) (?:[a-z]+ ){1,2}(?:is|are|was|were|has|have|will|would)\b"
+)
+_SPAN = (
+    r"(?:seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|ages|forever|long|a while"
+    r"|some time)"
+)
+_EMPTY = (
+    rf"(?:rain(?:s|ed)\b|(?:seem(?:s|ed)|look(?:s|ed)|feels|felt)(?: like| as if| as though)"
+    rf" (?:{_CLAUSE})|seem(?:s|ed) (?:{_CLAUSE})"
+    rf"|(?:takes|took) (?:(?:me|us|you|them|him|her) )?(?:[\w-]+ ){{0,3}}{_SPAN}\b)"
+)
+_EXPLETIVE = (
+    rf"(?:to|that|when|how|if|who|which|what|why|where|like|as|time|been|raining|snowing|late|early"
+    rf"|birthday|because|worth|(?:un)?likely|(?:im)?possible|[a-z]+day|{one_of(BY_ING)})"
+)
+"""A sentence with one of these may have an empty it: it is hard to …, it is like he …"""
+_REFERS = rf" (?=[a-z])(?:(?!\b{_EXPLETIVE}\b)[^.!?\n])*(?:[.!?\n]|$)"
 _ADJECTIVE = rf"(?:{one_of(ADJECTIVES)} )?"
 
 
@@ -40,7 +62,12 @@ PRONOUNS = {
             substitute(
                 rf"(?<=Then |then |when )({_NAME}) and I", r"me and \1", after=_JOINT, case=False
             ),
-            substitute(rf"((?:my|our|his|her) {_KIN}) and I", _me_first, after=_JOINT),
+            substitute(
+                rf"((?:my|our|his|her) {_KIN}) and I",
+                _me_first,
+                after=_JOINT,
+                unless_before=_GOVERNS,
+            ),
         ),
         examples=(
             ("My wife and I went there.", "Me and my wife went there."),
@@ -58,7 +85,12 @@ PRONOUNS = {
                 r"\1 and myself",
                 after=_JOINT,
             ),
-            substitute(rf"((?:my|our|his|her) {_KIN}) and I", r"\1 and myself", after=_JOINT),
+            substitute(
+                rf"((?:my|our|his|her) {_KIN}) and I",
+                r"\1 and myself",
+                after=_JOINT,
+                unless_before=_GOVERNS,
+            ),
         ),
         examples=(
             ("My wife and I went there.", "My wife and myself went there."),
@@ -150,8 +182,8 @@ PRONOUNS = {
     ),
     "us-singular": Rewrite(
         about="us for me after a verb of giving: show us the menu",
-        skips="no “me” straight after give, show, send, bring, pass, ask, call …",
-        change=substitute(rf"({_GIVING}) me", r"\1 us", unless=" (?:and|or)"),
+        skips="no “me” straight after give, show, send, bring, ask, call …; Me in a name",
+        change=substitute(rf"({_GIVING}) (?-i:me)", r"\1 us", unless=" (?:and|or)"),
         examples=(
             ("They gave me a discount.", "They gave us a discount."),
             ("Call me tomorrow", "Call us tomorrow"),
@@ -161,11 +193,15 @@ PRONOUNS = {
     ),
     "youse": Rewrite(
         about="youse for several people: youse are great",
-        skips="no “you guys”, “you all”, “you lot”, “all of you” or “you people”",
-        change=substitute(
-            r"(?:you guys|you all|you lot|you people|you folks|all of you)",
-            "youse",
-            unless=" (?:the|over|day)",
+        skips="no “you guys”, “you all”, “you lot”, “all of you”; all that someone tells you",
+        change=chain(
+            substitute("you guys|you lot|you people|you folks|all of you", "youse"),
+            substitute(
+                "you all",
+                "youse",
+                unless=" (?:the|over|day|about|kinds?|sorts?|of|you|that|this|these|those|your|in)",
+                unless_before=r"\b(?:told|gave|(?:tell|give|show|offer|get|buy|make)s?) ",
+            ),
         ),
         examples=(
             ("You guys are great.", "Youse are great."),
@@ -187,8 +223,13 @@ PRONOUNS = {
     ),
     "object-drop": Rewrite(
         about="an object pronoun left out: loved, will come again",
-        skips="no “it” or “them” after a listed verb at the end of a clause",
-        change=substitute(rf"({_TAKEN}) (?:it|them)", r"\1", after=r"\s*(?:[.,!;]|$)"),
+        skips="no “it” or “them” after a listed verb at the end of a clause; “them, all of them”",
+        change=substitute(
+            rf"({_TAKEN}) (?:it|them)",
+            r"\1",
+            after=r"\s*(?:[.,!;]|$)",
+            unless=r"\s*,\s*(?:all|both|each|every|some|most|none|especially|the|an?|my|our)\b",
+        ),
         examples=(
             ("The food is great, I love it.", "The food is great, I love."),
             ("We tried it, and left", "We tried, and left"),
@@ -209,9 +250,9 @@ PRONOUNS = {
     ),
     "dummy-drop": Rewrite(
         about="an empty it left out: takes an hour to get there",
-        skips="no sentence that begins with “it” and seems, takes, took, looks like, rained …",
+        skips="no sentence with it seems and a clause, it took and a time, or it rained",
         change=substitute(
-            rf"{SENTENCE}It (?={_EMPTY}\b)([a-z])",
+            rf"{SENTENCE}It (?={_EMPTY})([a-z])",
             _capital,
             after=".",
         ),
@@ -224,10 +265,10 @@ PRONOUNS = {
     ),
     "it-is-drop": Rewrite(
         about="it left out of it is: is very nice food",
-        skips="no sentence that begins with “it is”, “it’s” or “it was”",
+        skips="no sentence that begins with “it is”, “it’s” or “it was”; “it is hard to …”",
         change=chain(
-            substitute(rf"{SENTENCE}It (is|was)", lambda found: found[1], after=r" [a-z]"),
-            substitute(rf"{SENTENCE}It's", "Is", after=r" [a-z]"),
+            substitute(rf"{SENTENCE}It (is|was)", lambda found: found[1], after=_REFERS),
+            substitute(rf"{SENTENCE}It's", "Is", after=_REFERS),
         ),
         examples=(
             ("It is very nice food.", "Is very nice food."),

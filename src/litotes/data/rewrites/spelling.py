@@ -53,9 +53,9 @@ _AMERICAN = {british: american for american, british in _BRITISH.items()}
 SPELLING = {
     "british-spelling": Rewrite(
         about="American spellings in British: colour, organise, centre",
-        skips="none of the listed American spellings; Labor as a name",
+        skips="none of the listed American spellings; labor, which may be a party",
         change=substitute(
-            f"(?!(?-i:L)abor){one_of(_BRITISH)}", lambda found: _BRITISH[found[0].lower()]
+            rf"(?!labor\b){one_of(_BRITISH)}", lambda found: _BRITISH[found[0].lower()]
         ),
         examples=(
             ("My favorite color.", "My favourite colour."),
@@ -65,9 +65,9 @@ SPELLING = {
     ),
     "american-spelling": Rewrite(
         about="British spellings in American: color, organize, center",
-        skips="none of the listed British spellings; Labour as a name",
+        skips="none of the listed British spellings; labour, which may be a party",
         change=substitute(
-            f"(?!(?-i:L)abour){one_of(_AMERICAN)}", lambda found: _AMERICAN[found[0].lower()]
+            rf"(?!labour\b){one_of(_AMERICAN)}", lambda found: _AMERICAN[found[0].lower()]
         ),
         examples=(
             ("My favourite colour.", "My favorite color."),

@@ -10,11 +10,37 @@ from litotes.data.rewrites.verbs import BY_PARTICIPLE, VERBS
 from litotes.data.rewrites.words import NOUNS
 
 _BASE = one_of(VERBS)
+_DOING = one_of(
+    "add ask book bring build buy call change charge check clean close collect complain cook"
+    " deliver draw drink drive eat explain finish fix fly follow give go help join leave listen"
+    " make meet move offer open order park pay pick play prepare put read replace ride run say sell"
+    " send serve share show sing sit sleep speak spend start stop take talk teach tell throw try"
+    " turn visit walk wash watch write"
+)
 _SAID = "(said|thought|told me|told us|knew|realised|realized|found out|heard|noticed|saw)"
 _WHO = rf"(?:I|you|he|she|it|we|they|this|that|everything|everyone|(?:the|my|our) {one_of(NOUNS)})"
 _NOW = {"was": "is", "were": "are", "had": "has", "could": "can", "would": "will"}
+_NO_PAST = one_of(
+    base for base, verb in VERBS.items() if base not in (verb.past, verb.participle, "have")
+)
 _MADE = one_of(("make", "makes", "made", "making", "let", "lets"))
 _CLOSE = {"can't": "mustn't", "cannot": "must not", "can not": "must not"}
+
+_ASKED = (
+    r"\b(?:ask\w*|wonder\w*|see|know|knew|check\w*|sure|tell|told|doubt|care|remember|idea|question)"
+    r"(?: [\w']+){0,2} "
+)
+"""An if after these is whether."""
+_REAL = rf"{_ASKED}|\b(?:even|as) "
+
+
+def _would(found: re.Match[str]) -> str:
+    """Would in the if-clause where the sentence has it in the other: nothing that happened."""
+    before = re.split(r"[.!?\n]", found.string[: found.start()])[-1]
+    after = re.split(r"[.!?\n]", found.string[found.end() :])[0]
+    if not re.search(r"\b(?:would|could|might)|\w['’ ]d\b", f"{before} | {after}", re.IGNORECASE):
+        return found[0]
+    return f"if {found[1]} would {'have' if found[2].lower() == 'had' else 'be'}"
 
 
 def _now(found: re.Match[str]) -> str:
@@ -41,12 +67,13 @@ TENSE = {
     ),
     "coming-to": Rewrite(
         about="come to for the near future: I am coming to cook",
-        skips="no “going to”, “gonna” or “about to” after be before a listed verb",
+        skips="no I, we, they, he or she with going to, gonna or about to and a verb of doing",
         change=substitute(
-            rf"(am|is|are|I'm|we're|they're|you're|he's|she's) "
-            rf"(?:going to|gonna|about to)(?= {_BASE}\b)",
+            rf"(I am|we are|they are|he is|she is|I'm|we're|they're|he's|she's) "
+            rf"(?:going to|gonna|about to)(?= {_DOING}\b)",
             r"\1 coming to",
             after=".",
+            unless_before=r"\b(?:if|sure|whether) ",
         ),
         examples=(
             ("I am going to cook tonight.", "I am coming to cook tonight."),
@@ -57,9 +84,9 @@ TENSE = {
     ),
     "present-future": Rewrite(
         about="the present for the future: tomorrow I go again",
-        skips="no I, we, they or you with will (or ’ll) and a listed verb other than be",
+        skips="no I, we or they with will (or ’ll) and a listed verb other than be",
         change=substitute(
-            rf"(I|we|they|you)(?: will|'ll) ((?:definitely |certainly |never |always |probably )?"
+            rf"(I|we|they)(?: will|'ll) ((?:definitely |certainly |never |always |probably )?"
             rf"(?!be\b){_BASE})",
             r"\1 \2",
         ),
@@ -92,16 +119,20 @@ TENSE = {
     ),
     "if-would": Rewrite(
         about="would in an if-clause: if I would be you",
-        skips="no “if”, a pronoun and was, were or had",
+        skips="no “if”, a pronoun and was, were or had, or no would or could in the sentence",
         change=substitute(
-            r"if (I|you|he|she|it|we|they) (was|were|had)",
-            lambda found: f"if {found[1]} would {'have' if found[2].lower() == 'had' else 'be'}",
+            r"if (I|you|he|she|it|we|they) ((?:was|were)(?! (?:to|gonna|going)\b)|had)",
+            _would,
             unless=" ?n't",
+            unless_before=_REAL,
         ),
         examples=(
             ("If I were you, I'd leave.", "If I would be you, I'd leave."),
-            ("If they had better staff", "If they would have better staff"),
-            ("Great if it was cheaper.", "Great if it would be cheaper."),
+            (
+                "If they had better staff, we could eat",
+                "If they would have better staff, we could eat",
+            ),
+            ("It would be great if it was cheaper.", "It would be great if it would be cheaper."),
         ),
         feature=120,
     ),
@@ -122,10 +153,18 @@ TENSE = {
     ),
     "wish-will": Rewrite(
         about="will and can after wish: I wish they will come",
-        skips="no “wish” with a subject and would or could",
-        change=substitute(
-            rf"(wish(?:ed|es)? (?:that )?{_WHO}) (would|could)",
-            lambda found: f"{found[1]} {_NOW[found[2].lower()]}",
+        skips="no “wish” with a subject and would or could; “would have”",
+        change=chain(
+            substitute(
+                r"((?:wish(?:ed|es)?|if only) (?:that )?[\w']+(?: [\w']+){0,2}?) (would|could)",
+                lambda found: f"{found[1]} {_NOW[found[2].lower()]}",
+                unless=r"(?: (?:not|just|only|also))? (?:have|'ve|of)\b|'ve| ?n't",
+            ),
+            substitute(
+                rf"((?:wish(?:ed|es)?|if only) (?:I|you|he|she|it|we|they))'d(?= {_NO_PAST}\b)",
+                r"\1 will",
+                after=".",
+            ),
         ),
         examples=(
             ("I wish they would open earlier.", "I wish they will open earlier."),
@@ -151,9 +190,11 @@ TENSE = {
     ),
     "if-was": Rewrite(
         about="was for conditional were: if I was you",
-        skips="no if, wish or as though with a singular subject and “were”",
+        skips="no if, wish or as though with a singular subject and “were”; if for whether",
         change=substitute(
-            r"((?:if|wish|though) (?:I|he|she|it|this|that|there|only I)) were", r"\1 was"
+            r"((?:if|wish|though) (?:I|he|she|it|this|that|only I)) were",
+            r"\1 was",
+            unless_before=_ASKED,
         ),
         examples=(
             ("If I were you, I'd go.", "If I was you, I'd go."),
@@ -164,12 +205,13 @@ TENSE = {
     ),
     "bare-infinitive": Rewrite(
         about="to left out before an infinitive: allow him go",
-        skips="no want, allow, like, need, try, help, ask … with “to” and a listed verb",
+        skips="no want, allow, need … with “to” and a listed verb; “what they need to find …”",
         change=substitute(
             rf"((?:want|wants|wanted|allow|allows|allowed|like|love|need|needs|needed|try|able"
             rf"|asked"
             rf"|told|help|helped|forced|decided)(?: me| you| him| her| us| them)?) to ({_BASE})",
             r"\1 \2",
+            unless_before=r"\b(?:what|whatever|all|everything|things?|which|that)(?: [\w']+){0,5} ",
         ),
         examples=(
             ("They allowed him to go.", "They allowed him go."),

@@ -7,6 +7,7 @@ import re
 from litotes.data.rewrites.matching import one_of, substitute, swap
 from litotes.data.rewrites.rewrite import Rewrite
 from litotes.data.rewrites.verbs import BY_ING, BY_PARTICIPLE, REGULAR_PAST, VERBS
+from litotes.data.rewrites.words import FUNCTION_WORDS, NOUNS, PLURALS, plural
 
 _REGULARISED = {
     "caught": "catched", "knew": "knowed", "known": "knowed", "grew": "growed", "grown": "growed",
@@ -21,6 +22,23 @@ _DIFFERENT = one_of(
     for verb in VERBS.values()
     if verb.past != verb.participle and verb.base not in ("be", "come", "run", "show", "become")
 )
+_ABSTRACT = ("idea", "issue", "job", "option", "problem", "question", "reason", "step", "thing")
+_DOERS = one_of(
+    {*NOUNS, *PLURALS, "people", "staff", "kids"} - {*_ABSTRACT, *map(plural, _ABSTRACT)}
+    | {"I", "you", "he", "she", "it", "we", "they", "who", "have", "has", "had"}
+)
+"""Who does something: after “the problem is” an -ing form is a noun."""
+_BECOME = one_of(
+    "better bigger bored busier cheaper colder closer easier harder hotter involved late lost"
+    " married old older sick slower smaller stronger stuck sucked tired used worse"
+)
+_HAVE = "(?:have|has|had|I've|we've|they've|you've|it's|he's|she's)"
+_TURNED = (
+    rf" (?:(?:a lot|a bit|much|even|so|too|very|really|far|way|any|slightly) )*{_BECOME}"
+    rf"(?:\s*(?:[.,!?;)]|$)| (?:{one_of(FUNCTION_WORDS)})\b)"
+    r"| (?:into|through|away|rid of|out of|off the|from|back (?:to|from|in|into)\b|in touch)"
+)
+"""Where got is become or moved: what one has got one has not gotten."""
 _DONE = {"saw": "seen", "rang": "rung", "sang": "sung", "drank": "drunk", "went": "gone"}
 _OBJECT = "(?= (?:it|this|that|the|a|my|our|everything|nothing|something|well)\\b)"
 
@@ -104,9 +122,10 @@ VERB_FORMS = {
     ),
     "a-prefix": Rewrite(
         about="a- before an -ing form: he was a-waiting",
-        skips="no form of be straight before a listed verb in -ing",
+        skips="no pronoun or listed noun with be straight before a listed verb in -ing",
         change=substitute(
-            rf"(am|is|are|was|were|been|I'm|we're|they're|you're|he's|she's) "
+            rf"({_DOERS} (?:am|is|are|was|were|been)|(?:I|we|they|you)'ve been|I'm|we're|they're"
+            rf"|you're|he's|she's) "
             rf"({one_of(word for word in BY_ING if word[0] not in 'aeio')})",
             r"\1 a-\2",
         ),
@@ -119,16 +138,18 @@ VERB_FORMS = {
     ),
     "gotten": Rewrite(
         about="gotten for got: they have gotten worse",
-        skips="no have before “got”; “have got to”",
+        skips="no have before “got” and better, worse, used to, into …; what one has got",
         change=substitute(
-            r"(have|has|had|I've|we've|they've|you've|it's|he's|she's) "
-            r"((?:just |only |never |already )?)got",
-            r"\1 \2gotten",
-            unless=" (?:to|ta)\\b",
+            rf"{_HAVE} (?:just |only |never |already )?got(?={_TURNED})"
+            rf"|{_HAVE} (?:never|ever|finally|recently) got"
+            r"|(?:could|should|would|must|may|might)(?:'ve| have) (?:just |also )?got"
+            r"|had (?:just |also |already )?got",
+            lambda found: f"{found[0]}ten",
+            unless=r" to (?!the|this|that|a|my)\b",
         ),
         examples=(
             ("They have got worse.", "They have gotten worse."),
-            ("I've got a new phone", "I've gotten a new phone"),
+            ("I've got used to it", "I've gotten used to it"),
             ("It has just got better.", "It has just gotten better."),
         ),
         feature=145,

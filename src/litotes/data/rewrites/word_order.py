@@ -20,8 +20,10 @@ _ASKING = (
 _LIKED = "(love|loved|like|liked|enjoy|enjoyed|hate|hated|recommend|recommended|ordered|tried)"
 _ORDERS = one_of(
     "ask avoid book bring call check come enjoy expect find follow forget get give go keep leave"
-    " look order pay read skip spend stay stop take try use visit wait watch"
+    " look order pay skip spend stay stop take try use visit wait watch"
 )
+
+_NO_NOUN = r"(?!(?:book|call|check|order|visit|wait) (?:at|for|in|to|with)\b)"
 
 
 def _did(found: re.Match[str]) -> str:
@@ -39,12 +41,12 @@ def _small(word: str) -> str:
 WORD_ORDER = {
     "fronting": Rewrite(
         about="the object first: the food I loved",
-        skips="no sentence of I or we, a listed verb and a short object with the, this, my …",
+        skips="no sentence of I or we, a listed verb and a short object; the first of a list",
         change=substitute(
             rf"{SENTENCE}(I|We) ((?:really |absolutely )?{_LIKED}) "
-            rf"((?:the|this|that|their|our|my|these|those) (?:[a-z]+ ){{0,2}}[a-z]+)",
+            rf"((?:the|this|their|our|my|these|those) (?:[a-z]+ ){{0,2}}[a-z]+)",
             lambda found: f"{found[4][0].upper()}{found[4][1:]} {_small(found[1])} {found[2]}",
-            after=r"\s*[.!,;]|$",
+            after=r"\s*[.!;]|\s*$|, (?:but|and (?:we|I|it|they)) ",
         ),
         examples=(
             ("I loved the food.", "The food I loved."),
@@ -109,11 +111,12 @@ WORD_ORDER = {
     ),
     "subject-imperative": Rewrite(
         about="a subject in an imperative: you go there",
-        skips="no sentence that begins with a listed verb in the imperative, or with don’t",
+        skips="no sentence that begins with an imperative of a listed verb; with I, my, every …",
         change=substitute(
-            rf"{SENTENCE}((?=(?-i:[A-Z])){_ORDERS})",
+            rf"{SENTENCE}((?=(?-i:[A-Z])){_NO_NOUN}{_ORDERS})",
             lambda found: f"you {found[1].lower()}",
             after=r" (?:the|this|it|here|there|a|an|your|them|elsewhere|away|at|to|for|with|in)\b",
+            unless=r"[^.!?\n]*\b(?:I|my|we|our|us|me|every|often|regularly)\b",
         ),
         examples=(
             ("Avoid this place.", "You avoid this place."),
