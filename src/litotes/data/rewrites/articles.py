@@ -100,6 +100,7 @@ ARTICLES = {
             rf"({_IS_PLACE}) ({_GENERAL})",
             r"\1 the \2",
             unless=rf"[- ](?:{_NOUN}|{_PLURAL})|,? (?:that|which|who|where)\b",
+            unless_before=r"\b(?:c[ao]m(?:es?|ing)|bring\w*|brought|out|slice|spark|spice|way) ",
         ),
         examples=(
             ("We stopped for lunch.", "We stopped for the lunch."),

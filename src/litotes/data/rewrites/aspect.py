@@ -15,10 +15,11 @@ _OFFICE = r"(?! (?:for|as|by|down|against|out|up|in\s*(?:[.,!?;]|$)))"
 _HABIT_OF_BE = rf"(?!generally){_HABIT} (?!been|being|had)"
 _MOVED = r"(?:gone|come(?! across)|arrived|become|finished(?=\s*(?:[.,!?;]|$)))"
 _PARTICIPLE = one_of(word for word in BY_PARTICIPLE if word not in ("been", "got", "had"))
-_NO_LIGHT = "(?!made it|(?:made|done) an? )"
+_NO_LIGHT = r"(?!made it|(?:made|done) an? |lost [a-z]+ (?:mind|temper|way))"
 _OBJECT = (
     r"(?:it|them|everything"
-    r"|(?:an?|the|my|our|their|his|her|your|this|that|these|those) (?!way)(?:[a-z]+ )?[a-z]+)"
+    r"|(?:an?|the|my|our|their|his|her|your|this|that|these|those) (?!way)(?:[a-z]+ )?"
+    r"(?!away|back|down|off|out|up)[a-z]+)"
 )
 _OBJECT_ENDS = r"\s*(?:[.,!?;]|$)|\s(?:for|with|in|on|at|before|again|and|but|so|since|now|today)\b"
 _RESULT = one_of(

@@ -43,7 +43,7 @@ CLAUSES = {
         about="that after a comma: my brother, that lives here",
         skips="no “, who”, no listed noun with “, which”; “which” for a whole clause",
         change=chain(
-            substitute(r"(?<=, )who", "that", after=_GOES_ON, unless=" the\\b"),
+            substitute(r"(?<=, )(?-i:who)", "that", after=_GOES_ON, unless=" the\\b"),
             substitute(rf"({_NAMED}), which", r"\1, that", after=_GOES_ON, unless=_WHOLE),
         ),
         examples=(

@@ -27,7 +27,7 @@ _OTHER_THAN_IT = re.compile(
     r"(?!.*\b(?:it|this|that|which|there)(?: ?['’]s| is)\b)"
     r"(?:(?:and|but|also|then|overall|so),? )?"
     r"(?:(?:I|we|they|you|he|she)\b"
-    r"|(?:the|my|our|his|her|their|these|those|most|some|many) (?:[\w-]+ ){1,2}"
+    r"|(?:the|my|our|his|her|their|these|those|most|some|many) (?:[\w-]+ ){1,4}"
     r"(?:are|was|were|has|have|had|will|would|can|could|should|did|do|does|\w+ed)\b)",
     re.IGNORECASE,
 )
@@ -86,11 +86,11 @@ _DONE = one_of(
 """Something is done here or there."""
 _WHEN = (
     "(?<!up )(?<!out )(?<!over )(?<!back )(?<!from )(?<!right )"
-    rf"((?:(?:{_DONE}) (?:(?:it|them|us|me|lunch|dinner|breakfast|food) )?)(?:here|there)"
+    rf"((?:(?:{_DONE}) (?:(?:it|them|us|me|lunch|dinner|breakfast) )?)(?:here|there)"
     "|today|tomorrow|yesterday|(?:it|them|us|me|him|her) now|last night|last week|this morning)"
 )
 _DENIED = (
-    r"\b(?:by|for|of|since|till|until) "
+    r"\b(?:by|for|of|since|till|until|(?:an?|the) (?:[\w-]+ )?) ?"
     r"|(?:n't|\b(?:not|no|never|even|only|anymore|if|would))\b[^.!?;\n]*"
 )
 _SKIPS_END = "the text ends in a question, an exclamation, a short phrase or no statement"

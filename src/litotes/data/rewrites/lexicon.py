@@ -78,7 +78,12 @@ LEXICON = {
                 after=rf" (?:{one_of([*VERBS, 'note', 'advise', 'confirm', 'don'])})\b",
                 unless_before=r"\bto ",
             ),
-            substitute("(the|their|a|clean|dirty) toilet", r"\1 washroom", after=_PHRASE_ENDS),
+            substitute(
+                "(the|their|a|clean|dirty) toilet",
+                r"\1 washroom",
+                after=_PHRASE_ENDS,
+                unless_before=r"\bon ",
+            ),
             substitute("(the|their|clean|dirty) toilets", r"\1 washrooms", after=_PHRASE_ENDS),
             substitute("(at|to|in) (the|this) cinema", r"\1 \2 cinema hall", after=_PHRASE_ENDS),
         ),

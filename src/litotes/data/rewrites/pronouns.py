@@ -10,7 +10,7 @@ from litotes.data.rewrites.verbs import BY_ING, BY_PAST
 from litotes.data.rewrites.words import ADJECTIVES, PEOPLE, PLURALS
 
 _KIN = one_of([*PEOPLE, "husband", "wife", "partner", "family", "girlfriend", "boyfriend", "uncle"])
-_NAME = "(?!(?:You|He|She|They|It|So|But|And)\\b)(?-i:[A-Z])[a-z]+"
+_NAME = "(?!(?:You|He|She|They|It|So|But|And|Haha|Lol|No|Ok|Yes|Yeah)\\b)(?-i:[A-Z])[a-z]+"
 _JOINT = r" (?!(?:was|am|have to|to|at|in|on|with|for|from|into|about|as|by)\b)[a-z]"
 """What follows a subject of two: no verb of the first person singular, no preposition."""
 _GOVERNS = (
@@ -28,13 +28,18 @@ _CLAUSE = (
     r"|(?:the|this|my|these|their) (?:[a-z]+ ){1,2}(?:is|are|was|were|has|have|will|would)\b"
 )
 _SPAN = (
-    r"(?:seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|ages|forever|long|a while"
+    r"(?:seconds?|minutes?|mins?|hours?|hrs?|days?|weeks?|months?|years?|ages|forever|a while"
     r"|some time)"
 )
 _EMPTY = (
     rf"(?:rain(?:s|ed)\b|(?:seem(?:s|ed)|look(?:s|ed)|feels|felt)(?: like| as if| as though)"
     rf" (?:{_CLAUSE})|seem(?:s|ed) (?:{_CLAUSE})"
     rf"|(?:takes|took) (?:(?:me|us|you|them|him|her) )?(?:[\w-]+ ){{0,3}}{_SPAN}\b)"
+)
+_EXTRAPOSED = (
+    r" (?:so |really |very |also )?(?:amazing|clear|disappointing|good|great|important|lovely|nice"
+    r"|obvious|sad|surprising|wonderful|a shame|a pity) "
+    r"(?:that [a-z]+ [a-z]+|to (?:be|find|get|have|hear|know|see))\b"
 )
 _EXPLETIVE = (
     rf"(?:to|that|when|how|if|who|which|what|why|where|like|as|time|been|raining|snowing|late|early"
@@ -251,10 +256,10 @@ PRONOUNS = {
     "dummy-drop": Rewrite(
         about="an empty it left out: takes an hour to get there",
         skips="no sentence with it seems and a clause, it took and a time, or it rained",
-        change=substitute(
-            rf"{SENTENCE}It (?={_EMPTY})([a-z])",
-            _capital,
-            after=".",
+        change=chain(
+            substitute(rf"{SENTENCE}It (?={_EMPTY})([a-z])", _capital, after="."),
+            substitute(rf"{SENTENCE}It (is|was)", lambda found: found[1], after=_EXTRAPOSED),
+            substitute(rf"{SENTENCE}It's", "Is", after=_EXTRAPOSED),
         ),
         examples=(
             ("It took an hour.", "Took an hour."),

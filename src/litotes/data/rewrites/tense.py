@@ -20,6 +20,7 @@ _DOING = one_of(
 _SAID = "(said|thought|told me|told us|knew|realised|realized|found out|heard|noticed|saw)"
 _WHO = rf"(?:I|you|he|she|it|we|they|this|that|everything|everyone|(?:the|my|our) {one_of(NOUNS)})"
 _NOW = {"was": "is", "were": "are", "had": "has", "could": "can", "would": "will"}
+_WISH = "(?:wish(?:ed|es)?|if only)"
 _NO_PAST = one_of(
     base for base, verb in VERBS.items() if base not in (verb.past, verb.participle, "have")
 )
@@ -156,12 +157,12 @@ TENSE = {
         skips="no “wish” with a subject and would or could; “would have”",
         change=chain(
             substitute(
-                r"((?:wish(?:ed|es)?|if only) (?:that )?[\w']+(?: [\w']+){0,2}?) (would|could)",
+                rf"({_WISH} (?:that )?(?!is|was)[\w']+(?: [\w']+){{0,2}}?) (would|could)",
                 lambda found: f"{found[1]} {_NOW[found[2].lower()]}",
                 unless=r"(?: (?:not|just|only|also))? (?:have|'ve|of)\b|'ve| ?n't",
             ),
             substitute(
-                rf"((?:wish(?:ed|es)?|if only) (?:I|you|he|she|it|we|they))'d(?= {_NO_PAST}\b)",
+                rf"({_WISH} (?:I|you|he|she|it|we|they))'d(?= {_NO_PAST}\b)",
                 r"\1 will",
                 after=".",
             ),
