@@ -90,7 +90,7 @@ _WHEN = (
     "|today|tomorrow|yesterday|(?:it|them|us|me|him|her) now|last night|last week|this morning)"
 )
 _DENIED = (
-    r"\b(?:by|for|of|since|till|until|(?:an?|the) (?:[\w-]+ )?) ?"
+    r"\b(?:at|by|for|of|since|till|until|(?:an?|the) (?:[\w-]+ )?) ?"
     r"|(?:n't|\b(?:not|no|never|even|only|anymore|if|would))\b[^.!?;\n]*"
 )
 _SKIPS_END = "the text ends in a question, an exclamation, a short phrase or no statement"

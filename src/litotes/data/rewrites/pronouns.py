@@ -43,7 +43,7 @@ _EXTRAPOSED = (
 )
 _EXPLETIVE = (
     rf"(?:to|that|when|how|if|who|which|what|why|where|like|as|time|been|raining|snowing|late|early"
-    rf"|birthday|because|worth|(?:un)?likely|(?:im)?possible|[a-z]+day|{one_of(BY_ING)})"
+    rf"|birthday|(?:hot|cold|warm) (?:in|outside)|because|worth|(?:un)?likely|(?:im)?possible|[a-z]+day|{one_of(BY_ING)})"
 )
 """A sentence with one of these may have an empty it: it is hard to …, it is like he …"""
 _REFERS = rf" (?=[a-z])(?:(?!\b{_EXPLETIVE}\b)[^.!?\n])*(?:[.!?\n]|$)"
@@ -255,7 +255,7 @@ PRONOUNS = {
     ),
     "dummy-drop": Rewrite(
         about="an empty it left out: takes an hour to get there",
-        skips="no sentence with it seems and a clause, it took and a time, or it rained",
+        skips="no sentence of it seems, took, rained, is good to …; it for a thing",
         change=chain(
             substitute(rf"{SENTENCE}It (?={_EMPTY})([a-z])", _capital, after="."),
             substitute(rf"{SENTENCE}It (is|was)", lambda found: found[1], after=_EXTRAPOSED),
