@@ -43,7 +43,8 @@ _EXTRAPOSED = (
 )
 _EXPLETIVE = (
     rf"(?:to|that|when|how|if|who|which|what|why|where|like|as|time|been|raining|snowing|late|early"
-    rf"|birthday|(?:hot|cold|warm) (?:in|outside)|because|worth|(?:un)?likely|(?:im)?possible|[a-z]+day|{one_of(BY_ING)})"
+    rf"|birthday|(?:hot|cold|warm) (?:in|outside)|because|worth|(?:un)?likely|(?:im)?possible"
+    rf"|[a-z]+day|{one_of(BY_ING)})"
 )
 """A sentence with one of these may have an empty it: it is hard to …, it is like he …"""
 _REFERS = rf" (?=[a-z])(?:(?!\b{_EXPLETIVE}\b)[^.!?\n])*(?:[.!?\n]|$)"
