@@ -36,14 +36,14 @@ or obligatory, B: neither pervasive nor extremely rare, C: rare, D: absent, X: n
 not known. They are facts of eWAVE (Kortmann, Lunkenheimer and Ehret, eds., CC BY 3.0), which a test
 compares with its data. Spelling, words, particles and perturbations have no number there.
 
-**Read and judged.** One reader read outputs of every rule on training texts of BESSTIE, at
-least five where the rule applies to as many of 6,000, and asked of each: is it that feature, as a
-speaker might write it, with meaning and label kept? {good} of {read} were; the column *good* has
-each rule's share. There was no second reader, so agreement between readers is not known. Rules that
-failed were mended and other texts read again; what is counted is the last reading. Six were made
-narrower once more after it (`stative-progressive`, `medial-object`, `be-perfect`, `already`,
-`theres-plural`, `eye-dialect`), so their shares are of the rule before. A text that was broken
-before the rewrite was not held against the rule. SST-2 was not read.
+**Read and judged.** Two readers, each without knowing what the other said, read 636 outputs, five
+of every rule where it applies to as many, on training texts of BESSTIE and SST-2, and asked of
+each: is it that feature, as a speaker might write it, and are meaning and label kept? Both said yes
+to 566; they agreed on 627 (Cohen's κ 0.92). The 50 rules with a refusal, or a twin of one, were then
+made narrower and 247 other outputs of them read again: both said yes to 228 and agreed on 241
+(κ 0.80). The column *good* has what both called good in the last reading of a rule, {good} of {read}
+in all. The readers were language models; people would agree less. Texts of the second reading come
+from the corpora that the rules were mended on, so new texts will be a little worse.
 """
 
 
