@@ -39,10 +39,10 @@ compares with its data. Spelling, words, particles and perturbations have no num
 **Read and judged.** Two readers, each without knowing what the other said, read 636 outputs, five
 of every rule where it applies to as many, on training texts of BESSTIE and SST-2, and asked of
 each: is it that feature, as a speaker might write it, and are meaning and label kept? Both said yes
-to 566; they agreed on 627 (Cohen's κ 0.92). The 50 rules with a refusal, or a twin of one, were then
-made narrower and 247 other outputs of them read again: both said yes to 228 and agreed on 241
-(κ 0.80). The column *good* has what both called good in the last reading of a rule, {good} of {read}
-in all. The readers were language models; people would agree less. Texts of the second reading come
+to 566; they agreed on 627 (Cohen's κ 0.92). The 50 rules with a refusal, or a twin of one, were
+then made narrower and 247 other outputs of them read again: both said yes to 228 and agreed on 241
+(κ 0.80). The column *good* has what both called good in the last reading of a rule,
+{good} of {read} in all. The readers were language models; people would agree less. Texts of the second reading come
 from the corpora that the rules were mended on, so new texts will be a little worse.
 """
 
