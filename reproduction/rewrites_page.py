@@ -43,7 +43,8 @@ to 566; they agreed on 627 (Cohen's κ 0.92). The 50 rules with a refusal, or a 
 then made narrower and 247 other outputs of them read again: both said yes to 228 and agreed on 241
 (κ 0.80). The column *good* has what both called good in the last reading of a rule,
 {good} of {read} in all. The readers were language models; people would agree less. Texts of the
-second reading come from the corpora that the rules were mended on, so new texts will be a little worse.
+second reading come from the corpora that the rules were mended on, so new texts will be a little
+worse.
 """
 
 
