@@ -28,8 +28,8 @@ _MADE = one_of(("make", "makes", "made", "making", "let", "lets"))
 _CLOSE = {"can't": "mustn't", "cannot": "must not", "can not": "must not"}
 
 _ASKED = (
-    r"\b(?:ask\w*|wonder\w*|see|know|knew|check\w*|sure|tell|told|doubt|care|remember|idea|question)"
-    r"(?: [\w']+){0,2} "
+    r"\b(?:ask\w*|wonder\w*|see|know|knew|check\w*|sure|tell|told|doubt|care|remember|idea"
+    r"|question)(?: [\w']+){0,2} "
 )
 """An if after these is whether."""
 _REAL = rf"{_ASKED}|\b(?:even|as) "
