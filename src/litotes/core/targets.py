@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 from typing import BinaryIO
 
 from litotes.core.errors import UserError, write_errors
@@ -87,6 +88,24 @@ def new_folder(folder: Path) -> Iterator[None]:
         for path in made:
             with suppress(OSError):  # it is not empty, or already gone
                 path.rmdir()
+
+
+def check_is_free(folder: Path) -> None:
+    """Refuses a folder that holds something already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder} is not empty. Choose a new folder for --out.")
+
+
+@contextmanager
+def free_folder(folder: Path) -> Iterator[None]:
+    """A folder to be filled: refused unless it is free; what fails leaves nothing of it behind."""
+    check_is_free(folder)
+    with new_folder(folder.parent):
+        try:
+            yield
+        except BaseException:
+            rmtree(folder.resolve(), ignore_errors=True)
+            raise
 
 
 def _open_existing(path: str, flags: int) -> int:

@@ -11,14 +11,13 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from math import ceil
 from pathlib import Path
-from shutil import rmtree
 from typing import Any
 
 from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.storage import write_bytes
-from litotes.core.targets import new_folder
+from litotes.core.targets import free_folder
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample, encode_examples
@@ -105,19 +104,9 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
         yield folder
         return
     copy = Path(out)
-    check_is_free(copy)
-    with new_folder(copy.parent):
-        try:
-            _copy(folder, copy)
-            yield open_model(copy)
-        except BaseException:
-            rmtree(copy.resolve(), ignore_errors=True)
-            raise
-
-
-def check_is_free(out: Path) -> None:
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
+    with free_folder(copy):
+        _copy(folder, copy)
+        yield open_model(copy)
 
 
 def _copy(folder: ModelFolder, out: Path) -> None:

@@ -30,13 +30,13 @@ from torch import Tensor
 from litotes.core.errors import UserError
 from litotes.core.harmless import markdown
 from litotes.core.storage import json_bytes, write_folder
+from litotes.core.targets import check_is_free
 from litotes.core.values import Task
 from litotes.encoders.config import config_from_spec
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.families import FAMILIES
 from litotes.encoders.pretrained import tokenizer_config
 from litotes.encoders.weights import to_family_tensors
-from litotes.exporting.export import check_is_free
 from litotes.heads.head import HeadPerTask
 from litotes.heads.linear import Linear
 from litotes.model.checkpoint import Model, load_model

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from shutil import rmtree
 
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST, json_bytes, write_bytes
-from litotes.core.targets import new_folder
+from litotes.core.targets import free_folder
 from litotes.model.builtin import is_builtin
 from litotes.model.folder import DESCRIPTION, ModelFolder, open_model
 from litotes.model.label_sets import LabelSets
@@ -48,22 +47,16 @@ def whole_copy(
             )
         yield folder
         return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise UserError(f"{out} is not empty. Choose a new folder for --out.")
-    with new_folder(out.parent):
-        try:
-            for part in folder.parts:
-                _copy_files(part.path, out / part.path.relative_to(folder.path))
-            _copy_files(folder.path, out)
-            contents = {file.name: file.read_bytes() for file in more}
-            for name, content in contents.items():
-                write_bytes(out / name, content)
-            if folder.manifest is not None and contents:
-                folder.manifest.with_files(contents).write(out)
-            yield open_model(out)
-        except BaseException:
-            rmtree(out.resolve(), ignore_errors=True)
-            raise
+    with free_folder(out):
+        for part in folder.parts:
+            _copy_files(part.path, out / part.path.relative_to(folder.path))
+        _copy_files(folder.path, out)
+        contents = {file.name: file.read_bytes() for file in more}
+        for name, content in contents.items():
+            write_bytes(out / name, content)
+        if folder.manifest is not None and contents:
+            folder.manifest.with_files(contents).write(out)
+        yield open_model(out)
 
 
 def _copy_files(folder: Path, out: Path) -> None:
