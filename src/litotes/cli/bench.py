@@ -125,11 +125,11 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _measure_gpu(options: argparse.Namespace) -> GpuReport:
-    """With --out, gpu.json is written after every group."""
+    """With --out, gpu.json is written after every group, beside the groups that it has."""
     from litotes.bench.gpu.context import GpuBench, quick, repeat_to
     from litotes.bench.gpu.groups import measure_gpu, require_gpu
+    from litotes.bench.gpu.kept import add_groups
     from litotes.cli.display import progress, say
-    from litotes.core.storage import write_json
 
     device = require_gpu()
     n_wanted = options.texts or (N_QUICK_GPU_TEXTS if options.quick else N_GPU_TEXTS)
@@ -137,7 +137,7 @@ def _measure_gpu(options: argparse.Namespace) -> GpuReport:
 
     def keep(report: GpuReport) -> None:
         if options.out:
-            write_json(Path(options.out) / "gpu.json", {"data": data, **report.as_json()})
+            add_groups(Path(options.out) / "gpu.json", {"data": data, **report.as_json()})
 
     with progress() as watch:
         bench = GpuBench(

@@ -94,26 +94,41 @@ def squares_reach(behind, missing, n_keys, ROWS: tl.constexpr, PART: tl.constexp
 
 
 @triton.jit
-def powers_reach(behind, beta, missing, ROWS: tl.constexpr):
-    """Any α in (1, 2], as `powers_row`."""
+def powers_sums(behind, reach, beta, ROWS: tl.constexpr, N: tl.constexpr):
+    """Of the first N tensors, the rows' Σ v^β and Σ v^(β−1): v = max(1 + behind / reach, 0)."""
+    shrink = (1.0 / reach)[:, None]
+    total = tl.zeros([ROWS], tl.float32)
+    slope = tl.zeros([ROWS], tl.float32)
+    for part in tl.static_range(N):
+        first = tl.maximum(first_of(behind[part]) * shrink, -1.0)
+        lower = power_below_one(first, beta - 1.0, False)
+        second = tl.maximum(second_of(behind[part]) * shrink, -1.0)
+        lower_second = power_below_one(second, beta - 1.0, False)
+        total += tl.sum(lower * (1.0 + first) + lower_second * (1.0 + second), 1)
+        slope += tl.sum(lower + lower_second, 1)
+    return total, slope
+
+
+@triton.jit
+def powers_reach(behind, beta, missing, n_keys, ROWS: tl.constexpr, PART: tl.constexpr):
+    """Any α in (1, 2], as `powers_row`; begun as `squares_reach` is."""
     close = 4.0 * tl.exp2(tl.log2(missing) / tl.minimum(beta, 2.0))
     reach = tl.zeros([ROWS], tl.float32) + beta
+    times = n_keys.to(tl.float32) / tl.minimum(n_keys, 2 * PART).to(tl.float32)
+    for _ in tl.static_range(4):
+        total, slope = powers_sums(behind, reach, beta, ROWS, 1)
+        # the best key of a row may lie elsewhere: then the first pairs may hold nothing at all
+        total, slope = tl.maximum(total * times, 0.01), tl.maximum(slope * times, 0.01)
+        norm = tl.exp2(tl.log2(total) / beta)
+        step = beta * (reach / beta * norm - 1.0) * total / (norm * slope)
+        reach = tl.minimum(tl.maximum(reach - step, 0.05 * beta), beta)
     worst = close + 1.0
     for _ in range(MOST_TURNS):
         if worst > close:
-            shrink = (1.0 / reach)[:, None]
-            total = tl.zeros([ROWS], tl.float32)
-            slope = tl.zeros([ROWS], tl.float32)
-            for part in tl.static_range(N_PAIRS):
-                first = tl.maximum(first_of(behind[part]) * shrink, -1.0)
-                lower = power_below_one(first, beta - 1.0, False)
-                second = tl.maximum(second_of(behind[part]) * shrink, -1.0)
-                lower_second = power_below_one(second, beta - 1.0, False)
-                total += tl.sum(lower * (1.0 + first) + lower_second * (1.0 + second), 1)
-                slope += tl.sum(lower + lower_second, 1)
+            total, slope = powers_sums(behind, reach, beta, ROWS, N_PAIRS)
             norm = tl.exp2(tl.log2(total) / beta)
             excess = reach / beta * norm - 1.0
-            reach -= beta * excess * total / (norm * slope)
+            reach = tl.minimum(reach - beta * excess * total / (norm * slope), beta)
             worst = largest(tl.abs(excess))
     return reach
 

@@ -80,7 +80,7 @@ def weigh_rows(behind, lowest, ALPHA, KEPT, n_keys, head, missing,
         reach = squares_reach(behind, missing, n_keys, ROWS, PART)
     elif RULE == "powers":
         beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
-        reach = powers_reach(behind, beta, missing, ROWS)
+        reach = powers_reach(behind, beta, missing, n_keys, ROWS, PART)
     else:
         n_kept = tl.load(KEPT + n_keys).to(tl.float32)
         reach, n_reached, n_larger = kept_reach(behind, lowest, n_keys.to(tl.float32), n_kept)
