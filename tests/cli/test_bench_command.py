@@ -175,8 +175,9 @@ def test_a_group_that_is_not_there_is_told(
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        (["classify", "--csv", "5"], "--groups and --csv belong to `litotes bench gpu`"),
-        (["train", "--groups", "csv"], "--groups and --csv belong to `litotes bench gpu`"),
+        (["classify", "--csv", "5"], "--groups, --csv and --seconds belong"),
+        (["classify", "--seconds", "5"], "--groups, --csv and --seconds belong"),
+        (["train", "--groups", "csv"], "--groups, --csv and --seconds belong"),
         (["gpu", "--pruned", "x"], "--pruned belongs to classify"),
         (["gpu", "--heads", "mean"], "belong to `litotes bench train`"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--csv", type=count, metavar="N", help="gpu: answer a table of so many rows too"
     )
+    parser.add_argument(
+        "--seconds", type=count, metavar="N", help="gpu: begin nothing new later (default 450)"
+    )
 
 
 def run(options: argparse.Namespace) -> None:
@@ -86,10 +90,10 @@ def run(options: argparse.Namespace) -> None:
     from litotes.core.errors import UserError
     from litotes.core.storage import write_json
 
-    if (options.csv or options.groups) and options.what not in (None, "gpu"):
+    if (options.csv or options.groups or options.seconds) and options.what not in (None, "gpu"):
         raise UserError(
-            f"--groups and --csv belong to `litotes bench gpu`; bench {options.what} has no such"
-            " choice."
+            "--groups, --csv and --seconds belong to `litotes bench gpu`; bench"
+            f" {options.what} has no such choice."
         )
     train_options = _train_options(options)
     if options.what == "gpu":
@@ -126,7 +130,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _measure_gpu(options: argparse.Namespace) -> GpuReport:
     """With --out, gpu.json is written after every group, beside the groups that it has."""
-    from litotes.bench.gpu.context import GpuBench, quick, repeat_to
+    from litotes.bench.gpu.context import MOST_SECONDS, GpuBench, quick, repeat_to
     from litotes.bench.gpu.groups import measure_gpu, require_gpu
     from litotes.bench.gpu.kept import add_groups
     from litotes.cli.display import progress, say
@@ -146,6 +150,7 @@ def _measure_gpu(options: argparse.Namespace) -> GpuReport:
             n_rounds=options.rounds or N_ROUNDS,
             trained=options.model or "builtin",
             n_rows=options.csv,
+            deadline=time.monotonic() + (options.seconds or MOST_SECONDS),
             watch=watch,
         )
         names = options.groups.split(",") if options.groups else ()
