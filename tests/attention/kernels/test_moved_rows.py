@@ -29,7 +29,8 @@ from litotes.text.layout import Layout
 
 def blend(hidden: Tensor, mixed: Tensor) -> Tensor:
     """What a layer does with its rows, row by row."""
-    return torch.tanh(hidden * 1.25 + mixed * 0.5)
+    whole = torch.nn.functional.pad(mixed, (0, hidden.shape[1] - mixed.shape[1]))
+    return torch.tanh(hidden * 1.25 + whole * 0.5)
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,19 @@ SHARES = [0.9, 0.55, 0.5, 0.12]
 
 
 class Walk:
-    """Four layers of removal, once by the plain path and once on the device."""
+    """Four layers of removal, once by the plain path and once on the device.
 
-    def __init__(self, lengths: list[int], *, fuse: bool) -> None:
-        self.lengths, self.fuse = lengths, fuse
+    mixed_width: what is gathered of a row; less where attention heads are gone for good.
+    """
+
+    def __init__(self, lengths: list[int], *, fuse: bool, mixed_width: int = WIDTH) -> None:
+        self.lengths, self.fuse, self.mixed_width = lengths, fuse, mixed_width
         self.pruning = Cascade(4, N_HEADS, WIDTH, schedule=SHARES, restore=True, fuse=fuse)
         self.plan = self.pruning.plan()
         self.received: list[Received] = []
+
+    def mix(self, hidden: Tensor) -> Tensor:
+        return hidden.sin()[:, : self.mixed_width]
 
     def plain(self, hidden: Tensor) -> Walked:
         survivors = Survivors.all_of(Layout.of(self.lengths), N_HEADS)
@@ -60,7 +67,7 @@ class Walk:
             heads = hidden.new_ones(len(hidden), N_HEADS, 1)
             attention = AttentionOutput(received.total, heads, heads)
             hidden, mixed, survivors = self.pruning(
-                layer, self.plan, hidden, hidden.sin(), survivors, attention
+                layer, self.plan, hidden, self.mix(hidden), survivors, attention
             )
             hidden = blend(hidden, mixed)
         return Walked(hidden, survivors.restore(hidden), survivors.origin, survivors.importance)
@@ -87,7 +94,7 @@ class Walk:
                 kept=counts_of(counts) if self.fuse else None,
             )
             restored = put_back(restored, hidden, origin, before, whole, staying=staying)
-            hidden = blend(*take_both(hidden, hidden.sin(), staying))
+            hidden = blend(*take_both(hidden, self.mix(hidden), staying))
             lengths, origin, importance = after, staying.origin, staying.importance
         restored = put_back(restored, hidden, origin, bounds_of(lengths), whole)
         end = sum(lengths)
@@ -98,10 +105,12 @@ class Walk:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fuse", [False, True], ids=["", "fuse"])
-@pytest.mark.parametrize("lengths", [[25, 1, 9, 64], [140, 2]], ids=str)
-def test_layers_in_a_row_with_gradients(lengths: list[int], fuse: bool) -> None:
+@pytest.mark.parametrize(
+    ("lengths", "mixed_width"), [([25, 1, 9, 64], WIDTH), ([140, 2], WIDTH), ([30, 7], WIDTH - 8)]
+)
+def test_layers_in_a_row_with_gradients(lengths: list[int], mixed_width: int, fuse: bool) -> None:
     torch.manual_seed(1)
-    walk = Walk(lengths, fuse=fuse)
+    walk = Walk(lengths, fuse=fuse, mixed_width=mixed_width)
     double = torch.randn(sum(lengths), WIDTH, dtype=torch.float64, requires_grad=True)
     single = double.detach().float().requires_grad_()
     plain, fast = walk.plain(double), walk.on_device(single)

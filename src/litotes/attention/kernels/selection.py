@@ -134,7 +134,11 @@ def take(packed: Tensor, staying: Staying) -> Tensor:
 
 
 def take_both(hidden: Tensor, mixed: Tensor, staying: Staying) -> tuple[Tensor, Tensor]:
-    """The same of two tensors of equal width, in one launch."""
+    """The same of two tensors, in one launch if they are equally wide: a block that has lost
+    attention heads for good gathers less than a piece holds.
+    """
+    if hidden.shape[1] != mixed.shape[1]:
+        return take(hidden, staying), take(mixed, staying)
     return _Take.apply(staying, hidden, mixed)
 
 
@@ -166,6 +170,7 @@ def _gather(
 ) -> tuple[Tensor, ...]:
     """The rows at `sources` of one tensor or two; with `fusing`, also of those that have none."""
     first, second = packed[0], packed[-1]
+    assert first.shape == second.shape
     n_rows, width = len(sources), first.shape[1]
     gathered = tuple(tensor.new_empty(n_rows, width) for tensor in packed)
     gather_kernel[(triton.cdiv(n_rows, ROWS), _n_steps(first))](
