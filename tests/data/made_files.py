@@ -142,6 +142,7 @@ _TABLE = [
 MADE: dict[str, Made] = {
     "sampler": Made({}, "sampler"),
     "contrast": Made({}, "contrast"),
+    "asides": Made({}, "asides"),
     "besstie": _besstie(),
     "twitter": _twitter(),
     "bicodemix": _bicodemix(),

@@ -16,7 +16,7 @@ from litotes.data.corpus import SPLITS
 from litotes.data.keys import text_key
 from litotes.data.sources import SOURCES, load
 
-OWN_SPLITS = ("twitter", "bicodemix", "sampler", "contrast", "vader")
+OWN_SPLITS = ("twitter", "bicodemix", "sampler", "contrast", "asides", "vader")
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -109,8 +109,8 @@ def test_an_unknown_source_is_answered_with_the_nearest() -> None:
     with pytest.raises(
         UserError,
         match=(
-            r"There is no source 'bestie'. Did you mean 'besstie'\? Known: besstie, bicodemix,"
-            r" contrast, glue/mrpc"
+            r"There is no source 'bestie'. Did you mean 'besstie'\? Known: asides, besstie,"
+            r" bicodemix, contrast, glue/mrpc"
         ),
     ):
         load("bestie:data")

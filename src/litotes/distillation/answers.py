@@ -10,16 +10,20 @@ from torch import Tensor
 from litotes.core.numbers import counted
 from litotes.core.values import Example
 from litotes.data.keys import example_key
+from litotes.data.sources import load
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.teachers import read_answers
 from litotes.training.lessons import Answers, Lessons
+
+NEUTRAL = "neutral"
 
 
 def gather_lessons(plan: DistillPlan) -> Lessons:
     """The mean answer of all teachers that have one, text by text; texts without labels that none
     has answered are left out.
     """
-    settings, answers = plan.recipe.distill, mean_answers(plan)
+    settings = plan.recipe.distill
+    answers = with_even_answers(mean_answers(plan), plan)
     answered = {key for by_text in answers.values() for key in by_text}
     others = tuple(example for example in plan.others if example_key(example) in answered)
     return Lessons(
@@ -54,6 +58,21 @@ def mean_answers(plan: DistillPlan) -> Answers:
             for key, row in zip(keys, probabilities, strict=True):
                 by_text.setdefault(key, []).append(row)
     return {task: _means(by_text) for task, by_text in collected.items()}
+
+
+def with_even_answers(answers: Answers, plan: DistillPlan) -> Answers:
+    """The answers, but that every label is as likely as the others for texts that `distill.even`
+    calls neutral.
+    """
+    found = {task: dict(by_text) for task, by_text in answers.items()}
+    for source in plan.recipe.distill.even:
+        for example in load(source):
+            for name, label in example.labels.items():
+                task = plan.data.train.tasks.get(name)
+                if task is not None and label == NEUTRAL and NEUTRAL not in task.labels:
+                    even = (1 / task.n_outputs,) * task.n_outputs
+                    found.setdefault(name, {})[example_key(example)] = even
+    return found
 
 
 def _means(by_text: Mapping[str, Sequence[Tensor]]) -> dict[str, tuple[float, ...]]:

@@ -59,6 +59,13 @@ class DistillSettings(BaseModel):
     more: list[str] = Field(
         [], description="sources of still more texts, whose labels are not read"
     )
+    even: list[str] = Field(
+        [],
+        description=(
+            "sources whose neutral texts are taught as even between the labels, so that a student"
+            " without a third label is not sure of them"
+        ),
+    )
     start: Start = Field(
         "encoder", description="the student's first weights: of model.encoder, a teacher, or random"
     )

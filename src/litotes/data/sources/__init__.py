@@ -16,6 +16,7 @@ from litotes.core.errors import UserError
 from litotes.core.registry import pick, unknown_name
 from litotes.data.corpus import Corpus, join_corpora
 from litotes.data.sources import (
+    asides,
     besstie,
     bicodemix,
     contrast,
@@ -57,6 +58,13 @@ SOURCES: dict[str, Source] = {
         contrast.OPTIONS,
         needs_path=False,
         example="contrast?classes=3",
+    ),
+    "asides": Source(
+        asides.read,
+        "invented remarks in seven varieties, sarcastic or not, built in",
+        asides.OPTIONS,
+        needs_path=False,
+        example="asides?classes=3",
     ),
     "besstie": Source(
         besstie.read,
