@@ -2,7 +2,8 @@
 
 On a CPU each text is a row block of its own: no padding exists at all, and a text's answer cannot
 depend on its batch mates. On an accelerator one launch for all texts beats many small ones, so the
-rows are filled up to the longest text and `live` says where the real keys are.
+rows are filled up to the longest text and `live` says where the real keys are; so they are on a CPU
+for many short texts of nearly one length (`Layout.alike`).
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ class Rows:
 
     @classmethod
     def of(cls, layout: Layout) -> Rows:
-        """The kind of rows that suits the layout's device."""
-        return cls(layout, apart=layout.device.type == "cpu")
+        """The kind of rows that suits the layout and its device."""
+        return cls(layout, apart=layout.device.type == "cpu" and not layout.alike)
 
     @cached_property
     def _places(self) -> Tensor:

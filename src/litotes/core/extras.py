@@ -14,6 +14,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("torch", "safetensors", "scipy", "matplotlib", "onnx"),
     "figures": ("matplotlib",),
     "onnx": ("onnx",),
+    "translate": ("sacrebleu",),
     "serve": ("fastapi", "uvicorn", "httptools", "prometheus_client"),
 }
 """The modules that each extra of pyproject.toml brings, as far as a command needs all of them."""

@@ -105,10 +105,10 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     spec = model.classifier.encoder.spec
     if not omits_base and spec.is_plain:  # all that transformers can read
         write_json(folder / "config.json", config_from_spec(spec))
-    _write_description(folder, _describe(model, omits_base=omits_base))
+    write_description(folder, _describe(model, omits_base=omits_base))
 
 
-def _write_description(folder: Path, description: Mapping[str, Any]) -> None:
+def write_description(folder: Path, description: Mapping[str, Any]) -> None:
     """Writes the manifest of the folder and then, last, the description."""
     content = json_bytes(description)
     hash_folder(folder).with_files({DESCRIPTION: content}).write(folder)
@@ -167,7 +167,7 @@ def load_model(
 def save_parts(parts: Sequence[str], folder: Path) -> None:
     """Makes a folder that holds a model folder per part answer as one model."""
     description = {"format": FORMAT, "litotes": __version__, "parts": list(parts)}
-    _write_description(folder, description)
+    write_description(folder, description)
 
 
 def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:

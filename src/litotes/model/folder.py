@@ -36,6 +36,8 @@ from litotes.text.tokenizer import PieceTokenizer
 
 DESCRIPTION = "litotes.json"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+TRANSLATION = "translation"
+"""The `kind` of a folder that holds an encoder-decoder (translation/folder.py)."""
 HASHED = (WEIGHTS, TOKENIZER)
 """The files that every model folder states the sha256 of, whatever its format."""
 MOST_KEPT_BYTES = 1 << 30
@@ -192,6 +194,28 @@ def _read_file(file: Path) -> FileContent:
 
 def _open(path: Path) -> ModelFolder:
     """The folder without its parts."""
+    description, manifest = read_description(path)
+    kind = description.get("kind")
+    if kind == TRANSLATION:
+        raise UserError(
+            f"{path} holds a translation model, which has no labels to give. Ask it with `litotes"
+            " translate` or `litotes interpret`; it cannot be explained, pruned, exported, served"
+            " or evaluated as a classifier."
+        )
+    file = path / DESCRIPTION
+    try:
+        check_description(description)
+        check_facts(description.get("facts", {}))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserError(f"{file}: not readable ({error}). {ADVICE}") from error
+    return ModelFolder(path, description, manifest=manifest)
+
+
+def read_description(path: Path) -> tuple[dict[str, Any], Manifest | None]:
+    """What the `litotes.json` of a folder says, checked against its hash, and the manifest.
+
+    Its keys are not checked yet: they depend on the kind of model.
+    """
     _check_links(path)
     if not is_model_folder(path):
         raise UserError(
@@ -207,11 +231,9 @@ def _open(path: Path) -> ModelFolder:
         if not isinstance(description, dict):
             raise ValueError("not a table")
         _check_format(description["format"], file, manifest)
-        check_description(description)
-        check_facts(description.get("facts", {}))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{file}: not readable ({error}). {ADVICE}") from error
-    return ModelFolder(path, description, manifest=manifest)
+    return description, manifest
 
 
 def _check_format(version: object, file: Path, manifest: Manifest | None) -> None:

@@ -11,7 +11,7 @@ nothing is padded. Three texts of 3, 1 and 2 pieces:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -20,14 +20,21 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Layout:
-    """The lengths of packed texts, and the index tensors that follow, made once on `device`."""
+    """The lengths of packed texts, and the index tensors that follow, made once on `device`.
+
+    alike: the texts are short and nearly of one length, so attention does better with all of them
+    in one block of rows than with a block for each, on a CPU too (attention/rows.py).
+    """
 
     lengths: tuple[int, ...]
     device: torch.device
+    alike: bool = field(default=False, kw_only=True)
 
     @classmethod
-    def of(cls, lengths: Sequence[int], device: torch.device | str = "cpu") -> Layout:
-        return cls(tuple(lengths), torch.device(device))
+    def of(
+        cls, lengths: Sequence[int], device: torch.device | str = "cpu", *, alike: bool = False
+    ) -> Layout:
+        return cls(tuple(lengths), torch.device(device), alike=alike)
 
     @property
     def n_texts(self) -> int:

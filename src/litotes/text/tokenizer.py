@@ -179,6 +179,11 @@ class PieceTokenizer:
         """Pieces of every text, special pieces included; a pair is cut at its longer side first."""
         return [self._pieces(*encoded) for encoded in self._encode(texts, pairs)]
 
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text that pieces write, special ones left out."""
+        written: str = self._tokenizer.decode(list(ids), skip_special_tokens=True)
+        return written.strip()
+
     def piece_strings(self, texts: Sequence[str]) -> list[list[str]]:
         """The pieces of every text as strings (`##ing`), without the special ones."""
         return [_plain_pieces(encoding) for encoding in self._tokenizer.encode_batch(list(texts))]

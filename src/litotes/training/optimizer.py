@@ -85,7 +85,11 @@ def set_learning_rate(
     """Sets the learning rate of step `step` (from 0) of `n_steps`; a pure function of the step, so
     resuming needs no state.
     """
-    factor = rate_factor(settings, step=step, n_steps=n_steps)
+    scale_rates(optimizer, rate_factor(settings, step=step, n_steps=n_steps))
+
+
+def scale_rates(optimizer: Optimizer, factor: float) -> None:
+    """Sets every group's learning rate to a share of its highest one."""
     for group in optimizer.param_groups:
         rate = group["base_rate"] * factor
         if isinstance(group["lr"], Tensor):

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
 
 from litotes.core.errors import UserError
 from litotes.core.registry import pick, unknown_name
@@ -29,6 +28,7 @@ from litotes.data.sources import (
     twitter,
     vader,
 )
+from litotes.data.sources.query import parse_query
 
 TEST_SHARE = 0.2
 """What a table without a split is tested on."""
@@ -188,7 +188,7 @@ def _load(spec: str) -> Corpus:
             " table:FILE?text=COLUMN&label=COLUMN."
         )
     source = pick(SOURCES, name, "source")
-    options = _options(query)
+    options = parse_query(query)
     _check_options(options, name, source.options)
     if source.needs_path and not path:
         raise UserError(f"{name} needs a path: write for example {source.example}.")
@@ -216,7 +216,7 @@ def options_of(spec: str) -> dict[str, str]:
     options: dict[str, str] = {}
     for part in _parts(spec):
         _, _, query = part.partition("?")
-        options |= _options(query)
+        options |= parse_query(query)
     return options
 
 
@@ -245,21 +245,6 @@ def has_prefix(spec: str) -> bool:
     options = options_of(spec)
     # how the recipes of models that were trained with earlier versions spell it
     return options.get("prefix") == "variety" or options.get("told") == "yes"
-
-
-def _options(query: str) -> dict[str, str]:
-    options: dict[str, str] = {}
-    for part in query.split("&") if query else ():
-        key, _, value = part.partition("=")
-        if not key or not value:
-            raise UserError(
-                f"The option {part!r} is not of the form key=value (write %26 for an & that belongs"
-                " to a value)."
-            )
-        if key in options:
-            raise UserError(f"The option {key!r} is given twice: give it once.")
-        options[key] = unquote(value)
-    return options
 
 
 def _check_options(options: Mapping[str, str], name: str, known: Mapping[str, str]) -> None:

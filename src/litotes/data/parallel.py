@@ -1,0 +1,236 @@
+"""Texts side by side: what is said in one way, and in another. The table of their sources.
+
+NAME:PATH[?key=value&key=value]
+"""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from pathlib import Path
+
+from litotes.core.errors import UserError
+from litotes.core.json_text import to_json
+from litotes.core.one_line import one_line
+from litotes.core.registry import pick, unknown_name
+from litotes.data.sources.options import choice, number
+from litotes.data.sources.query import parse_query
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A text, and what it is to become; several where several people were asked."""
+
+    source: str
+    targets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ParallelTexts:
+    """Pairs to learn from, to watch the training by, and to test on."""
+
+    name: str
+    train: tuple[Pair, ...]
+    valid: tuple[Pair, ...]
+    test: tuple[Pair, ...]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        sizes = {"train": len(self.train), "valid": len(self.valid), "test": len(self.test)}
+        return one_line(self, name=self.name, **sizes)
+
+    def fingerprint(self) -> str:
+        """A hash of all texts."""
+        parts = []
+        for part in (self.train, self.valid, self.test):
+            parts.append([[pair.source, *pair.targets] for pair in part])
+        return sha256(to_json(parts).encode()).hexdigest()
+
+
+Read = Callable[[Path, Mapping[str, str]], ParallelTexts]
+
+
+@dataclass(frozen=True)
+class ParallelSource:
+    """A way to read parallel texts from a path. options: a line for each."""
+
+    read: Read
+    about: str
+    example: str
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_parallel(spec: str) -> ParallelTexts:
+    """The parallel texts a user names, such as `multi30k:data/multi30k?from=de&to=en`."""
+    address, _, query = spec.partition("?")
+    name, _, path = address.partition(":")
+    source = pick(PARALLEL, name, "source of parallel texts")
+    options = parse_query(query)
+    for key in options:
+        if key not in source.options:
+            raise UserError(unknown_name(key, source.options, f"option of {name}"))
+    if not path:
+        raise UserError(f"{name} needs a path: write for example {source.example}.")
+    texts = source.read(Path(path).expanduser(), options)
+    if not texts.train:
+        raise UserError(f"{path} holds no pair of texts to learn from.")
+    return texts
+
+
+def read_lines(file: Path) -> list[str]:
+    """The lines of a text file, packed by gzip or not."""
+    try:
+        content = file.read_bytes()
+        if file.suffix == ".gz":
+            content = gzip.decompress(content)
+        text = content.decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise UserError(f"{file}: no such file.") from error
+    except (OSError, EOFError, ValueError) as error:
+        raise UserError(f"{file}: not readable as UTF-8 text ({error}).") from error
+    lines = text.replace("\r\n", "\n").split("\n")
+    return lines[:-1] if lines and not lines[-1] else lines
+
+
+def pair_lines(sources: Sequence[str], targets: Sequence[str], where: str) -> list[Pair]:
+    """Line by line; pairs one side of which is empty are left out."""
+    if len(sources) != len(targets):
+        raise UserError(
+            f"{where}: {len(sources)} lines on one side and {len(targets)} on the other. Both files"
+            " need the same lines in the same order."
+        )
+    pairs = []
+    for source, target in zip(sources, targets, strict=True):
+        if source.strip() and target.strip():
+            pairs.append(Pair(source.strip(), (target.strip(),)))
+    return pairs
+
+
+def divide(name: str, pairs: Sequence[Pair], options: Mapping[str, str]) -> ParallelTexts:
+    """Pairs without parts, in three parts that share no source text; the same ones every time."""
+    valid, test = number(options, "valid", 0.05), number(options, "test", 0.05)
+    if valid + test >= 1:
+        raise UserError(f"valid={valid:g} and test={test:g} leave nothing to learn from.")
+    sources = sorted({pair.source for pair in pairs})
+    random.Random(0).shuffle(sources)
+    n_valid, n_test = round(valid * len(sources)), round(test * len(sources))
+    part_of = dict.fromkeys(sources[:n_valid], "valid")
+    part_of |= dict.fromkeys(sources[n_valid : n_valid + n_test], "test")
+    parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
+    for pair in pairs:
+        parts[part_of.get(pair.source, "train")].append(pair)
+    return ParallelTexts(name, *(tuple(part) for part in parts.values()))
+
+
+def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
+    """Captions of Flickr's photographs (Elliott et al. 2016, arXiv 1605.00459)."""
+    languages = choice(options, "from", ("de", "en")), choice(options, "to", ("en", "de"))
+    if languages[0] == languages[1]:
+        raise UserError("multi30k: from and to are the same language. Write from=de&to=en.")
+    parts = []
+    for part in ("train", "val", "test_2016_flickr"):
+        sides = [read_lines(_find(folder, f"{part}.{language}")) for language in languages]
+        parts.append(tuple(pair_lines(*sides, where=f"{folder}, {part}")))
+    name = f"multi30k {languages[0]} to {languages[1]}"
+    return _without_leaks(ParallelTexts(name, *parts))
+
+
+def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
+    """Sarcastic tweets and what five people say was meant (Peled and Reichart 2017, arXiv
+    1704.06836): a tweet, a comma and a blank, an interpretation.
+
+    The files divide pairs; a tweet's interpretations are gathered here, and a tweet that two files
+    hold stays in the later one.
+    """
+    parts, n_bad = [], 0
+    for part in ("train", "dev", "test"):
+        by_tweet: dict[str, list[str]] = {}
+        for line in read_lines(_find(folder, f"{part}.csv")):
+            tweet, comma, meant = line.partition(", ")
+            if comma and tweet.strip() and meant.strip():
+                by_tweet.setdefault(tweet.strip(), []).append(meant.strip())
+            else:
+                n_bad += 1
+        parts.append(tuple(Pair(tweet, tuple(said)) for tweet, said in by_tweet.items()))
+    texts = _without_leaks(ParallelTexts("sign", *parts))
+    note = f"{n_bad} lines without an interpretation were left out."
+    return replace(texts, notes=(*texts.notes, note)) if n_bad else texts
+
+
+def _read_tsv(file: Path, options: Mapping[str, str]) -> ParallelTexts:
+    pairs = []
+    for place, line in enumerate(read_lines(file), start=1):
+        cells = line.split("\t")
+        if len(cells) != 2:
+            raise UserError(
+                f"{file}, line {place}: {len(cells)} columns. Each line is a text, a tab and the"
+                " text it is to become."
+            )
+        pairs += pair_lines(cells[:1], cells[1:], where=str(file))
+    return divide(file.name, pairs, options)
+
+
+def _read_two_files(file: Path, options: Mapping[str, str]) -> ParallelTexts:
+    if "to" not in options:
+        raise UserError("lines needs a second file: write lines:FILE?to=FILE.")
+    other = Path(options["to"]).expanduser()
+    pairs = pair_lines(read_lines(file), read_lines(other), where=f"{file} and {other}")
+    return divide(file.name, pairs, options)
+
+
+def _find(folder: Path, name: str) -> Path:
+    if not folder.is_dir():
+        raise UserError(f"{folder} is not a folder: give the one that holds {name} (or {name}.gz).")
+    packed = folder / f"{name}.gz"
+    return packed if packed.is_file() else folder / name
+
+
+def _without_leaks(texts: ParallelTexts) -> ParallelTexts:
+    """Nothing is learned from or chosen by that is tested on."""
+    later: set[str] = set()
+    kept: list[tuple[Pair, ...]] = []
+    n_dropped = 0
+    for part in (texts.test, texts.valid, texts.train):
+        new = tuple(pair for pair in part if pair.source not in later)
+        n_dropped += len(part) - len(new)
+        later |= {pair.source for pair in part}
+        kept.append(new)
+    test, valid, train = kept
+    note = f"{n_dropped} pairs whose source text also sits in a later part were left out."
+    notes = (*texts.notes, note) if n_dropped else texts.notes
+    return replace(texts, train=train, valid=valid, test=test, notes=notes)
+
+
+_SHARES = {
+    "valid": "share of the texts to watch the training by (0.05)",
+    "test": "share of the texts to test on (0.05)",
+}
+
+PARALLEL: dict[str, ParallelSource] = {
+    "multi30k": ParallelSource(
+        _read_multi30k,
+        "captions in German and English",
+        "multi30k:data/multi30k?from=de&to=en",
+        {"from": "de or en", "to": "en or de"},
+    ),
+    "sign": ParallelSource(
+        _read_sign,
+        "sarcastic tweets and what five people say was meant",
+        "sign:data/sarcasm-sign",
+    ),
+    "tsv": ParallelSource(
+        _read_tsv,
+        "a file with a text, a tab and what it is to become on each line",
+        "tsv:pairs.tsv?test=0.1",
+        _SHARES,
+    ),
+    "lines": ParallelSource(
+        _read_two_files,
+        "two files with the same number of lines",
+        "lines:texts.de?to=texts.en",
+        {"to": "the other file", **_SHARES},
+    ),
+}
