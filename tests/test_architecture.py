@@ -28,7 +28,7 @@ LEVELS = (
     ("prediction",),
     ("evaluation",),
     ("training",),
-    ("distillation", "exporting", "inside", "pretraining", "pruning"),
+    ("distillation", "exporting", "inside", "pretraining", "pruning", "translation"),
     ("study",),
     ("api", "bench", "service", "sklearn"),
     ("cli",),

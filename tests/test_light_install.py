@@ -63,6 +63,8 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "serve": [],  # asked below
     "new": [(["FOLDER/gold.csv"], 2, TRAIN)],
     "train": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
+    "translate": [(["a text", "--model", "PLAIN"], 2, TRAIN)],
+    "interpret": [(["a text", "--model", "PLAIN"], 2, TRAIN)],
     "pretrain": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
     "matrix": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
     "study": [(["study.toml", "--out", "x"], 2, TRAIN)],

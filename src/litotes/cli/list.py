@@ -130,6 +130,18 @@ def _pretraining() -> dict[str, str]:
     return lines | _fields(ScratchSettings, "model.scratch.")
 
 
+def _translation() -> dict[str, str]:
+    from litotes.translation.recipe import TranslationRecipe
+
+    return _fields(TranslationRecipe, "")
+
+
+def _parallel() -> dict[str, str]:
+    from litotes.data.parallel import PARALLEL
+
+    return {name: f"{source.about}; {source.example}" for name, source in PARALLEL.items()}
+
+
 def _fields(model: type[BaseModel], prefix: str) -> dict[str, str]:
     """The fields of a recipe and of the models inside it, by their dotted names."""
     from pydantic import BaseModel
@@ -162,12 +174,23 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "heads": _heads,
     "methods": _methods,
     "models": _models,
+    "parallel": _parallel,
     "pretraining": _pretraining,
     "prunings": _prunings,
     "rewrites": _rewrites,
     "settings": _settings,
     "sources": _sources,
+    "translation": _translation,
     "weightings": _weightings,
 }
-_OF_TORCH = ("analyses", "balancings", "heads", "pretraining", "prunings", "settings", "weightings")
+_OF_TORCH = (
+    "analyses",
+    "balancings",
+    "heads",
+    "pretraining",
+    "prunings",
+    "settings",
+    "translation",
+    "weightings",
+)
 """Read from modules that compute: importing them imports torch."""

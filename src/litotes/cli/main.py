@@ -25,6 +25,8 @@ from litotes.core.version import __version__
 COMMANDS = {
     "predict": "labels and probabilities for texts",
     "explain": "what an answer rests on, word by word",
+    "translate": "texts into others, by an encoder-decoder",
+    "interpret": "what a sarcastic text means, plainly said",
     "new": "a recipe for a table of yours, and what to do next",
     "train": "train one classifier",
     "pretrain": "teach an encoder on texts without labels",
@@ -62,6 +64,8 @@ NEEDS = {
     "stress": "train",
     "bench": "train",
     "encoders": "train",
+    "translate": "train",
+    "interpret": "train",
     "serve": "serve",
 }
 """The extra without which a command can do nothing. The others work on the plain install; what

@@ -11,6 +11,16 @@ def count(text: str) -> int:
     return _between(text, 1, 10**9)
 
 
+def beams(text: str) -> int:
+    """How many hypotheses a search keeps."""
+    return _between(text, 1, 1000)
+
+
+def penalty(text: str) -> float:
+    """How much a search favours long texts."""
+    return _number(text, "between 0 and 10", lambda number: 0 <= number <= 10)
+
+
 def folds(text: str) -> int:
     """How many parts to divide texts into: none, or at least 2."""
     number = _between(text, 0, 20)

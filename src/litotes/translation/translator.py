@@ -79,11 +79,18 @@ class Translator:
             answers.append(Translation(text, output, best.score, read.truncated))
         return answers
 
-    def stream(self, texts: Iterable[str], *, at_once: int = AT_ONCE) -> Iterator[Translation]:
-        """The same for any number of texts, a block at a time, in order."""
+    def stream(
+        self,
+        texts: Iterable[str],
+        *,
+        at_once: int | None = None,
+        beams: int | None = None,
+        length_penalty: float | None = None,
+    ) -> Iterator[Translation]:
+        """The same for any number of texts, `at_once` (None: 512) at a time, in order."""
         waiting = iter(texts)
-        while block := list(islice(waiting, at_once)):
-            yield from self.translate(block)
+        while block := list(islice(waiting, at_once or AT_ONCE)):
+            yield from self.translate(block, beams=beams, length_penalty=length_penalty)
 
     def _find(self, sources: Sequence[Numbers], search: SearchSettings) -> list[Found]:
         order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
