@@ -104,8 +104,7 @@ class DecoderAttention(nn.Module):
         self, hidden: Tensor, read: Tensor, reading: Reading, *, keeps_weights: bool
     ) -> tuple[Tensor, Tensor | None, Tensor]:
         (query,) = reading.queries.split(self.project_query(hidden))
-        key, value = self.project_keys(read)
-        (key,), (value,) = reading.keys.split(key), reading.keys.split(value)
+        key, value = self.split_keys(read, reading.keys)
         mixed, weights = self.weigh(query, key, value, reading.live, keeps_weights=keeps_weights)
         return reading.queries.join([mixed]).flatten(1), weights, value
 
@@ -132,6 +131,12 @@ class DecoderAttention(nn.Module):
 
     def project_keys(self, read: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values. (piece, attention_head, head_width) each"""
-        both = self.key_value(read).unflatten(-1, (2, self.n_heads, -1))
-        key, value = both.unbind(1)
+        key, value = self.key_value(read).unflatten(-1, (2, self.n_heads, -1)).unbind(1)
+        return key, value
+
+    def split_keys(self, read: Tensor, rows: Rows) -> tuple[Tensor, Tensor]:
+        """The same as rows, both in one go. (text, attention_head, piece, head_width) each"""
+        both = self.key_value(read).unflatten(-1, (2 * self.n_heads, -1))
+        (split,) = rows.split(both)
+        key, value = split.chunk(2, dim=1)
         return key, value

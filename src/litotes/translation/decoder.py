@@ -132,8 +132,7 @@ class Decoder(nn.Module):
         n_texts, heads = source.layout.n_texts, self.spec.n_attention_heads
         layers = []
         for number in range(self.spec.n_layers):
-            key, value = self.block(number).across.project_keys(source.hidden)
-            (key,), (value,) = reading.keys.split(key), reading.keys.split(value)
+            key, value = self.block(number).across.split_keys(source.hidden, reading.keys)
             empty = key.new_empty(n_texts * n_rows, heads, 0, self.spec.head_width)
             layers.append(LayerCache(key, value, empty, empty))
         return Cache(tuple(layers), reading.live, 0)

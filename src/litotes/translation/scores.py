@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.errors import UserError
 from litotes.core.extras import require_extra
@@ -49,6 +50,43 @@ def score_translations(
     """references: for each output one or more texts; where texts have different numbers of them,
     the missing ones are left out.
     """
+    draws = draw_samples(len(outputs), seed=seed)
+    found = []
+    for metric in _metrics(outputs, references):
+        low, high = np.percentile(metric.resample(draws), [2.5, 97.5]).tolist()
+        found.append(Score(metric.value, (low, high), metric.signature))
+    return TranslationScores(*found, n=len(outputs))
+
+
+def draw_samples(n_texts: int, *, seed: int = 0) -> NDArray[np.int64]:
+    """The places of the texts of each bootstrap sample. (sample, text)"""
+    return np.random.default_rng(seed).integers(n_texts, size=(_RESAMPLES, n_texts))
+
+
+def resample_scores(
+    outputs: Sequence[str], references: Sequence[Sequence[str]], draws: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """BLEU and chrF of every sample, to compare models on the same samples. {name: (sample,)}"""
+    bleu, chrf = _metrics(outputs, references)
+    return {"bleu": bleu.resample(draws), "chrf": chrf.resample(draws)}
+
+
+@dataclass(frozen=True)
+class _Metric:
+    """counts: of each text, which add up to those of any sample of texts. (text, count)"""
+
+    value: float
+    signature: str
+    counts: NDArray[np.float64]
+    score: Callable[[list[float]], Any]
+
+    def resample(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
+        sums = [self.counts[draw].sum(0).tolist() for draw in draws]
+        return np.array([self.score(one).score for one in sums])
+
+
+def _metrics(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> list[_Metric]:
+    """BLEU, then chrF."""
     require_extra("translate", "BLEU")
     if len(outputs) != len(references):
         raise UserError(
@@ -59,22 +97,14 @@ def score_translations(
         raise UserError("There is no translation to score.")
     from sacrebleu.metrics import BLEU, CHRF
 
-    most = max(len(one) for one in references)
     # sacrebleu wants the first reference of every text, then the second …; None: there is none
-    by_number = [
-        [one[number] if number < len(one) else None for one in references]
-        for number in range(most)
-    ]
-    draws = np.random.default_rng(seed).integers(len(outputs), size=(_RESAMPLES, len(outputs)))
-    found = [_score(metric, outputs, by_number, draws) for metric in (BLEU(), CHRF())]
-    return TranslationScores(*found, n=len(outputs))
-
-
-def _score(metric: Any, outputs: Sequence[str], references: Any, draws: Any) -> Score:
-    whole = metric.corpus_score(outputs, references)
-    # counts of each text, which add up to those of any sample of texts
-    counts = np.array(metric._extract_corpus_statistics(outputs, references), dtype=np.float64)
-    compute: Callable[[list[float]], Any] = metric._compute_score_from_stats
-    values = [compute(counts[draw].sum(0).tolist()).score for draw in draws]
-    low, high = np.percentile(values, [2.5, 97.5]).tolist()
-    return Score(whole.score, (low, high), str(metric.get_signature()))
+    by_number = []
+    for number in range(max(len(one) for one in references)):
+        by_number.append([one[number] if number < len(one) else None for one in references])
+    found = []
+    for metric in (BLEU(), CHRF()):
+        value = metric.corpus_score(outputs, by_number).score
+        counts = np.array(metric._extract_corpus_statistics(outputs, by_number), dtype=np.float64)
+        signature = str(metric.get_signature())
+        found.append(_Metric(value, signature, counts, metric._compute_score_from_stats))
+    return found
