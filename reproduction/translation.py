@@ -25,16 +25,15 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import shutil
 import statistics
-import subprocess
-import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from reproduction.mps import start_mps, stop_mps
 
 WEIGHTINGS: dict[str, dict[str, Any]] = {
     "softmax": {"weighting": "softmax"},
@@ -42,7 +41,8 @@ WEIGHTINGS: dict[str, dict[str, Any]] = {
     "learned": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
 }
 DIRECTIONS = ("de-en", "en-de")
-RECIPES = {"multi30k": "recipes/multi30k.toml", "sign": "recipes/interpret.toml"}
+RECIPES = {"multi30k": "multi30k.toml", "sign": "interpret.toml"}
+ROOT = Path(__file__).parent.parent
 TIMED_STEPS, WARM_STEPS = 60, 15
 
 
@@ -84,7 +84,7 @@ def make_recipe(job: Job, options: Options) -> Any:
     from litotes.translation import read_translation_recipe
     from litotes.translation.recipe import translation_recipe_of
 
-    content = read_translation_recipe(Path(RECIPES[job.corpus])).model_dump()
+    content = read_translation_recipe(ROOT / "recipes" / RECIPES[job.corpus]).model_dump()
     content["seed"] = job.seed
     content["data"]["source"] = options.source(job)
     content["model"] |= WEIGHTINGS[job.weighting]
@@ -171,7 +171,9 @@ def run_all(jobs: list[Job], options: Options, out: Path, *, stop_after: float) 
             done.append(future.result())
             write_results(out, done)
             loss, step = done[-1]["valid_loss"], done[-1]["seconds"] / max(done[-1]["steps"], 1)
-            print(f"{seconds:6.0f} s  {name:<28} valid loss {loss:.3f}  {1000 * step:.1f} ms a step")
+            print(
+                f"{seconds:6.0f} s  {name:<28} valid loss {loss:.3f}  {1000 * step:.1f} ms a step"
+            )
             if seconds > stop_after:
                 for other in running:
                     other.cancel()
@@ -230,34 +232,6 @@ def synchronize(device: Any) -> None:
 
     if device.type == "cuda":
         torch.cuda.synchronize()
-
-
-def start_mps() -> bool:
-    """Kernels of several processes at once; False, and nothing changed, where it does not work."""
-    control = shutil.which("nvidia-cuda-mps-control")
-    if control is None:
-        return False
-    names = {"CUDA_MPS_PIPE_DIRECTORY": "/tmp/mps", "CUDA_MPS_LOG_DIRECTORY": "/tmp/mps-log"}  # noqa: S108
-    for name, folder in names.items():
-        Path(folder).mkdir(exist_ok=True)
-        os.environ[name] = folder
-    try:
-        subprocess.run([control, "-d"], check=True, timeout=20)  # noqa: S603
-        probe = "import torch; print(float(torch.ones(8, device='cuda').sum()))"
-        subprocess.run([sys.executable, "-c", probe], check=True, timeout=60)  # noqa: S603
-    except (OSError, subprocess.SubprocessError) as error:
-        print(f"without MPS: {error}")
-        stop_mps()
-        for name in names:
-            del os.environ[name]
-        return False
-    return True
-
-
-def stop_mps() -> None:
-    control = shutil.which("nvidia-cuda-mps-control")
-    if control is not None:
-        subprocess.run([control], input=b"quit\n", check=False, timeout=60)  # noqa: S603
 
 
 def parse() -> argparse.Namespace:

@@ -14,7 +14,7 @@ from litotes.translation.model import EncoderDecoder, draw_weights
 from litotes.translation.recipe import TranslationRecipe, translation_recipe_of
 from litotes.translation.spec import DecoderSpec
 
-WORDS = "ab cd ef gh ij kl".split()
+WORDS = ["ab", "cd", "ef", "gh", "ij", "kl"]
 
 WEIGHTINGS: dict[str, dict[str, Any]] = {
     "softmax": {"weighting": "softmax"},

@@ -210,6 +210,7 @@ def test_a_damaged_folder_is_refused(quick: Path, tmp_path: Path) -> None:
         ({"model": {"width": 30, "n_attention_heads": 4}}, "not a multiple"),
         ({"model": {"widht": 30}}, "Did you mean 'width'"),
         ({"model": {"weighting": "softmix"}}, "Did you mean 'softmax'"),
+        ({"model": {"weighting": "block_top_k"}}, "would see what comes after"),
         ({"training": {"averaged": 0}}, "averaged"),
         ({"search": {"beams": 0}}, "beams"),
     ],

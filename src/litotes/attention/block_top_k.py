@@ -30,6 +30,8 @@ class BlockTopK(SelectiveSoftmax):
     block's keys reads all it can.
     """
 
+    rows_alone = False
+
     def __init__(
         self, n_attention_heads: int, *, sparsity: float = 0.5, block: int = 4, ramp: float = 0.0
     ) -> None:

@@ -25,7 +25,11 @@ class Weighting(nn.Module, ABC):
 
     progress: how much of the training is done, 0 to 1, for weightings that change as training goes
     on; 1 outside training.
+    rows_alone: whether a query's weights depend on its own affinities alone. A decoder needs that:
+    a piece must not learn of those after it from what they attend to.
     """
+
+    rows_alone = True
 
     def __init__(self, n_attention_heads: int) -> None:
         super().__init__()

@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> None:
     if options.explain is not None:
         _explain(translator, options)
         return
-    found = _translate(translator, options)
+    found = _tell_cut(_translate(translator, options))
     if options.json or options.out is not None or options.references:
         _write_all(list(found), options)
         return
@@ -106,6 +106,16 @@ def _translate(translator: Translator, options: argparse.Namespace) -> Iterator[
     # a person who types waits for each answer
     at_once = 1 if sys.stdin.isatty() else None
     return translator.stream(_full(_stdin(), "stdin"), at_once=at_once, **settings)
+
+
+def _tell_cut(found: Iterable[Translation]) -> Iterator[Translation]:
+    """The same, and a note for every text whose end was not seen."""
+    from litotes.cli.display import say
+
+    for one in found:
+        if one.truncated:
+            say([f"This text is longer than the model reads, its end was not seen: {one.text:.60}"])
+        yield one
 
 
 def _stdin() -> Iterator[str]:
@@ -172,7 +182,7 @@ def _explain(translator: Translator, options: argparse.Namespace) -> None:
     from litotes.report.figure import render_figure
     from litotes.translation.attention_maps import draw_source_attention, explain_translation
 
-    (translation,) = _translate(translator, options)
+    (translation,) = _tell_cut(_translate(translator, options))
     attention = explain_translation(translator, translation)
     if options.explain.suffix == ".json":
         write_text(options.explain, to_json(attention.as_json()) + "\n")

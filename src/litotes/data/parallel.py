@@ -44,10 +44,11 @@ class ParallelTexts:
 
     def fingerprint(self) -> str:
         """A hash of all texts."""
-        parts = []
+        digest = sha256()
         for part in (self.train, self.valid, self.test):
-            parts.append([[pair.source, *pair.targets] for pair in part])
-        return sha256(to_json(parts).encode()).hexdigest()
+            texts = [[pair.source, *pair.targets] for pair in part]
+            digest.update(to_json(texts).encode())
+        return digest.hexdigest()
 
 
 Read = Callable[[Path, Mapping[str, str]], ParallelTexts]
@@ -122,7 +123,8 @@ def divide(name: str, pairs: Sequence[Pair], options: Mapping[str, str]) -> Para
     parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
     for pair in pairs:
         parts[part_of.get(pair.source, "train")].append(pair)
-    return ParallelTexts(name, *(tuple(part) for part in parts.values()))
+    train, watched, tested = (tuple(part) for part in parts.values())
+    return ParallelTexts(name, train, watched, tested)
 
 
 def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
@@ -132,10 +134,11 @@ def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
         raise UserError("multi30k: from and to are the same language. Write from=de&to=en.")
     parts = []
     for part in ("train", "val", "test_2016_flickr"):
-        sides = [read_lines(_find(folder, f"{part}.{language}")) for language in languages]
-        parts.append(tuple(pair_lines(*sides, where=f"{folder}, {part}")))
+        source, target = (read_lines(_find(folder, f"{part}.{one}")) for one in languages)
+        parts.append(tuple(pair_lines(source, target, where=f"{folder}, {part}")))
+    train, valid, test = parts
     name = f"multi30k {languages[0]} to {languages[1]}"
-    return _without_leaks(ParallelTexts(name, *parts))
+    return _without_leaks(ParallelTexts(name, train, valid, test))
 
 
 def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
@@ -155,7 +158,8 @@ def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
             else:
                 n_bad += 1
         parts.append(tuple(Pair(tweet, tuple(said)) for tweet, said in by_tweet.items()))
-    texts = _without_leaks(ParallelTexts("sign", *parts))
+    train, valid, test = parts
+    texts = _without_leaks(ParallelTexts("sign", train, valid, test))
     note = f"{n_bad} lines without an interpretation were left out."
     return replace(texts, notes=(*texts.notes, note)) if n_bad else texts
 

@@ -198,9 +198,9 @@ def _open(path: Path) -> ModelFolder:
     kind = description.get("kind")
     if kind == TRANSLATION:
         raise UserError(
-            f"{path} holds a translation model, which has no labels to give. Ask it with `litotes"
-            " translate` or `litotes interpret`; it cannot be explained, pruned, exported, served"
-            " or evaluated as a classifier."
+            f"{path} holds a translation model, which gives no labels. Ask it with `litotes"
+            " translate` (--explain shows what it looked at) or `litotes interpret`; it cannot be"
+            " pruned, exported, served or evaluated."
         )
     file = path / DESCRIPTION
     try:

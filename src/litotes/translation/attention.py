@@ -18,7 +18,8 @@ from torch import Tensor, nn
 
 from litotes.attention import WEIGHTINGS
 from litotes.attention.rows import Rows
-from litotes.core.registry import build
+from litotes.core.errors import UserError
+from litotes.core.registry import build, pick
 from litotes.text.layout import Layout
 from litotes.translation.spec import DecoderSpec
 
@@ -68,6 +69,15 @@ def up_to_itself(layout: Layout) -> Tensor:
     return (place[:, None] >= place)[None, None]
 
 
+def require_rows_alone(weighting: str) -> None:
+    """Refuses a weighting in which a query's weights depend on other queries."""
+    if not pick(WEIGHTINGS, weighting, "weighting").rows_alone:
+        raise UserError(
+            f"The weighting {weighting!r} chooses keys for several queries at once: in a decoder a"
+            " piece would see what comes after it. Choose another, see `litotes list weightings`."
+        )
+
+
 class DecoderAttention(nn.Module):
     """Multi-head attention whose keys may be other pieces than its queries.
 
@@ -76,6 +86,7 @@ class DecoderAttention(nn.Module):
 
     def __init__(self, spec: DecoderSpec, key_width: int) -> None:
         super().__init__()
+        require_rows_alone(spec.weighting)
         self.n_heads, self.dropout = spec.n_attention_heads, spec.attention_dropout
         self.query = nn.Linear(spec.width, spec.width)
         self.key_value = nn.Linear(key_width, 2 * spec.width)

@@ -5,8 +5,8 @@ head.
     diversity   JS = H(mean over heads of p) − mean over heads of H(p), in bits, mean over queries
     alpha       of α-entmax, as trained
 
-as Correia, Niculae & Martins 2019 (arXiv 1909.00015), §5 and figures 2 to 5, count them for encoder,
-decoder and the attention between both.
+as Correia, Niculae & Martins 2019 (arXiv 1909.00015), §5 and figures 2 to 5, count them for the
+encoder, the decoder and the attention between both.
 """
 
 from __future__ import annotations

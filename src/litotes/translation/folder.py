@@ -1,11 +1,11 @@
 """The folder of a translation model, and of the run that makes it.
 
-    litotes.json        what the model is: kind, encoder, decoder, recipe; written last
-    manifest.json       the hashes of all files
-    model.safetensors   all weights, under our own names
-    tokenizer.json      the pieces of both sides
-    scores.json         validation loss, BLEU and chrF
-    translations.jsonl  what the model makes of the test texts
+litotes.json        what the model is: kind, encoder, decoder, recipe; written last
+manifest.json       the hashes of all files
+model.safetensors   all weights, under our own names
+tokenizer.json      the pieces of both sides
+scores.json         validation loss, BLEU and chrF
+translations.jsonl  what the model makes of the test texts
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def load_translation(path: str | Path) -> TranslationModel:
     description, manifest = read_description(folder)
     if description.get("kind") != TRANSLATION or manifest is None:
         raise UserError(
-            f'{folder} is not a translation model: make one with `litotes train` and kind ='
+            f"{folder} is not a translation model: make one with `litotes train` and kind ="
             ' "translation" in the recipe.'
         )
     try:

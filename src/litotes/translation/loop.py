@@ -146,9 +146,7 @@ def rate_factor(step: int, n_warmup: int) -> float:
     return min((step + 1) / n_warmup, math.sqrt(n_warmup / (step + 1)))
 
 
-def make_optimizer(
-    parameters: Mapping[str, Parameter], settings: TranslationTraining
-) -> Optimizer:
+def make_optimizer(parameters: Mapping[str, Parameter], settings: TranslationTraining) -> Optimizer:
     """Adam with the paper's averages; biases and norms are not decayed."""
     groups: dict[tuple[float, float], list[Parameter]] = {}
     for name, parameter in parameters.items():

@@ -38,7 +38,7 @@ class EncoderDecoder(nn.Module):
             raise UserError(
                 f"The encoder's table of pieces is {tuple(shared.weight.shape)}, the decoder's"
                 f" ({spec.n_vocabulary}, {spec.width}): they cannot be one. Set model.tied ="
-                ' "target", or the decoder\'s width to that of the encoder\'s embeddings.'
+                " \"target\", or the decoder's width to that of the encoder's embeddings."
             )
         self.decoder = Decoder(spec, shared)
         self.bias = nn.Parameter(torch.zeros(spec.n_vocabulary))

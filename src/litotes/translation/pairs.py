@@ -99,9 +99,9 @@ def make_pair_set(pairs: Sequence[Pair], tokenizer: PieceTokenizer) -> PairSet:
         for target in pair.targets:
             sources.append(pair.source)
             targets.append(target)
-    both = [tokenizer.encode(sources), tokenizer.encode(targets)]
-    n_cut = sum(text.truncated for texts in both for text in texts)
-    return PairSet(*([as_numbers(text) for text in texts] for texts in both), n_cut=n_cut)
+    read, wanted = tokenizer.encode(sources), tokenizer.encode(targets)
+    n_cut = sum(text.truncated for text in [*read, *wanted])
+    return PairSet([as_numbers(one) for one in read], [as_numbers(one) for one in wanted], n_cut)
 
 
 def as_numbers(text: Pieces) -> Numbers:

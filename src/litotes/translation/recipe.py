@@ -116,7 +116,7 @@ class TranslationRecipe(BaseModel):
 
     model_config = _FROZEN
 
-    kind: Literal["translation"] = KIND
+    kind: Literal["translation"] = "translation"
     seed: int = Field(0, ge=0, lt=2**32)
     data: PairSettings
     model: TranslationModelSettings = TranslationModelSettings()

@@ -55,7 +55,8 @@ def score_translations(
     for metric in _metrics(outputs, references):
         low, high = np.percentile(metric.resample(draws), [2.5, 97.5]).tolist()
         found.append(Score(metric.value, (low, high), metric.signature))
-    return TranslationScores(*found, n=len(outputs))
+    bleu, chrf = found
+    return TranslationScores(bleu, chrf, len(outputs))
 
 
 def draw_samples(n_texts: int, *, seed: int = 0) -> NDArray[np.int64]:
@@ -95,14 +96,16 @@ def _metrics(outputs: Sequence[str], references: Sequence[Sequence[str]]) -> lis
         )
     if not outputs:
         raise UserError("There is no translation to score.")
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
 
     # sacrebleu wants the first reference of every text, then the second …; None: there is none
-    by_number = []
-    for number in range(max(len(one) for one in references)):
-        by_number.append([one[number] if number < len(one) else None for one in references])
+    most = max(len(one) for one in references)
+    filled = [[*one, *[None] * (most - len(one))] for one in references]
+    by_number: Any = list(zip(*filled, strict=True))
     found = []
-    for metric in (BLEU(), CHRF()):
+    metrics: list[Any] = [BLEU(), CHRF()]
+    for metric in metrics:
         value = metric.corpus_score(outputs, by_number).score
         counts = np.array(metric._extract_corpus_statistics(outputs, by_number), dtype=np.float64)
         signature = str(metric.get_signature())

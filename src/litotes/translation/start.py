@@ -17,6 +17,7 @@ from litotes.encoders import pretrained
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.spec import EncoderSpec
 from litotes.text.tokenizer import PieceTokenizer
+from litotes.translation.attention import require_rows_alone
 from litotes.translation.decoder import fix_positions
 from litotes.translation.model import EncoderDecoder, draw_weights
 from litotes.translation.recipe import TranslationRecipe
@@ -33,6 +34,7 @@ class Start:
     def __init__(self, recipe: TranslationRecipe) -> None:
         self.recipe, settings = recipe, recipe.model
         check_options(WEIGHTINGS, settings.weighting, "weighting", settings.weighting_options)
+        require_rows_alone(settings.weighting)
         self.loaded: pretrained.Pretrained | None = None
         if settings.encoder is not None:
             self.loaded = pretrained.load(

@@ -1,0 +1,102 @@
+"""Sources of parallel texts: parts that share no source text, lines that belong together, gathered
+interpretations.
+"""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.data.parallel import PARALLEL, Pair, load_parallel
+
+
+def write(file: Path, *lines: str) -> Path:
+    content = "".join(f"{line}\n" for line in lines).encode()
+    file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
+    return file
+
+
+@pytest.fixture
+def captions(tmp_path: Path) -> Path:
+    for part, n in (("train", 4), ("val", 2), ("test_2016_flickr", 2)):
+        # the last training caption is also the first of the test
+        names = [f"{part} {number}" for number in range(n)]
+        if part == "train":
+            names[-1] = "test_2016_flickr 0"
+        write(tmp_path / f"{part}.de.gz", *(f"ein {name}" for name in names))
+        write(tmp_path / f"{part}.en", *(f"a {name}" for name in names))
+    return tmp_path
+
+
+def test_multi30k_in_both_directions_without_leaks(captions: Path) -> None:
+    there = load_parallel(f"multi30k:{captions}?from=de&to=en")
+    assert there.train[0] == Pair("ein train 0", ("a train 0",))
+    assert (len(there.train), len(there.valid), len(there.test)) == (3, 2, 2)
+    assert "1 pairs" in there.notes[0]
+    back = load_parallel(f"multi30k:{captions}?from=en&to=de")
+    assert back.train[0] == Pair("a train 0", ("ein train 0",))
+    assert there.fingerprint() != back.fingerprint()
+
+
+def test_interpretations_are_gathered_by_tweet(tmp_path: Path) -> None:
+    write(
+        tmp_path / "train.csv", " love it, hate it", " love it, dislike it", " in both, x", " bad,"
+    )
+    write(tmp_path / "dev.csv", " so fun, no fun")
+    write(tmp_path / "test.csv", " in both, what was meant", " in both, something else")
+    texts = load_parallel(f"sign:{tmp_path}")
+    assert texts.train == (Pair("love it", ("hate it", "dislike it")),)
+    assert texts.test == (Pair("in both", ("what was meant", "something else")),)
+    assert any("1 lines without" in note for note in texts.notes)
+
+
+def test_real_interpretations_share_no_tweet(shared_data: Path) -> None:
+    texts = load_parallel(f"sign:{shared_data / 'sarcasm-sign'}")
+    parts = [{pair.source for pair in part} for part in (texts.train, texts.valid, texts.test)]
+    assert not parts[0] & parts[1]
+    assert not (parts[0] | parts[1]) & parts[2]
+    assert len(texts.train) > 2200
+    assert sum(len(pair.targets) >= 5 for pair in texts.test) == len(texts.test) > 250
+
+
+def test_files_of_ones_own_are_divided_by_text(tmp_path: Path) -> None:
+    rows = [f"text {number // 2}\tother {number}" for number in range(200)]
+    texts = load_parallel(f"tsv:{write(tmp_path / 'pairs.tsv', *rows)}?test=0.2")
+    assert len(texts.train) + len(texts.valid) + len(texts.test) == 200
+    assert len(texts.test) == 40
+    assert not {pair.source for pair in texts.train} & {pair.source for pair in texts.test}
+    one = write(tmp_path / "a.txt", *(f"text {number}" for number in range(20)))
+    two = write(tmp_path / "b.txt.gz", *(f"other {number}" for number in range(20)))
+    both = load_parallel(f"lines:{one}?to={two}&valid=0&test=0")
+    assert both.train[3] == Pair("text 3", ("other 3",))
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("multi31k:x", "Did you mean 'multi30k'"),
+        ("sign", "needs a path"),
+        ("tsv:FOLDER/none.tsv", "no such file"),
+        ("tsv:FOLDER/bad.tsv", "line 2: 3 columns"),
+        ("tsv:FOLDER/ok.tsv?tets=0.1", "Did you mean 'test'"),
+        ("tsv:FOLDER/ok.tsv?test=0.6&valid=0.6", "nothing to learn from"),
+        ("lines:FOLDER/ok.tsv", "second file"),
+        ("lines:FOLDER/ok.tsv?to=FOLDER/bad.tsv", "1 lines on one side and 2"),
+        ("multi30k:FOLDER/none", "not a folder"),
+        ("multi30k:FOLDER?from=de&to=de", "the same language"),
+    ],
+)
+def test_what_is_wrong_is_said(spec: str, words: str, tmp_path: Path) -> None:
+    write(tmp_path / "bad.tsv", "a\tb", "a\tb\tc")
+    write(tmp_path / "ok.tsv", "a\tb")
+    with pytest.raises(UserError, match=words):
+        load_parallel(spec.replace("FOLDER", str(tmp_path)))
+
+
+def test_every_source_has_an_example() -> None:
+    for name, source in PARALLEL.items():
+        assert source.example.startswith(f"{name}:")
+        assert source.about
