@@ -30,7 +30,7 @@ def make_texts(n_train: int = 400, *, n_others: int = 40) -> ParallelTexts:
     def pairs(n: int) -> tuple[Pair, ...]:
         found = []
         for _ in range(n):
-            words = [chance.choice(WORDS) for _ in range(chance.randint(2, 4))]
+            words = [chance.choice(WORDS) for _ in range(chance.randint(2, 3))]
             found.append(Pair(" ".join(words), (" ".join(reversed(words)),)))
         return tuple(found)
 

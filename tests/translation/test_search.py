@@ -9,7 +9,8 @@ import torch
 from made_pairs import WEIGHTINGS, make_network
 
 from litotes.encoders.encoding import Encoding
-from litotes.translation.model import EncoderDecoder
+from litotes.translation.cache import Cache
+from litotes.translation.model import EncoderDecoder, draw_weights
 from litotes.translation.pairs import pack_sources
 from litotes.translation.search import Frame, length_divisor, search_beams, search_greedily
 
@@ -23,6 +24,7 @@ def make_search(kind: str, *, sharp: float) -> tuple[EncoderDecoder, Encoding]:
     network = make_network(n_vocabulary=N_PIECES, **WEIGHTINGS[kind])
     with torch.no_grad():
         network.encoder.embeddings.piece.weight.mul_(sharp)
+        network.bias[FRAME.end] = -1.0  # texts of some length
     sources = [torch.tensor(one).numpy() for one in ([0, 2, 3, 1], [0, 3, 1], [0, 3, 3, 2, 2, 1])]
     return network, network.read(pack_sources(sources, CPU))
 
@@ -50,11 +52,14 @@ def all_texts(limit: int) -> list[tuple[int, ...]]:
     return found
 
 
-@pytest.mark.parametrize("penalty", [0.0, 1.0])
-@pytest.mark.parametrize("kind", ["softmax", "learned"])
+@pytest.mark.parametrize(
+    ("kind", "penalty"), [("softmax", 0.0), ("softmax", 1.0), ("learned", 1.0)]
+)
 def test_beams_find_the_best_of_all_texts(kind: str, penalty: float) -> None:
     network, encoding = make_search(kind, sharp=2.0)
     found = search_beams(network, encoding, FRAME, LIMITS, n_beams=81, penalty=penalty)
+    if penalty:  # beginnings that differ had to be kept apart
+        assert max(len(one.pieces) for one in found) >= 2
     for number, limit in enumerate(LIMITS):
         worth = {}
         for text in all_texts(limit):
@@ -65,11 +70,30 @@ def test_beams_find_the_best_of_all_texts(kind: str, penalty: float) -> None:
         assert found[number].score == pytest.approx(worth[best], abs=1e-4)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_hypotheses_keep_their_own_pasts(seed: int) -> None:
+    """What a text is worth, computed step by step with beams that overtake one another, is what it
+    is worth computed whole.
+    """
+    network, encoding = make_search("softmax", sharp=1.0)
+    torch.manual_seed(seed)
+    draw_weights(network)
+    with torch.no_grad():
+        network.bias[FRAME.end] = -1.0
+        for block in (network.decoder.block(0), network.decoder.block(1)):
+            block.self_attention.output.weight.mul_(8)
+    found = search_beams(network, encoding, FRAME, [6, 6, 6], n_beams=4, penalty=1.0)
+    for number, one in enumerate(found):
+        text = (*one.pieces, FRAME.end)
+        wanted = log_probability(network, encoding, number, text) / length_divisor(len(text), 1.0)
+        assert one.score == pytest.approx(wanted, abs=1e-4)
+
+
 def test_a_penalty_lengthens() -> None:
     network, encoding = make_search("softmax", sharp=0.5)
     lengths = []
     for penalty in (0.0, 3.0):
-        found = search_beams(network, encoding, FRAME, [6, 6, 6], n_beams=8, penalty=penalty)
+        found = search_beams(network, encoding, FRAME, [6, 6, 6], n_beams=400, penalty=penalty)
         lengths.append(sum(len(one.pieces) for one in found))
     assert lengths[0] < lengths[1]
 
@@ -103,6 +127,23 @@ def test_a_text_alone_is_found_as_in_a_batch(n_beams: int) -> None:
         (found,) = search_beams(network, alone, FRAME, [limit], n_beams=n_beams, penalty=1.0)
         assert found.pieces == together[number].pieces
         assert found.score == pytest.approx(together[number].score, abs=1e-5)
+
+
+def test_the_search_ends_with_as_many_texts_as_beams() -> None:
+    """One that always ends needs one step for each of the beams it has by then, not six."""
+    network, encoding = make_search("softmax", sharp=0.1)
+    with torch.no_grad():
+        network.bias[FRAME.end] = 2.0
+    steps: list[int] = []
+    step = network.step
+
+    def count(pieces: torch.Tensor, cache: Cache) -> tuple[torch.Tensor, Cache]:
+        steps.append(len(pieces))
+        return step(pieces, cache)
+
+    network.step = count  # type: ignore[method-assign]
+    search_beams(network, encoding, FRAME, [9, 9, 9], n_beams=3, penalty=5.0)
+    assert len(steps) == 2  # one whole text in the first step, at least two in the second
 
 
 def test_more_beams_are_never_worth_less_here() -> None:

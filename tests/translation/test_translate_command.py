@@ -60,7 +60,7 @@ def test_a_recipe_becomes_a_model_that_answers(
     assert main(["train", "recipe.toml", "--out", "run", "--json", "--device", "cpu"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["model"] == "run"
-    assert printed["test"]["n"] == 6
+    assert printed["test"]["n"] == 5
     assert main(["translate", "ab cd", "--model", "run", "--json", "--beams", "2"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["translations"]
     assert answer["text"] == "ab cd"

@@ -36,11 +36,11 @@ SHORT = {"epochs": 2, "batch_pieces": 512, "averaged": 2}
 @pytest.fixture(scope="module")
 def reversing(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has learned its task, with learned α; nobody may write there."""
-    training = {"epochs": 20, "batch_pieces": 512, "learning_rate": 6e-3, "warmup_steps": 60}
+    training = {"epochs": 20, "batch_pieces": 384, "learning_rate": 6e-3, "warmup_steps": 40}
     model = {"weighting": "entmax", "weighting_options": {"alpha": 1.5}}
     recipe = make_recipe(training=training, model=model)
     folder = tmp_path_factory.mktemp("reversing") / "model"
-    return train_translation(recipe, folder, texts=make_texts(1000), device="cpu").folder
+    return train_translation(recipe, folder, texts=make_texts(900), device="cpu").folder
 
 
 @pytest.mark.slow
@@ -59,7 +59,7 @@ def test_a_tiny_model_learns_to_turn_words_round(reversing: Path) -> None:
 @pytest.mark.slow
 def test_attention_is_counted_by_kind_and_layer(reversing: Path) -> None:
     translator = Translator.load(reversing, device="cpu")
-    pairs = make_pair_set(make_texts(1000).valid, translator.tokenizer)
+    pairs = make_pair_set(make_texts(900).valid, translator.tokenizer)
     found = measure_attention(translator.network, pairs)
     for kind in KINDS:
         (density,) = found["density"][kind]  # of one layer

@@ -5,8 +5,9 @@ A hypothesis y of n pieces, the last one included, is worth
     s(y) = log p(y | x) / ((5 + n) / 6)^λ
 
 with the length penalty λ (Wu et al. 2016, arXiv 1609.08144, §7); λ = 0 favours short texts. Beam
-search keeps the most probable beginnings. It stops when no beginning could still become worth more
-than the best text found, so with enough beams it finds the very best.
+search keeps the most probable beginnings. It stops when it has found as many whole texts as it keeps
+beginnings, or when no beginning could still become worth more than the best of them; so with enough
+beams it finds the very best.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class _Beams:
     """The hypotheses of all texts still searched for.
 
     texts: which those are. scores: (text, beam). pieces: (text, beam, piece). found: the best
-    whole text of each, so far.
+    whole text of each, so far, of `n_found`.
     """
 
     def __init__(
@@ -131,6 +132,7 @@ class _Beams:
         self.scores = torch.full((n_texts, n_beams), NEVER, device=device)
         self.scores[:, 0] = 0.0  # all beams begin alike: one of them is enough
         self.found: list[Found | None] = [None] * n_texts
+        self.n_found = [0] * n_texts
 
     @property
     def is_searching(self) -> bool:
@@ -159,8 +161,11 @@ class _Beams:
         values, candidates = worth.max(1)  # (text,)
         rows = beams.gather(1, candidates[:, None]).squeeze(1)
         texts = self.pieces[torch.arange(len(rows), device=rows.device), rows, 1:].tolist()
-        for number, value, pieces in zip(self.texts, values.tolist(), texts, strict=True):
+        n_new = (worth > NEVER).sum(1).tolist()
+        rows_of_texts = zip(self.texts, values.tolist(), texts, n_new, strict=True)
+        for number, value, pieces, n_ended in rows_of_texts:
             before = self.found[number]
+            self.n_found[number] += n_ended
             if value > NEVER and (before is None or value > before.score):
                 self.found[number] = Found(tuple(pieces), value)
 
@@ -181,13 +186,14 @@ class _Beams:
         self.pieces = torch.cat([history, pieces[:, :, None]], dim=2)
 
     def _leave_finished(self) -> None:
-        """Texts leave of which no hypothesis could become worth more than what was found."""
+        """Texts leave of which enough was found, or no hypothesis could become worth more."""
         divisors = length_divisor(self.limits.float(), self.penalty)
         attainable = (self.scores.max(1).values / divisors).tolist()
         stays = []
         for place, (number, most) in enumerate(zip(self.texts, attainable, strict=True)):
             found = self.found[number]
-            if most > NEVER and (found is None or most > found.score):
+            can_improve = found is None or most > found.score
+            if most > NEVER and can_improve and self.n_found[number] < self.n_beams:
                 stays.append(place)
         if len(stays) == len(self.texts):
             return
