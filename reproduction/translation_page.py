@@ -251,6 +251,7 @@ def _sign_lines(numbers: Mapping[str, Any]) -> list[str]:
 def draw(found: Mapping[str, Any]) -> Figure:
     """Density and diversity by layer for each kind of attention, and α of every head."""
     from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
 
     picture = Figure(figsize=(8.6, 6.4), layout="constrained")
     axes = picture.subplots(3, 3, sharex=True, sharey="row")
@@ -268,6 +269,7 @@ def draw(found: Mapping[str, Any]) -> Figure:
         axes[2][column].axhline(1.2, color=INK, linestyle="--", linewidth=0.8)
         axes[0][column].set_title(kind, fontsize=10)
         axes[2][column].set_xlabel("layer")
+        axes[2][column].xaxis.set_major_locator(MaxNLocator(integer=True))
     for ax, label in zip(axes[:, 0], ("density", "diversity, bits", "α by head"), strict=True):
         ax.set_ylabel(label)
     for ax in axes.flat:

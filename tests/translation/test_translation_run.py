@@ -52,7 +52,7 @@ def test_a_tiny_model_learns_to_turn_words_round(reversing: Path) -> None:
     greedy = Translator.load(reversing, device="cpu").translate(["ab cd ef"], beams=1)
     assert greedy[0].output == "ef cd ab"
     scores = json.loads((reversing / "scores.json").read_text())
-    assert scores["test"]["bleu"]["value"] > 90
+    assert scores["test"]["chrf"]["value"] > 95  # BLEU counts four words in a row: there are none
     assert scores["history"][-1]["valid_loss"] < 0.5 < scores["history"][0]["valid_loss"]
 
 

@@ -5,9 +5,9 @@ A hypothesis y of n pieces, the last one included, is worth
     s(y) = log p(y | x) / ((5 + n) / 6)^λ
 
 with the length penalty λ (Wu et al. 2016, arXiv 1609.08144, §7); λ = 0 favours short texts. Beam
-search keeps the most probable beginnings. It stops when it has found as many whole texts as it keeps
-beginnings, or when no beginning could still become worth more than the best of them; so with enough
-beams it finds the very best.
+search keeps the most probable beginnings. It stops when it has found as many whole texts as it
+keeps beginnings, or when no beginning could still become worth more than the best of them; so with
+enough beams it finds the very best.
 """
 
 from __future__ import annotations
