@@ -28,7 +28,7 @@ LEVELS = (
     ("prediction",),
     ("evaluation",),
     ("training",),
-    ("distillation", "exporting", "inside", "pretraining", "pruning", "translation"),
+    ("distillation", "exporting", "inside", "pretraining", "pruning", "tagging", "translation"),
     ("study",),
     ("api", "bench", "service", "sklearn"),
     ("cli",),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from litotes.cli.gap_tables import print_gaps
+from litotes.cli.kinds import command_of
 from litotes.cli.options import add_data, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, parse_where, select_texts
@@ -53,8 +54,12 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.gaps import check_columns, find_gaps
     from litotes.evaluation.model_comparison import compare_models
     from litotes.evaluation.set_coverage import set_coverages
-    from litotes.model.folder import open_model
+    from litotes.model.folder import kind_of, open_model
 
+    evaluate_other_kind = command_of(kind_of(options.model), "evaluate")
+    if evaluate_other_kind is not None:
+        evaluate_other_kind(options)
+        return
     where = parse_where(options.where)
     columns = None if options.by is None else check_columns(options.by)
     folders = [options.model]

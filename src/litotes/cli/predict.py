@@ -17,11 +17,13 @@ from litotes.cli.bulk import (
     reject_bulk_options,
     run_bulk,
 )
+from litotes.cli.kinds import command_of
 from litotes.cli.lean_torch import lean_torch
 from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
 from litotes.cli.streams import write_csv, write_out
 from litotes.cli.table_options import add_table_options, check_table_options, table_request
+from litotes.model.folder import kind_of
 
 if TYPE_CHECKING:
     from litotes.core.values import Answer, BadText, Prediction
@@ -60,6 +62,10 @@ def run(options: argparse.Namespace) -> None:
     if options.on is None and options.out is not None:
         _check_target(options)
     check_table_options(options)
+    predict_other_kind = command_of(kind_of(options.model), "predict")
+    if predict_other_kind is not None:
+        predict_other_kind(options)
+        return
     if options.on is not None:
         check_bulk_options(options)
         run_bulk(options, table_request(options))
@@ -166,7 +172,7 @@ def _read_rows(
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,
         )
-        return layout, _typed_rows(options)
+        return layout, typed_rows(options)
     from litotes.prediction.tables.request import make_layout
 
     if request.source.is_file() or not request.source.exists():
@@ -181,7 +187,8 @@ def _read_rows(
     return layout, input_rows(request, chain([first], found), kept)
 
 
-def _typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
+def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
+    """The texts that were typed, or the lines of stdin."""
     from litotes.core.errors import UserError
     from litotes.prediction.bad_texts import written_text
     from litotes.prediction.tables.answered_rows import InputRow

@@ -8,8 +8,8 @@ from pathlib import Path
 from litotes.core.threads import sleep_while_waiting
 
 ABOUT = """\
-Trains one classifier (or, kind = "translation", an encoder-decoder) by a recipe and tests it on
-texts it has not seen. Writes a model folder; a stopped run goes on with --resume.
+Trains one model by a recipe and tests it on texts it has not seen. Writes a model folder that
+other commands take; a stopped run goes on with --resume.
 """
 EXAMPLE = "litotes train recipes/quick.toml --out runs/mine"
 USES = ("json", "seed", "out", "device")
@@ -30,17 +30,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     sleep_while_waiting()  # torch, imported below, would have them spin
     from litotes.cli.display import print_json, print_lines, print_scores, progress, say
-    from litotes.training.recipe import read_recipe
+    from litotes.cli.kinds import command_of
+    from litotes.training.recipe import read_kind, read_recipe
     from litotes.training.run import train
-    from litotes.translation.recipe import is_translation
 
-    if is_translation(options.recipe, options.set):
-        _train_translation(options)
+    train_other_kind = command_of(read_kind(options.recipe, changes=options.set), "train")
+    if train_other_kind is not None:
+        train_other_kind(options)
         return
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.changed(seed=options.seed)
-    out = _out(options)
+    out = out_of(options)
     with progress() as watch:
         result = train(recipe, out, device=options.device, resume=options.resume, watch=watch)
     say(result.notes)
@@ -59,28 +60,5 @@ def run(options: argparse.Namespace) -> None:
     print_lines(f"The model is in {result.folder}. Ask it: {ask}")
 
 
-def _out(options: argparse.Namespace) -> Path:
+def out_of(options: argparse.Namespace) -> Path:
     return Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-model"
-
-
-def _train_translation(options: argparse.Namespace) -> None:
-    """A recipe of `kind = "translation"`."""
-    from litotes.cli.display import print_json, print_lines, progress, say
-    from litotes.cli.translation_scores import print_translation_scores
-    from litotes.translation import read_translation_recipe, train_translation
-
-    recipe = read_translation_recipe(options.recipe, changes=options.set)
-    if options.seed is not None:
-        recipe = recipe.model_copy(update={"seed": options.seed})
-    with progress() as watch:
-        result = train_translation(
-            recipe, _out(options), device=options.device, resume=options.resume, watch=watch
-        )
-    say(result.notes)
-    if options.json:
-        print_json({"model": str(result.folder), **result.scores})
-        return
-    if result.scores["test"] is not None:
-        print_translation_scores(result.scores["test"])
-    ask = f'litotes translate --model {result.folder} "…"'
-    print_lines(f"The model is in {result.folder}. Ask it: {ask}")

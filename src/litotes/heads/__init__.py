@@ -7,6 +7,7 @@ from litotes.heads.head import Head, HeadPerTask, JointHead
 from litotes.heads.linear import Linear
 from litotes.heads.mean import Mean
 from litotes.heads.multitask import Multitask
+from litotes.heads.words import Span, Tagging, WordHead
 
 HEADS: dict[str, type[Head] | type[JointHead]] = {
     "linear": Linear,
@@ -17,4 +18,7 @@ HEADS: dict[str, type[Head] | type[JointHead]] = {
     "crosstalk": CrossTalk,
 }
 
-__all__ = ["HEADS", "Head", "HeadPerTask", "JointHead"]
+WORD_HEADS: dict[str, type[WordHead]] = {"tagging": Tagging, "span": Span}
+"""Those that answer words; each is the head of the kind of model that has its name."""
+
+__all__ = ["HEADS", "WORD_HEADS", "Head", "HeadPerTask", "JointHead", "WordHead"]

@@ -19,7 +19,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
@@ -28,27 +27,14 @@ from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, json_bytes, write_bytes, write_json, write_text
 from litotes.core.targets import make_folder
 from litotes.core.version import __version__
-from litotes.encoders import pretrained
-from litotes.encoders.bundled import BUNDLED, bundled_weights
 from litotes.encoders.config import config_from_spec, spec_from_json
-from litotes.encoders.difference import from_difference, to_difference
-from litotes.encoders.spec import EncoderSpec
-from litotes.encoders.weights import (
-    check_fits,
-    empty_encoder,
-    extra_tensors,
-    load_extra_tensors,
-    load_family_tensors,
-    read_tensors,
-    to_family_tensors,
-)
+from litotes.encoders.encoder import Encoder
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.description import FORMAT
 from litotes.model.early_answers import EarlyExits
 from litotes.model.folder import (
     DESCRIPTION,
-    HASHED,
     TOKENIZER,
     WEIGHTS,
     FileContent,
@@ -57,10 +43,18 @@ from litotes.model.folder import (
     read_files,
 )
 from litotes.model.label_sets import LabelSets
-from litotes.model.manifest import changed_file, hash_folder
+from litotes.model.manifest import hash_folder
+from litotes.model.saved_tensors import (
+    load_heads,
+    saved_encoder,
+    saved_tensors,
+    saved_tokenizer,
+    tensors_to_save,
+    without_prefix,
+)
 from litotes.text.tokenizer import PieceTokenizer
 
-_HEADS, _EXITS = "heads.", "exits."
+_EXITS = "exits."
 
 
 @dataclass(frozen=True)
@@ -117,24 +111,17 @@ def write_description(folder: Path, description: Mapping[str, Any]) -> None:
 
 def _tensors_to_save(model: Model, *, compact: bool) -> tuple[dict[str, Tensor], bool]:
     """The weights by the names they are saved under, and whether they need the bundled encoder."""
-    base: dict[str, Tensor] = {}
-    if model.base_sha256 is not None:
-        base = pretrained.bundled_tensors(model.base, sha256=model.base_sha256)
-    kept, n_omitted = {}, 0
-    for name, tensor in to_family_tensors(model.classifier.encoder).items():
-        if name in base and torch.equal(tensor, base[name]):  # training has left it as it was
-            n_omitted += 1
-        else:
-            kept[name] = tensor
-    if compact:
-        kept = to_difference(kept, base)
-    kept |= extra_tensors(model.classifier.encoder)
-    for name, tensor in model.classifier.heads.state_dict().items():
-        kept[f"{_HEADS}{name}"] = tensor.detach().cpu().clone()
+    kept, omits_base = tensors_to_save(
+        model.classifier.encoder,
+        model.classifier.heads,
+        base_name=model.base,
+        base_sha256=model.base_sha256,
+        compact=compact,
+    )
     if model.exits is not None:
         for name, tensor in model.exits.heads.state_dict().items():
             kept[f"{_EXITS}{name}"] = tensor.detach().cpu().clone()
-    return kept, compact or n_omitted > 0
+    return kept, omits_base
 
 
 def load_model(
@@ -171,21 +158,16 @@ def save_parts(parts: Sequence[str], folder: Path) -> None:
 
 
 def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
-    _check_hashes(folder, files)
     description = folder.description
     base, spec = description["base"], spec_from_json(description["encoder"])
-    base_tensors = _base_tensors(base, files)
-    weights, pieces = (folder.path / name for name in HASHED)
-    tensors = from_difference(read_tensors(weights, files[weights].content), base_tensors)
-    classifier = _build_classifier(folder, spec, base_tensors | tensors)
+    tensors = saved_tensors(folder, files)
+    encoder = saved_encoder(folder, spec, tensors)
+    classifier = _build_classifier(folder, encoder, tensors)
     exits = None
     if folder.exits is not None:
         exits = EarlyExits.for_classifier(classifier, folder.exits)
-        exits.heads.load_state_dict(_without_prefix(tensors, _EXITS))
-    max_pieces = int(description["max_pieces"])
-    tokenizer = pretrained.read_tokenizer(
-        folder.path, spec, max_pieces=max_pieces, content=files[pieces].content
-    )
+        exits.heads.load_state_dict(without_prefix(tensors, _EXITS))
+    tokenizer = saved_tokenizer(folder, spec, files)
     return Model(
         classifier,
         tokenizer,
@@ -199,45 +181,16 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
 
 
 def _build_classifier(
-    folder: ModelFolder, spec: EncoderSpec, tensors: Mapping[str, Tensor]
+    folder: ModelFolder, encoder: Encoder, tensors: Mapping[str, Tensor]
 ) -> Classifier:
-    n_bytes = sum(tensor.nbytes for tensor in tensors.values())
-    check_fits(spec, n_bytes, str(folder))  # first: a description may ask for an endless encoder
-    encoder = empty_encoder(spec)
-    load_family_tensors(encoder, tensors, str(folder))
-    load_extra_tensors(encoder, tensors)
     classifier = Classifier(
         encoder,
         list(folder.tasks.values()),
         head=folder.description["head"],
         dropout=folder.description["dropout"],
     )
-    classifier.heads.load_state_dict(_without_prefix(tensors, _HEADS))
+    load_heads(classifier.heads, tensors)
     return classifier.eval()
-
-
-def _check_hashes(folder: ModelFolder, files: Mapping[Path, FileContent]) -> None:
-    """The files must be those that the folder was written with."""
-    stated = folder.stated_hashes
-    if set(stated) != set(HASHED):
-        listing = folder.path / (DESCRIPTION if folder.manifest is None else MANIFEST)
-        raise UserError(
-            f"{listing}: must give the hashes of {' and '.join(HASHED)}. Copy it again, or train"
-            " the model again."
-        )
-    for name, sha256 in stated.items():
-        file = folder.path / name
-        if file not in files or files[file].sha256 != sha256:
-            raise changed_file(file)
-
-
-def _without_prefix(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    """The weights saved under a prefix, without it."""
-    return {
-        name.removeprefix(prefix): tensor
-        for name, tensor in tensors.items()
-        if name.startswith(prefix)
-    }
 
 
 def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
@@ -259,21 +212,3 @@ def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
         "facts": dict(model.facts),
         **exits,
     }
-
-
-def _base_tensors(base: Mapping[str, Any], files: Mapping[Path, FileContent]) -> dict[str, Tensor]:
-    """The weights of the bundled encoder that a model was saved without; none, if it is whole."""
-    if set(base) != {"name", "sha256", "omitted"} or not isinstance(base["omitted"], bool):
-        raise ValueError(f"the base must have a name, a sha256 and omitted, not {base!r:.60}")
-    if not base["omitted"]:
-        return {}
-    name = base["name"]
-    # a model folder must not send us to other folders or to the network
-    if name not in BUNDLED:
-        raise UserError(
-            f"This model is a difference from {name!r}, which is not a bundled encoder; it cannot"
-            " be completed."
-        )
-    weights = files[bundled_weights(name)]
-    pretrained.check_bundled(name, base["sha256"], found=weights.sha256)
-    return read_tensors(bundled_weights(name), weights.content)

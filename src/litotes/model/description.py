@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from litotes.core.kinds import WORD_KINDS
+from litotes.data.words.cutting import CUTTINGS
 from litotes.encoders.config import spec_from_json
 from litotes.model.exits import exits_from_json
 from litotes.model.label_sets import check_label_sets
@@ -30,6 +32,7 @@ _OF_A_MODEL = _ALWAYS | {
     "exits",
     "unsure",
 }
+_OF_WORDS = (_OF_A_MODEL | {"kind", "words"}) - {"head", "calibration", "exits", "unsure"}
 _OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
 
 
@@ -41,6 +44,8 @@ def check_description(description: Mapping[str, Any]) -> None:
     known = _OF_AN_OLD_MODEL if description["format"] == OLD_FORMAT else _OF_A_MODEL
     if "parts" in description:
         known = _OF_PARTS
+    elif "kind" in description:
+        known = _check_kind(description)
     for key in description:
         if key not in known:
             raise ValueError(f"the key {key!r:.60} is unknown")
@@ -57,6 +62,18 @@ def check_description(description: Mapping[str, Any]) -> None:
         if "exits" in description:
             tasks, n_layers = description["tasks"], len(spec.walk)
             exits_from_json(description["exits"], tasks=tasks, n_layers=n_layers)
+
+
+def _check_kind(description: Mapping[str, Any]) -> set[str]:
+    """What a model may say that does not label whole texts."""
+    kind = description["kind"]
+    if kind not in WORD_KINDS:
+        raise ValueError(f"the kind {kind!r:.60} is unknown; a newer litotes may know it")
+    if len(description["tasks"]) != 1:
+        raise ValueError("a model of words has one task")
+    if description["words"] not in CUTTINGS:
+        raise ValueError(f"the way to cut words {description['words']!r:.60} is unknown")
+    return _OF_WORDS
 
 
 def _check_tasks(tasks: Mapping[str, list[str]]) -> None:

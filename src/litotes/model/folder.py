@@ -12,12 +12,13 @@ used: a file is read once, and its bytes are handed on.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.kinds import CLASSIFICATION, KINDS, TRANSLATION
 from litotes.core.names import is_plain_name
 from litotes.core.one_line import one_line
 from litotes.core.storage import MANIFEST, parse_json, read_small_file, sha256_of
@@ -36,8 +37,6 @@ from litotes.text.tokenizer import PieceTokenizer
 
 DESCRIPTION = "litotes.json"
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
-TRANSLATION = "translation"
-"""The `kind` of a folder that holds an encoder-decoder (translation/folder.py)."""
 HASHED = (WEIGHTS, TOKENIZER)
 """The files that every model folder states the sha256 of, whatever its format."""
 MOST_KEPT_BYTES = 1 << 30
@@ -70,6 +69,12 @@ class ModelFolder:
     def models(self) -> tuple[ModelFolder, ...]:
         """The folders that hold weights: its parts, or the folder itself."""
         return self.parts or (self,)
+
+    @property
+    def kind(self) -> str:
+        """What it answers: a name of `KINDS`."""
+        kind: str = self.description.get("kind", CLASSIFICATION)
+        return kind
 
     @property
     def tasks(self) -> dict[str, Task]:
@@ -150,16 +155,20 @@ class FileContent:
     content: bytes | None
 
 
-def open_model(model: str | Path | ModelFolder) -> ModelFolder:
+def open_model(
+    model: str | Path | ModelFolder, *, kinds: Collection[str] = (CLASSIFICATION,)
+) -> ModelFolder:
     """Opens a model folder and checks it. model: a built-in model's name, or a folder.
+
+    kinds: of models that the caller can use; others are refused.
 
     Its files are not hashed yet: a folder may be opened long before they are read, and what is
     compared must be what is read.
     """
-    if isinstance(model, ModelFolder):
-        return model
-    folder = _open(resolve_model(model))
-    if "parts" not in folder.description:
+    folder = model if isinstance(model, ModelFolder) else _open(resolve_model(model))
+    if folder.kind not in kinds:
+        raise UserError(_refusal(folder, kinds))
+    if isinstance(model, ModelFolder) or "parts" not in folder.description:
         return folder
     names = folder.description["parts"]
     if not isinstance(names, list) or not names or not all(is_plain_name(name) for name in names):
@@ -167,6 +176,28 @@ def open_model(model: str | Path | ModelFolder) -> ModelFolder:
     # a part of a part is not opened: a link back to its own folder would never end
     parts = tuple(_open(folder.path / name) for name in names)
     return replace(folder, parts=parts)
+
+
+def kind_of(model: str | Path) -> str:
+    """The kind of a model, without a check: what cannot be read is reported by who opens it."""
+    try:
+        description = parse_json(read_small_file(resolve_model(model) / DESCRIPTION))
+    except (OSError, ValueError):
+        return CLASSIFICATION
+    kind = description.get("kind") if isinstance(description, dict) else None
+    return kind if isinstance(kind, str) else CLASSIFICATION
+
+
+def _refusal(folder: ModelFolder, kinds: Collection[str]) -> str:
+    """Why a model cannot be used here, and where it can."""
+    answers = KINDS[folder.kind]
+    if folder.kind == CLASSIFICATION:
+        wanted = " or ".join(kinds)
+        return f"{folder} answers {answers}; a model of kind {wanted} is needed here."
+    return (
+        f"{folder} is a {folder.kind} model: it answers {answers}, which is not supported here."
+        " `litotes predict`, `evaluate` and `explain` take it; in Python, `litotes.Tagger`."
+    )
 
 
 def is_model_folder(path: Path) -> bool:
@@ -195,8 +226,7 @@ def _read_file(file: Path) -> FileContent:
 def _open(path: Path) -> ModelFolder:
     """The folder without its parts."""
     description, manifest = read_description(path)
-    kind = description.get("kind")
-    if kind == TRANSLATION:
+    if description.get("kind") == TRANSLATION:
         raise UserError(
             f"{path} holds a translation model, which gives no labels. Ask it with `litotes"
             " translate` (--explain shows what it looked at) or `litotes interpret`; it cannot be"

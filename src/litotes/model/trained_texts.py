@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
+from litotes.core.kinds import KINDS
 from litotes.core.storage import write_text
 from litotes.core.values import Example
 from litotes.data.keys import example_key
@@ -36,7 +37,7 @@ def write_trained_texts(
 def read_trained_texts(model: str | Path | ModelFolder) -> frozenset[str] | None:
     """The hashes that all models of a folder state; None: one of them states none."""
     hashes: set[str] = set()
-    for part in open_model(model).models:
+    for part in open_model(model, kinds=tuple(KINDS)).models:
         file = part.path / TRAINED_TEXTS
         if not file.is_file():  # an earlier version made it, or no training
             return None

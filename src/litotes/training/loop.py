@@ -1,4 +1,4 @@
-"""The training loop of a classifier: epochs judged on held-out texts, early stopping."""
+"""The training loop of a classifier: what a step is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 
 from litotes.core.progress import Milestone
@@ -15,9 +14,10 @@ from litotes.encoders.encoder import recompute
 from litotes.model.classifier import Classifier
 from litotes.text.packing import batches_by_budget
 from litotes.training.checkpoints import RunState
-from litotes.training.epoch_loop import EpochLoop, RunContext, derive_seed
+from litotes.training.epoch_loop import RunContext
 from litotes.training.held_out import score_name
 from litotes.training.inputs import Inputs, PieceInputs
+from litotes.training.judged_loop import JudgedLoop
 from litotes.training.settings import TrainingSettings
 from litotes.training.step import StepInputs, TrainingStep
 from litotes.training.teacher import Teacher
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from litotes.training.captured import CapturedSteps
 
 
-class Loop(EpochLoop):
+class Loop(JudgedLoop):
     """Trains a classifier on the texts of `inputs`.
 
     validate: gives the held-out score of the classifier as it is (higher is better; None: the texts
@@ -45,7 +45,7 @@ class Loop(EpochLoop):
         validate: Callable[[], float | None] | None = None,
         teacher: Teacher | None = None,
     ) -> None:
-        self.classifier, self.inputs, self.validate = classifier, inputs, validate
+        self.classifier, self.inputs = classifier, inputs
         self.step = TrainingStep.of(
             classifier,
             inputs.texts,
@@ -61,9 +61,10 @@ class Loop(EpochLoop):
             classifier.encoder,
             self.step.tensors,
             settings,
-            n_steps=-(-len(inputs.texts) // settings.batch_texts) * settings.epochs,
+            n_texts=len(inputs.texts),
             seed=seed,
             context=context,
+            validate=validate,
         )
 
     def run(self) -> RunState:
@@ -80,14 +81,6 @@ class Loop(EpochLoop):
         else:
             return
         self.context.watch("training", self.state.step, self.n_steps, Milestone(words))
-
-    def _epoch_batches(self) -> list[list[int]]:
-        """The places of the texts of each batch: the same for the same seed and epoch."""
-        seed = derive_seed(self.seed, "order", self.state.epoch)
-        generator = torch.Generator().manual_seed(seed)
-        order = torch.randperm(len(self.inputs.texts), generator=generator).tolist()
-        size = self.settings.batch_texts
-        return [order[start : start + size] for start in range(0, len(order), size)]
 
     def _take_step(self, places: Sequence[int]) -> Tensor:
         """New weights; gives this process's part of the loss, on the device."""
@@ -119,59 +112,9 @@ class Loop(EpochLoop):
         with recompute(self.classifier.encoder, self.settings.recompute_activations):
             return self.inputs.logits(self.classifier, places)
 
-    def _end_epoch(self) -> None:
-        state = self.state
-        self._read_losses()
-        line: dict[str, float] = {
-            "epoch": state.epoch + 1,
-            "step": state.step,
-            "loss": state.loss_sum / max(state.place, 1),
-        }
-        score = None if self.validate is None else self._score_epoch(self.validate)
-        if score is not None:
-            line["held_out"] = score
-        self._record(line)
-        self._report_epoch(line["loss"], score)
-        state.epoch, state.place, state.loss_sum = state.epoch + 1, 0, 0.0
-        was_last = state.epoch >= self.settings.epochs
-        state.finished = was_last or state.n_waited >= self.settings.patience
-
-    def _report_epoch(self, loss: float, score: float | None) -> None:
-        state, settings = self.state, self.settings
-        words = f"epoch {state.epoch + 1} of {settings.epochs}: loss {loss:.3f}"
-        if score is not None:
-            by_worst_group = settings.selection == "worst_group"
-            name = score_name(self.classifier.tasks.values(), worst_group=by_worst_group)
-            words += f", held-out {name} {score:.3f}"
-            if state.best_epoch == state.epoch + 1:
-                words += " (best so far)"
-            elif state.best_score is not None:
-                words += f" (best: {state.best_score:.3f} in epoch {state.best_epoch})"
-        self.context.watch("training", state.step, self.n_steps, Milestone(words))
-
-    def _score_epoch(self, validate: Callable[[], float | None]) -> float | None:
-        """The held-out score of the epoch just done; the best epoch's weights are kept."""
-        state, score = self.state, validate()
-        encoder = self.classifier.encoder
-        encoder.set_progress(state.step / self.n_steps)
-        is_settled = all(attention.weighting.is_settled for attention in encoder.attentions)
-        if score is None or not is_settled:
-            # Nothing to compare epochs by, or sparsity still rises: the latest is as good as any,
-            # and waiting for a better one has not begun.
-            self.tensors.keep_best()
-            state.best_epoch = state.epoch + 1
-        elif state.best_score is None or score > state.best_score:
-            state.best_score, state.best_epoch, state.n_waited = score, state.epoch + 1, 0
-            self.tensors.keep_best()
-        else:
-            state.n_waited += 1
-        return score
-
-    def _last_score(self) -> str:
-        history = self.state.history
-        if not history or "held_out" not in history[-1]:
-            return ""
-        return f", held-out {history[-1]['held_out']:.3f}"
+    def _score_name(self) -> str:
+        by_worst_group = self.settings.selection == "worst_group"
+        return score_name(self.classifier.tasks.values(), worst_group=by_worst_group)
 
 
 def captured_steps(

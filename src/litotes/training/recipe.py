@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
+from litotes.core.kinds import CLASSIFICATION
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
@@ -108,6 +109,9 @@ class Recipe(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    kind: Literal["classification"] = Field(
+        "classification", description="labels for whole texts; for words see `litotes list tagging`"
+    )
     seed: int = Field(0, ge=0, lt=2**32)
     data: DataSettings = DataSettings()
     model: ModelSettings = ModelSettings()
@@ -121,6 +125,7 @@ class Recipe(BaseModel):
         content = self.model_dump(
             mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
         )
+        del content["kind"]  # as runs were named before there were kinds
         if not self.data.rewrites:  # as runs were named before there were rewrites
             del content["data"]["rewrites"], content["data"]["rewrite_share"]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
@@ -145,6 +150,15 @@ def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
     content = read_settings(file, "recipe")
     apply_changes(content, changes)
     return recipe_of(content, str(file))
+
+
+def read_kind(file: Path, *, changes: Sequence[str] = ()) -> object:
+    """What kind of model a recipe file asks for; a file that cannot be read names none."""
+    content: dict[str, Any] = {}
+    if file.is_file():
+        content = read_settings(file, "recipe")
+        apply_changes(content, [change for change in changes if change.startswith("kind=")])
+    return content.get("kind", CLASSIFICATION)
 
 
 def read_settings(file: Path, kind: str) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from litotes.encoders.encoder import Encoder
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
 from litotes.heads import HEADS
 from litotes.model.calibration import Calibration
-from litotes.model.checkpoint import Model, save_model, save_parts
+from litotes.model.checkpoint import Model, load_model, save_model, save_parts
 from litotes.model.classifier import Classifier
 from litotes.model.trained_texts import write_trained_texts
 from litotes.prediction.predictor import Predictor
@@ -146,7 +146,9 @@ def _train_one(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
         if context.processes.is_first:
             stack.enter_context(locked(context.folder))
         context.processes.wait()  # until the first one has made the folder
-        finished = find_finished_model(context.folder, context.key, checkpoints, resume=resume)
+        finished = find_finished_model(
+            context.folder, context.key, checkpoints, resume=resume, load=load_model
+        )
         if finished is None:
             model = _train_model(recipe, data, context, resume=resume)
             return _test_and_save(recipe, model, data, context, checkpoints)

@@ -5,12 +5,12 @@ Everything is checked before work starts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 from litotes.core.errors import UserError
 from litotes.core.storage import LOCK, MANIFEST, find_foreign_file
-from litotes.model.checkpoint import Model, load_model
 from litotes.model.folder import DESCRIPTION, is_model_folder
 from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.training.checkpoints import Checkpoints
@@ -32,19 +32,32 @@ written after these.
 """
 
 
+class _Trained(Protocol):
+    @property
+    def facts(self) -> Mapping[str, Any]: ...
+
+
+AnyModel = TypeVar("AnyModel", bound=_Trained)
+
+
 def find_finished_model(
-    folder: Path, key: str, checkpoints: Checkpoints, *, resume: bool
-) -> Model | None:
-    """The model, if the folder already holds the run of this key."""
+    folder: Path,
+    key: str,
+    checkpoints: Checkpoints,
+    *,
+    resume: bool,
+    load: Callable[[Path], AnyModel],
+) -> AnyModel | None:
+    """The model, if the folder already holds the run of this key. load: reads such a model."""
     found = checkpoints.stored_key()
-    model: Model | None = None
+    model: AnyModel | None = None
     if is_model_folder(folder):
         if not resume:
             raise UserError(
                 f"{folder} already holds a trained model. Choose another --out, or take it as it is"
                 " with --resume."
             )
-        model = load_model(folder)
+        model = load(folder)
         found = str(model.facts.get("key"))
     elif found is not None and not resume:
         raise UserError(

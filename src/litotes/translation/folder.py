@@ -20,6 +20,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
+from litotes.core.kinds import TRANSLATION
 from litotes.core.parsing import read_as
 from litotes.core.storage import (
     LOCK,
@@ -34,7 +35,7 @@ from litotes.encoders.config import spec_from_json
 from litotes.encoders.weights import check_fits, empty_encoder, read_tensors
 from litotes.model.checkpoint import write_description
 from litotes.model.description import FORMAT
-from litotes.model.folder import DESCRIPTION, TOKENIZER, TRANSLATION, WEIGHTS, read_description
+from litotes.model.folder import DESCRIPTION, TOKENIZER, WEIGHTS, read_description
 from litotes.model.manifest import ADVICE, Manifest, changed_file
 from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints

@@ -131,15 +131,6 @@ class TranslationRecipe(BaseModel):
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def is_translation(file: Path, changes: Sequence[str] = ()) -> bool:
-    """Whether a recipe file asks for a translation model."""
-    if not file.is_file():
-        return False  # reported by what reads it
-    content = read_settings(file, "recipe")
-    apply_changes(content, changes)
-    return content.get("kind") == KIND
-
-
 def read_translation_recipe(file: Path, *, changes: Sequence[str] = ()) -> TranslationRecipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
     if not file.is_file():

@@ -189,18 +189,18 @@ def _load(spec: str) -> Corpus:
         )
     source = pick(SOURCES, name, "source")
     options = parse_query(query)
-    _check_options(options, name, source.options)
+    check_source_options(options, name, source.options)
     if source.needs_path and not path:
         raise UserError(f"{name} needs a path: write for example {source.example}.")
     if path and not source.needs_path:
         raise UserError(f"{name} is built in and reads no path: write {source.example}.")
     try:
-        return source.read(_expand(path) if path else None, options)
+        return source.read(expand_path(path) if path else None, options)
     except OSError as error:  # a folder without permission, a name longer than the system allows
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
 
 
-def _expand(path: str) -> Path:
+def expand_path(path: str) -> Path:
     """The path with a leading ~ or ~USER replaced by that user's folder."""
     try:
         return Path(path).expanduser()
@@ -247,7 +247,7 @@ def has_prefix(spec: str) -> bool:
     return options.get("prefix") == "variety" or options.get("told") == "yes"
 
 
-def _check_options(options: Mapping[str, str], name: str, known: Mapping[str, str]) -> None:
+def check_source_options(options: Mapping[str, str], name: str, known: Mapping[str, str]) -> None:
     for key in options:
         names_task = "label.TASK" in known and key.startswith("label.") and key != "label."
         if key in known or names_task:

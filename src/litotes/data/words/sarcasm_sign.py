@@ -1,0 +1,86 @@
+"""sarcasm-sign: where the sarcasm of a tweet sits, by what people changed to say it plainly.
+
+Peled and Reichart 2017, arXiv 1704.06836: a sarcastic tweet and an interpretation by a person a
+line, five lines a tweet. A word of the tweet counts as changed where two of five interpreters, or
+the same share of more, replaced or left it out (word by word, `difflib`); what they only added
+belongs to no word. As a span: the longest stretch of changed words, of equals the first.
+
+The files are divided by line, and a tweet can be in two of them: here all are read together and
+divided anew by tweet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import SequenceMatcher
+from itertools import groupby
+from pathlib import Path
+
+from litotes.core.errors import UserError
+from litotes.data.keys import text_key
+from litotes.data.splitting import split_by_hash
+from litotes.data.tables.files import find_files, read_lines
+from litotes.data.words.corpus import Span, WordCorpus, WordExample
+
+TASK = "locus"
+KEPT, CHANGED = "kept", "changed"
+CHANGED_SHARE = 2 / 5
+"""Of the interpreters."""
+TEST_SHARE = 0.2
+_FILES = {"train": "train.csv", "dev": "dev.csv", "test": "test.csv"}
+
+
+def read(path: Path, options: Mapping[str, str]) -> WordCorpus:
+    if not path.is_dir():
+        raise UserError(f"{path} is not a folder: give the one that holds train.csv.gz.")
+    by_tweet: dict[str, list[tuple[str, ...]]] = {}
+    words_of: dict[str, tuple[str, ...]] = {}
+    for file in find_files(path, _FILES).values():
+        for number, line in read_lines(file):
+            tweet, meant = _split_line(line, f"{file}, line {number}")
+            key = text_key(" ".join(tweet))
+            words_of.setdefault(key, tweet)
+            by_tweet.setdefault(key, []).append(meant)
+    examples = [_example(words_of[key], meant) for key, meant in by_tweet.items()]
+    return WordCorpus("sarcasm-sign", TASK, (KEPT, CHANGED), tuple(examples), cutting="signs")
+
+
+def _split_line(line: str, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Tweets hold no commas: the first one ends them. Few lines lack the blank after it."""
+    tweet, comma, meant = line.partition(",")
+    if not comma or not tweet.strip():
+        raise UserError(f"{place}: a tweet, a comma and its interpretation are expected.")
+    return tuple(tweet.split()), tuple(meant.split())
+
+
+def _example(words: tuple[str, ...], interpretations: Sequence[tuple[str, ...]]) -> WordExample:
+    counts = [0] * len(words)
+    for meant in interpretations:
+        for place in changed_words(words, meant):
+            counts[place] += 1
+    # a little less: 2 of 5 is exactly the share
+    least = CHANGED_SHARE * len(interpretations) - 1e-9
+    tags = tuple(CHANGED if count >= least else KEPT for count in counts)
+    split = split_by_hash(text_key(" ".join(words)), test_share=TEST_SHARE)
+    return WordExample(words, tags, True, longest_stretch(tags, CHANGED), split)
+
+
+def changed_words(words: Sequence[str], meant: Sequence[str]) -> list[int]:
+    """The places of words that the other text replaces or leaves out."""
+    changed: list[int] = []
+    for action, start, end, _, _ in SequenceMatcher(None, words, meant, False).get_opcodes():
+        if action in ("replace", "delete"):
+            changed += range(start, end)
+    return changed
+
+
+def longest_stretch(tags: Sequence[str], wanted: str) -> Span | None:
+    """Of the stretches of words that all have this tag, the longest; None: no word has it."""
+    best: Span | None = None
+    place = 0
+    for tag, group in groupby(tags):
+        end = place + len(list(group))
+        if tag == wanted and (best is None or end - place > best[1] - best[0]):
+            best = place, end
+        place = end
+    return best

@@ -1,0 +1,208 @@
+"""Scores of tags and spans, each with a 95 % interval by drawing texts with replacement.
+
+Words of one text are not independent: a resample takes or leaves whole texts. Every score follows
+from counts that add up over texts, so that a resample is a product of matrices.
+
+    F1        = 2·tp / (2·tp + fp + fn)
+    entity F1   the same over entities that are found whole: kind, first and last word
+                (Tjong Kim Sang and De Meulder 2003, arXiv cs/0306050)
+    overlap F1  mean over texts of the F1 of the words inside; two empty spans: 1
+                (Rajpurkar et al. 2016, arXiv 1606.05250, §6.1, with words in their places)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from litotes.core.counts import Counts, Floats, classes_of, confusion, macro_f1
+from litotes.core.one_line import one_line
+from litotes.data.words.bio import entities_of, is_bio
+from litotes.data.words.corpus import Span
+from litotes.evaluation.scores import N_RESAMPLES, interval
+
+Interval = tuple[float, float]
+Tags = Sequence[Sequence[str | None]]
+"""Of each text, of each word; None: no answer, which is wrong."""
+
+
+@dataclass(frozen=True)
+class LabelScores:
+    """One label: how many words have it, how well it is found."""
+
+    label: str
+    n: int
+    precision: float
+    recall: float
+    f1: float
+    f1_interval: Interval
+
+
+@dataclass(frozen=True)
+class TagScores:
+    """A tagging task on one set of texts.
+
+    majority: accuracy of always answering the label that is commonest here. entity_f1: where the
+    labels write entities (BIO).
+    """
+
+    task: str
+    n_texts: int
+    n_words: int
+    accuracy: float
+    interval: Interval
+    macro_f1: float
+    macro_f1_interval: Interval
+    majority: float
+    labels: tuple[LabelScores, ...]
+    entity_f1: float | None = None
+    entity_f1_interval: Interval | None = None
+    n_entities: int | None = None
+
+    def __repr__(self) -> str:
+        numbers = {"accuracy": self.accuracy, "interval": self.interval}
+        return one_line(self, task=self.task, n_words=self.n_words, **numbers)
+
+    def f1_of(self, label: str) -> LabelScores:
+        return next(one for one in self.labels if one.label == label)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class SpanScores:
+    """A span task on one set of texts. majority: exact match of always answering "none"."""
+
+    task: str
+    n_texts: int
+    exact_match: float
+    exact_match_interval: Interval
+    overlap_f1: float
+    overlap_f1_interval: Interval
+    majority: float
+
+    def __repr__(self) -> str:
+        numbers = {"exact_match": self.exact_match, "overlap_f1": self.overlap_f1}
+        return one_line(self, task=self.task, n_texts=self.n_texts, **numbers)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+WordScores = TagScores | SpanScores
+
+
+def score_tags(
+    task: str, labels: Sequence[str], gold: Tags, answers: Tags, *, seed: int = 0
+) -> TagScores:
+    """Gold and answers: the tags of the same words of the same texts."""
+    by_text = _confusions(labels, gold, answers)  # (text, gold, answer)
+    total = by_text.sum(0)
+    draws = draw_texts(len(by_text), seed=seed)  # (resample, text)
+    flat = by_text.reshape(len(by_text), -1)
+    resampled = (draws @ flat).reshape(len(draws), *total.shape)
+    among = classes_of(total)
+    among[-1] = False  # "no answer" is no label to be averaged over
+    entities = _entity_scores(gold, answers, draws) if is_bio(labels) else {}
+    return TagScores(
+        task,
+        n_texts=len(by_text),
+        n_words=int(total.sum()),
+        accuracy=float(_accuracy(total)),
+        interval=interval(_accuracy(resampled)),
+        macro_f1=float(macro_f1(total, among)),
+        macro_f1_interval=interval(macro_f1(resampled, among)),
+        majority=float(total.sum(1).max() / total.sum()),
+        labels=tuple(
+            _label_scores(label, number, total, resampled) for number, label in enumerate(labels)
+        ),
+        **entities,
+    )
+
+
+def score_spans(
+    task: str, gold: Sequence[Span | None], answers: Sequence[Span | None], *, seed: int = 0
+) -> SpanScores:
+    exact = np.array([one == other for one, other in zip(gold, answers, strict=True)], float)
+    overlap = np.array([span_overlap(*pair) for pair in zip(gold, answers, strict=True)])
+    draws = draw_texts(len(exact), seed=seed) / max(len(exact), 1)  # (resample, text)
+    return SpanScores(
+        task,
+        n_texts=len(exact),
+        exact_match=float(exact.mean()),
+        exact_match_interval=interval(draws @ exact),
+        overlap_f1=float(overlap.mean()),
+        overlap_f1_interval=interval(draws @ overlap),
+        majority=float(np.mean([one is None for one in gold])),
+    )
+
+
+def span_overlap(gold: Span | None, answer: Span | None) -> float:
+    """F1 of the words inside; 1 if both are empty, 0 if one is."""
+    if gold is None or answer is None:
+        return float(gold is answer)
+    n_shared = max(0, min(gold[1], answer[1]) - max(gold[0], answer[0]))
+    return 2 * n_shared / (gold[1] - gold[0] + answer[1] - answer[0])
+
+
+def draw_texts(n_texts: int, *, seed: int) -> Floats:
+    """How often each text is in each resample. (resample, text)"""
+    generator = np.random.default_rng(seed)
+    counts = generator.multinomial(n_texts, np.full(n_texts, 1 / n_texts), size=N_RESAMPLES)
+    return counts.astype(float)
+
+
+def _confusions(labels: Sequence[str], gold: Tags, answers: Tags) -> Counts:
+    """Of each text its words by (gold, answer); the last class is a word without an answer."""
+    number: dict[str | None, int] = {label: place for place, label in enumerate(labels)}
+    nothing = len(labels)
+    by_text = []
+    for tags, found in zip(gold, answers, strict=True):
+        wanted = [number[tag] for tag in tags]
+        given = [number.get(tag, nothing) for tag in found]
+        by_text.append(confusion(wanted, given, nothing + 1))
+    return np.stack(by_text)
+
+
+def _accuracy(counts: np.ndarray[Any, Any]) -> Floats:
+    hits = np.trace(counts, axis1=-2, axis2=-1)
+    return np.asarray(hits / np.maximum(counts.sum((-2, -1)), 1), float)
+
+
+def _label_scores(label: str, number: int, total: Counts, resampled: Floats) -> LabelScores:
+    n_gold, n_found = total[number].sum(), total[:, number].sum()
+    hits = total[number, number]
+    f1 = f1_from(
+        resampled[:, number, number], resampled[:, :, number].sum(1), resampled[:, number].sum(1)
+    )
+    return LabelScores(
+        label,
+        n=int(n_gold),
+        precision=float(hits / max(n_found, 1)),
+        recall=float(hits / max(n_gold, 1)),
+        f1=float(f1_from(hits, n_found, n_gold)),
+        f1_interval=interval(f1),
+    )
+
+
+def f1_from(hits: Any, n_found: Any, n_gold: Any) -> Floats:
+    """2·tp / (found + gold); 0 where there is neither."""
+    return np.asarray(2 * hits / np.maximum(n_found + n_gold, 1), float)
+
+
+def _entity_scores(gold: Tags, answers: Tags, draws: Floats) -> dict[str, Any]:
+    counts = []
+    for tags, found in zip(gold, answers, strict=True):
+        wanted, given = set(entities_of(tags)), set(entities_of(found))
+        counts.append((len(wanted & given), len(given), len(wanted)))
+    by_text = np.array(counts, float)  # (text, [hits, found, gold])
+    total = by_text.sum(0)
+    return {
+        "entity_f1": float(f1_from(*total)),
+        "entity_f1_interval": interval(f1_from(*(draws @ by_text).T)),
+        "n_entities": int(total[2]),
+    }
