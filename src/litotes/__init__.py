@@ -19,18 +19,21 @@ if TYPE_CHECKING:
     from litotes.api.functions import add_exits as add_exits
     from litotes.api.functions import calibrate as calibrate
     from litotes.api.functions import evaluate as evaluate
+    from litotes.api.functions import evaluate_words as evaluate_words
     from litotes.api.functions import explain as explain
     from litotes.api.functions import export as export
     from litotes.api.functions import load_corpus as load_corpus
     from litotes.api.functions import load_encoder as load_encoder
     from litotes.api.functions import prune as prune
     from litotes.api.functions import train as train
+    from litotes.api.functions import train_words as train_words
     from litotes.core.errors import UserError as UserError
     from litotes.core.values import Prediction as Prediction
     from litotes.data.corpus import Corpus as Corpus
     from litotes.explanation.explanation import Explanation as Explanation
     from litotes.prediction.batch_predictor import BatchPredictor as BatchPredictor
     from litotes.prediction.predictor import Predictor as Predictor
+    from litotes.tagging.tagger import Tagger as Tagger
     from litotes.training.recipe import Recipe as Recipe
 
 _MODULES = {
@@ -40,16 +43,19 @@ _MODULES = {
     "Prediction": "litotes.core.values",
     "Predictor": "litotes.prediction.predictor",
     "Recipe": "litotes.training.recipe",
+    "Tagger": "litotes.tagging.tagger",
     "UserError": "litotes.core.errors",
     "add_exits": "litotes.api.functions",
     "calibrate": "litotes.api.functions",
     "evaluate": "litotes.api.functions",
+    "evaluate_words": "litotes.api.functions",
     "explain": "litotes.api.functions",
     "export": "litotes.api.functions",
     "load_corpus": "litotes.api.functions",
     "load_encoder": "litotes.api.functions",
     "prune": "litotes.api.functions",
     "train": "litotes.api.functions",
+    "train_words": "litotes.api.functions",
 }
 """Where each public name is defined."""
 

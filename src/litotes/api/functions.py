@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # these import torch, which answering does without
     from litotes.exporting.export import ExportResult
     from litotes.pruning import PruneResult, PruneSettings
     from litotes.pruning.exits import ExitSettings, ExitsResult
+    from litotes.tagging.recipe import WordRecipe
+    from litotes.tagging.run import WordRun
+    from litotes.tagging.scores import WordScores
     from litotes.training.run import Run
 
 ModelLike = Predictor | str | Path
@@ -89,6 +92,55 @@ def train(
     elif changes:
         raise TypeError("changes are for a recipe file; change a Recipe with recipe.changed(…)")
     return run.train(recipe, Path(out), corpus=corpus, device=device, resume=resume, watch=watch)
+
+
+def train_words(
+    recipe: WordRecipe | str | Path,
+    out: str | Path,
+    *,
+    changes: Sequence[str] = (),
+    device: str | None = None,
+    resume: bool = False,
+    watch: Watch = ignore_progress,
+) -> WordRun:
+    """Trains a model that answers words (`kind = "tagging"` or `"span"`), as `litotes train` does.
+
+    `Tagger.load(out)` asks it. The arguments are those of `train`.
+    """
+    require_extra("train", "Training")
+    from litotes.tagging import run
+    from litotes.tagging.recipe import WordRecipe, read_recipe
+
+    if not isinstance(recipe, WordRecipe):
+        recipe = read_recipe(Path(recipe), changes=changes)
+    elif changes:
+        raise TypeError("changes are for a recipe file; change a WordRecipe with .changed(…)")
+    return run.train_words(recipe, Path(out), device=device, resume=resume, watch=watch)
+
+
+def evaluate_words(
+    model: str | Path,
+    data: str,
+    *,
+    seed: int = 0,
+    device: str | None = None,
+    watch: Watch = ignore_progress,
+) -> WordScores:
+    """Scores a model that answers words, with 95 % intervals over texts.
+
+    data: a source of words such as `ud-ewt:PATH`. Its test split is scored, or, without one, the
+    texts that the model was not trained on, with a warning that says so.
+    """
+    require_extra("train", "A model that answers words")
+    from litotes.tagging import evaluate as word_scoring
+    from litotes.tagging.fair_texts import fair_words
+    from litotes.tagging.tagger import Tagger
+
+    tagger, corpus = Tagger.load(model, device=device), fair_words(data, model)
+    for note in corpus.notes:
+        warnings.warn(note, stacklevel=2)
+    network, tokenizer = tagger.network, tagger.model.tokenizer
+    return word_scoring.evaluate_words(network, tokenizer, corpus, seed=seed, watch=watch)
 
 
 def evaluate(

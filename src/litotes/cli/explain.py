@@ -35,24 +35,37 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="the one to show first, see `litotes list methods` (default: occlusion)",
     )
+    parser.add_argument(
+        "--locus",
+        metavar="M",
+        help="a tagging or span model, whose words are marked too: where the sarcasm sits",
+    )
 
 
 def run(options: argparse.Namespace) -> None:
-    from litotes.cli.display import print_json, progress, say
+    from litotes.cli.display import print_json, print_lines, progress, say
     from litotes.cli.explanation_view import print_explanation
+    from litotes.cli.kinds import command_of
+    from litotes.cli.word_models import mark_words, marked_lines
     from litotes.core.extras import has_extra
     from litotes.core.targets import find_target
     from litotes.explanation.attribution import available_methods
     from litotes.explanation.explain import METHOD, chosen_methods
     from litotes.explanation.writing import check_format, write_explanation
+    from litotes.model.folder import kind_of
     from litotes.prediction.predictor import Predictor
 
+    explain_other_kind = command_of(kind_of(options.model), "explain")
+    if explain_other_kind is not None:
+        explain_other_kind(options)
+        return
     # wrong names are reported before anything is computed
     out = None if options.out is None else Path(options.out)
     if out is not None:
         check_format(out)
         find_target(out)
     chosen_methods(options.method or METHOD)
+    locus = None if options.locus is None else mark_words(options, options.locus)
     runtime = "torch" if has_extra("train") else "onnx"
     predictor = Predictor.load(options.model, device=options.device, runtime=runtime)
     if runtime == "onnx":
@@ -67,9 +80,12 @@ def run(options: argparse.Namespace) -> None:
         about = f"this is about {explanation.task}. --task chooses another."
         say([f"The model answers {tasks}; {about}"])
     if out is not None:
-        write_explanation(explanation, out)
+        write_explanation(explanation, out, locus=locus)
         say([f"Written to {options.out}."])
     if options.json:
-        print_json(explanation.as_json(maps=False))
+        marks = {} if locus is None else {"locus": locus.as_json()}
+        print_json(explanation.as_json(maps=False) | marks)
     elif out is None:
         print_explanation(explanation)
+        if locus is not None:
+            print_lines(*marked_lines(locus))

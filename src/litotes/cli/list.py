@@ -50,9 +50,12 @@ def _analyses() -> dict[str, str]:
 
 
 def _heads() -> dict[str, str]:
-    from litotes.heads import HEADS
+    from litotes.heads import HEADS, WORD_HEADS
 
-    return {name: _first_paragraph(head) for name, head in HEADS.items()}
+    lines = {name: _first_paragraph(head) for name, head in HEADS.items()}
+    for kind, head in WORD_HEADS.items():
+        lines[f'kind = "{kind}"'] = _first_paragraph(head)
+    return lines
 
 
 def _balancings() -> dict[str, str]:
@@ -100,8 +103,12 @@ def _models() -> dict[str, str]:
 
 def _sources() -> dict[str, str]:
     from litotes.data.sources import SOURCES
+    from litotes.data.words import WORD_SOURCES
 
-    return {name: f"{source.about}; {source.example}" for name, source in SOURCES.items()}
+    lines = {name: f"{source.about}; {source.example}" for name, source in SOURCES.items()}
+    for name, words in WORD_SOURCES.items():
+        lines[name] = f"words: {words.about}; {words.example}"
+    return lines
 
 
 def _rewrites() -> dict[str, str]:
@@ -128,6 +135,12 @@ def _pretraining() -> dict[str, str]:
     lines = _fields(PretrainRecipe, "")
     del lines["model.scratch"]  # a table, named by its settings
     return lines | _fields(ScratchSettings, "model.scratch.")
+
+
+def _tagging() -> dict[str, str]:
+    from litotes.tagging.recipe import WordRecipe
+
+    return _fields(WordRecipe, "")
 
 
 def _translation() -> dict[str, str]:
@@ -180,6 +193,7 @@ KINDS: dict[str, Callable[[], dict[str, str]]] = {
     "rewrites": _rewrites,
     "settings": _settings,
     "sources": _sources,
+    "tagging": _tagging,
     "translation": _translation,
     "weightings": _weightings,
 }
@@ -190,6 +204,7 @@ _OF_TORCH = (
     "pretraining",
     "prunings",
     "settings",
+    "tagging",
     "translation",
     "weightings",
 )

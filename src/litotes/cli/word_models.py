@@ -107,6 +107,44 @@ def evaluate(options: argparse.Namespace) -> None:
     print_word_scores(scores.as_json())
 
 
+def explain(options: argparse.Namespace) -> None:
+    """The text with the words that the model found marked."""
+    from litotes.cli.display import print_json, print_lines, say
+    from litotes.core.storage import write_json, write_text
+    from litotes.explanation.marked_words import marked_page
+
+    refuse_options(options)
+    if options.locus is not None:
+        raise UserError("--locus adds a model of words to a classifier: give one of them.")
+    out = None if options.out is None else Path(options.out)
+    if out is not None and out.suffix.lower() not in (".html", ".json"):
+        raise UserError(f"{out}: marked words are written as .html or .json, e.g. words.html.")
+    found = mark_words(options, options.model)
+    if out is not None and out.suffix.lower() == ".html":
+        write_text(out, marked_page(found, model=Path(options.model).name))
+    elif out is not None:
+        write_json(out, found.as_json())
+    if out is not None:
+        say([f"Written to {options.out}."])
+    if options.json:
+        print_json(found.as_json())
+    elif out is None:
+        print_lines(*marked_lines(found))
+
+
+def mark_words(options: argparse.Namespace, model: str) -> WordPrediction:
+    """What a model of words finds in the text to explain."""
+    if options.out is not None and Path(options.out).suffix.lower() in (".svg", ".png"):
+        raise UserError("Marked words are drawn on a page: end the name of --out in .html.")
+    return load_tagger(options, model).predict(options.text)
+
+
+def marked_lines(found: WordPrediction) -> list[str]:
+    from litotes.explanation.marked_words import marked_line, notes_of, title_of
+
+    return [f"{title_of(found)}:", f"  {marked_line(found)}", *notes_of(found)]
+
+
 def load_tagger(options: argparse.Namespace, model: str | None = None) -> Tagger:
     require_extra("train", "A model that answers words")
     from litotes.tagging.tagger import Tagger

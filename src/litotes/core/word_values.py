@@ -56,10 +56,21 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A part of a text to be drawn. label: None of a span, which needs none."""
+
+    start: int
+    end: int
+    label: str | None
+    probability: float | None = None
+
+
+@dataclass(frozen=True)
 class WordPrediction:
     """All that a model of words answers about one text.
 
-    stretches: of a model of entities those it found; of a model of spans its span, or none.
+    labels: those that a word may have. stretches: of a model of entities those it found; of a model
+    of spans its span, or none.
     probability: of the span, or of there being none; None in a model of tags. truncated: whether a
     part of the text was not read. problem: why the text could not be asked about.
     """
@@ -67,6 +78,7 @@ class WordPrediction:
     text: str
     task: str
     kind: str
+    labels: tuple[str, ...] = ()
     words: tuple[WordAnswer, ...] = ()
     stretches: tuple[Stretch, ...] = ()
     probability: float | None = None
@@ -87,6 +99,16 @@ class WordPrediction:
     @property
     def tags(self) -> tuple[str | None, ...]:
         return tuple(word.label for word in self.words)
+
+    def marks(self) -> tuple[Mark, ...]:
+        """What is to be seen in the text: its span or entities; of two labels, or of O and others,
+        the words that do not have the first; of any other labels every word.
+        """
+        if self.stretches:
+            return tuple(Mark(one.start, one.end, one.kind) for one in self.stretches)
+        plain = self.labels[0] if len(self.labels) == 2 or "O" in self.labels[:1] else None
+        marked = [word for word in self.words if word.label not in (None, plain)]
+        return tuple(Mark(one.start, one.end, one.label, one.probability) for one in marked)
 
     def as_json(self) -> dict[str, Any]:
         content: dict[str, Any] = {"text": self.text}

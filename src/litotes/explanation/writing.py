@@ -7,6 +7,7 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.extras import require_extra
 from litotes.core.storage import write_bytes, write_json, write_text
+from litotes.core.word_values import WordPrediction
 from litotes.explanation.explanation import Explanation
 
 FORMATS = (".html", ".json", ".svg", ".png")
@@ -22,16 +23,22 @@ def check_format(file: Path) -> None:
         require_extra("train", f"{file}: a page or a picture", instead=", or write .json")
 
 
-def write_explanation(explanation: Explanation, file: Path) -> None:
-    """A page (.html), the numbers (.json) or a picture (.svg, .png)."""
+def write_explanation(
+    explanation: Explanation, file: Path, *, locus: WordPrediction | None = None
+) -> None:
+    """A page (.html), the numbers (.json) or a picture (.svg, .png).
+
+    locus: what a model of words marks in the same text, for a page and for the numbers.
+    """
     check_format(file)
     suffix = file.suffix.lower()
     if suffix == ".html":
         from litotes.explanation.page.html import why_html
 
-        write_text(file, why_html(explanation))
+        write_text(file, why_html(explanation, locus))
     elif suffix == ".json":
-        write_json(file, explanation.as_json())
+        marks = {} if locus is None else {"locus": locus.as_json()}
+        write_json(file, explanation.as_json() | marks)
     else:
         # drawing needs matplotlib, which is slow to import
         from litotes.explanation.figures.explanation import figure

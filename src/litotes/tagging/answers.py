@@ -60,7 +60,7 @@ def window_logits(
     network.eval()
     found: list[Tensor] = []
     lengths = [len(window.pieces.ids) for window in windows]
-    with torch.inference_mode():
+    with torch.no_grad():
         for places in batches_without_gradients(lengths, network.device):
             chosen = [windows[place] for place in places]
             words = pack_windows(chosen, network.device, with_first=network.reads_first)

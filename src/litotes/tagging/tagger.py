@@ -138,6 +138,7 @@ class Tagger:
             text,
             self.task.name,
             self.kind,
+            self.task.labels,
             words,
             stretches,
             answers.probability,

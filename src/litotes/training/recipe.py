@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
-from litotes.core.kinds import CLASSIFICATION
+from litotes.core.kinds import CLASSIFICATION, WORD_KINDS
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
@@ -199,6 +199,11 @@ def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str)
 
 def recipe_of(content: dict[str, Any], where: str) -> Recipe:
     """The checked recipe; `where` is named when it is wrong."""
+    if content.get("kind") in WORD_KINDS:
+        raise UserError(
+            f'{where}: kind = "{content["kind"]}" makes a model that answers words, which is not'
+            " for this. `litotes train` takes it; in Python, `litotes.train_words`."
+        )
     try:
         recipe = Recipe.model_validate(content)
     except ValidationError as error:

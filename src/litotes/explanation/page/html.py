@@ -14,7 +14,9 @@ from string import Template
 
 from litotes.core.harmless import markup
 from litotes.core.version import __version__
+from litotes.core.word_values import WordPrediction
 from litotes.explanation.explanation import Explanation
+from litotes.explanation.marked_words import marked_paragraph, title_of
 from litotes.explanation.page.answer import answer_html
 from litotes.explanation.page.data import data_html, layer_options, mapless_note
 from litotes.explanation.page.departures import departures_html
@@ -25,8 +27,8 @@ from litotes.explanation.shaded_text import answer_in_words
 SCRIPTS = ("maps.js", "why.js")
 
 
-def why_html(explanation: Explanation) -> str:
-    """The whole page.
+def why_html(explanation: Explanation, locus: WordPrediction | None = None) -> str:
+    """The whole page. locus: what a model of words marks in the same text.
 
     Layers and attention heads are counted from 1 in it, and in the links it makes; in `why.json`
     from 0.
@@ -41,6 +43,7 @@ def why_html(explanation: Explanation) -> str:
         script=script,
         answer=answer_html(explanation),
         methods=methods_html(explanation),
+        locus="" if locus is None else _locus_html(locus),
         text=text_html(explanation.read, shade_classes(shading), name="text"),
         signs="signed" if shading.is_signed else "unsigned",
         table=words_table(explanation),
@@ -50,6 +53,13 @@ def why_html(explanation: Explanation) -> str:
         facts=data_html(explanation),
         model=markup(explanation.model),
         version=markup(__version__),
+    )
+
+
+def _locus_html(locus: WordPrediction) -> str:
+    return (
+        f'<section aria-labelledby="locus-title"><h2 id="locus-title">{markup(title_of(locus))}'
+        f" <small>by a model of words</small></h2>{marked_paragraph(locus)}</section>"
     )
 
 
