@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from litotes.core.device import choose_device
-from litotes.core.machine import machine_now
+from litotes.core.machine import gpu_facts, machine_now
 from litotes.core.storage import write_json
 from litotes.data.words import WordExample, load_words
 from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parse(arguments)
     study = Study(options)
     results: dict[str, Any] = {
-        "machine": machine_now(),
+        "machine": machine_now() | gpu_facts(choose_device(options.device)),
         "settings": {
             "seeds": options.seeds,
             "epochs": options.epochs,

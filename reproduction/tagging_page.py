@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -44,18 +45,18 @@ def main(results: str) -> None:
 def page(results: Mapping[str, Any]) -> str:
     settings, machine = results["settings"], results["machine"]
     n_seeds = settings["seeds"]
-    where = machine.get("gpu") or machine.get("processor") or "an unnamed machine"
-    if isinstance(where, Mapping):
-        where = where.get("name", "a GPU")
+    where = machine.get("gpu") or machine.get("model") or "an unnamed machine"
     parts = [
         "# Words: parts of speech, where the sarcasm sits, and pruning that restores",
         "",
-        f"`python -m reproduction.tagging`, encoder `{settings['encoder']}`, {n_seeds} seeds, on",
-        f"{where}. Numbers are means over seeds; intervals (95 %) are bootstraps over texts, widened",
-        "by the spread over seeds. Nothing was chosen on test texts: epochs by held-out training",
-        "texts, the pruning's schedule before any run, the threshold of occlusion on training",
-        "tweets. [Tags and spans](../how-to/tagging.md) says how it works;",
-        "[tagging.json](tagging.json) has all numbers.",
+        _paragraph(
+            f"`python -m reproduction.tagging`, encoder `{settings['encoder']}`, {n_seeds} seeds,"
+            f" on {where}. Numbers are means over seeds; intervals (95 %) are bootstraps over"
+            " texts, widened by the spread over seeds. Nothing was chosen on test texts: epochs by"
+            " held-out training texts, the pruning's schedule before any run, the threshold of"
+            " occlusion on training tweets. [Tags and spans](../how-to/tagging.md) says how it"
+            " works; [tagging.json](tagging.json) has all numbers."
+        ),
         "",
         *_speech(results["parts_of_speech"], settings),
         *_locus(results["locus"]),
@@ -83,9 +84,10 @@ def _speech(found: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     return [
         "## Parts of speech (English Web Treebank)",
         "",
-        f"{found['n_train']:,} sentences of dev to learn from, {found['n_texts']:,} of test with"
-        f" {found['n_words']:,}",
-        "words to be scored on.",
+        _paragraph(
+            f"{found['n_train']:,} sentences of dev to learn from, {found['n_texts']:,} of test"
+            f" with {found['n_words']:,} words to be scored on."
+        ),
         "",
         "| | word accuracy | 95 % interval | times fewer operations |",
         "|---|---|---|---|",
@@ -94,14 +96,14 @@ def _speech(found: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
             for name, row, fewer in rows
         ),
         "",
-        f"Cascade pruning with the shares {schedule} after each layer; pieces that",
-        f"left are restored. It changes accuracy by {points:+.2f} points ({low:+.2f} to"
-        f" {high:+.2f}) at",
-        f"{cost['fewer_operations']:.2f} times fewer operations of the encoder; wanted were"
-        f" {WANTED_SPEED} times within",
-        f"{WANTED_LOSS} points. {verdict} Answering all test sentences took",
-        f"{cost['seconds'][0]:.2f} s dense and {cost['seconds'][1]:.2f} s pruned,"
-        f" {cost['faster']:.2f} times as fast, tokenizing left out.",
+        _paragraph(
+            f"Cascade pruning with the shares {schedule} after each layer; pieces that left are"
+            f" restored. It changes accuracy by {points:+.2f} points ({low:+.2f} to {high:+.2f}) at"
+            f" {cost['fewer_operations']:.2f} times fewer operations of the encoder; wanted were"
+            f" {WANTED_SPEED} times within {WANTED_LOSS} points. {verdict} Answering all test"
+            f" sentences took {cost['seconds'][0]:.2f} s dense and {cost['seconds'][1]:.2f} s"
+            f" pruned, {cost['faster']:.2f} times as fast, tokenizing left out."
+        ),
         "",
     ]
 
@@ -110,12 +112,13 @@ def _locus(found: Mapping[str, Any]) -> list[str]:
     lines = [
         "## Where the sarcasm sits (Sarcasm SIGN)",
         "",
-        f"Words that at least two of five people changed, in {found['n_texts']:,} tweets that no"
-        " model has",
-        f"seen, divided by tweet: {_percent(found['changed_share'])} % of all words, since people"
-        " often rewrite",
-        "a tweet as a whole. F1 is that of changed words, so marking every word is a strong line.",
-        "AUC is how often a changed word has the higher score of two.",
+        _paragraph(
+            f"Words that at least two of five people changed, in {found['n_texts']:,} tweets that"
+            f" no model has seen, divided by tweet: {_percent(found['changed_share'])} % of all"
+            " words, since people often rewrite a tweet as a whole. F1 is that of changed words,"
+            " so marking every word is a strong line. AUC is how often, of a changed and a kept"
+            " word, the changed one has the higher score."
+        ),
         "",
         "| | F1 | 95 % interval | AUC | model less this |",
         "|---|---|---|---|---|",
@@ -144,6 +147,10 @@ def _span(found: Mapping[str, Any]) -> list[str]:
             f" {_percent(overlap['mean'])} | {_interval(overlap)} |"
         )
     return lines
+
+
+def _paragraph(text: str) -> str:
+    return textwrap.fill(text, 100, break_on_hyphens=False, break_long_words=False)
 
 
 def _percent(share: float) -> str:

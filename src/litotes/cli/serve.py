@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from litotes.cli.streams import abandon_streams
 if TYPE_CHECKING:
     from litotes.service.settings import ServiceSettings
     from litotes.service.state import Service
+    from litotes.tagging.tagger import Tagger
 
 _TOKEN = "LITOTES_TOKEN"
 
@@ -50,6 +51,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="M",
         help="FOLDER or NAME=FOLDER, several times for several (default: the built-in one)",
+    )
+    parser.add_argument(
+        "--locus",
+        metavar="M",
+        help="a tagging or span model, whose words explanations mark: where the sarcasm sits",
     )
     parser.add_argument(
         "--host",
@@ -115,9 +121,29 @@ def run(options: argparse.Namespace) -> None:
             precision=options.precision,
         ),
         settings=settings,
+        load_locus=locus_loader(options),
     )
     run_server(app, listener, when_ready=lambda: say([f"Ready: {listener_url(listener)}"]))
     _exit_if_stuck(app.state.service)
+
+
+def locus_loader(options: argparse.Namespace) -> Callable[[], Tagger] | None:
+    """Loads the model of --locus; a folder that is none is reported before the service starts."""
+    if options.locus is None:
+        return None
+    from litotes.core.extras import require_extra
+    from litotes.core.kinds import WORD_KINDS
+    from litotes.model.folder import open_model
+
+    require_extra("train", "--locus")
+    folder = open_model(options.locus, kinds=WORD_KINDS)
+
+    def load() -> Tagger:
+        from litotes.tagging.tagger import Tagger
+
+        return Tagger.load(folder, device=options.device)
+
+    return load
 
 
 def _start_notes(folders: Iterable[str], settings: ServiceSettings) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import b64encode
 from collections.abc import Iterator
 from hashlib import sha256
+from typing import Any
 
 from litotes.core.harmless import markup
 from litotes.core.version import __version__
@@ -73,6 +74,15 @@ def marked_page(found: WordPrediction, *, model: str) -> str:
     )
 
 
+def marks_json(found: WordPrediction) -> dict[str, Any]:
+    """What a page needs to draw the marks itself."""
+    marks = [
+        {"start": mark.start, "end": mark.end, "label": _shown_label(mark, found) or None}
+        for mark in _joined(found)
+    ]
+    return {"title": title_of(found), "marks": marks, "notes": notes_of(found)}
+
+
 def marked_line(found: WordPrediction) -> str:
     """The text with marked parts in brackets, for a terminal."""
     line = ""
@@ -99,13 +109,12 @@ def notes_of(found: WordPrediction) -> list[str]:
 
 def _joined(found: WordPrediction) -> Iterator[Mark]:
     """Marks, those of one label with nothing but blanks between them as one; where every word has
-    its label, each by itself.
+    a label of its own, such as its part of speech, each by itself.
     """
-    marks = found.marks()
-    is_all = len(marks) == len(found.words)
+    are_joined = len(found.labels) == 2
     current: Mark | None = None
-    for mark in marks:
-        if current is not None and not is_all and _touch(found.text, current, mark):
+    for mark in found.marks():
+        if current is not None and are_joined and _touch(found.text, current, mark):
             current = Mark(current.start, mark.end, mark.label)
             continue
         if current is not None:

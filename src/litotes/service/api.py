@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -19,6 +19,7 @@ from litotes.core.version import __version__
 from litotes.explanation.attribution import available_methods
 from litotes.explanation.explain import METHOD
 from litotes.explanation.explanation import Explanation as ModelExplanation
+from litotes.explanation.marked_words import marks_json
 from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tokenized_text import TokenizedText
@@ -36,6 +37,9 @@ from litotes.service.request_models import (
 )
 from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
+
+if TYPE_CHECKING:
+    from litotes.tagging.tagger import Tagger
 
 _DEFAULT_METHODS = tuple(
     name for name in ("occlusion", "effective", "standard") if name in available_methods()
@@ -135,7 +139,7 @@ async def explain(request: Request) -> Response:
     check_task(predictor, body.task)
     context.count_texts([body.text])
     with model_problems():
-        work = partial(explanation_json, predictor, body)
+        work = partial(explanation_json, predictor, body, service.locus)
         future = service.explainer.submit(context.client, work, context.deadline)
         content = await context.wait_for(future)
     return Response(content, media_type="application/json")
@@ -166,8 +170,10 @@ def model_problems() -> Iterator[None]:
         raise ProblemError("unreadable-text", str(error)) from error
 
 
-def explanation_json(predictor: Predictor, body: ExplainBody, watch: Watch) -> bytes:
-    """Explains and encodes, all in the thread for explanations."""
+def explanation_json(
+    predictor: Predictor, body: ExplainBody, locus: Tagger | None, watch: Watch
+) -> bytes:
+    """Explains and encodes, all in the thread for explanations. locus: marks words besides."""
     explanation = predictor.explain(
         body.text,
         task=body.task,
@@ -176,7 +182,10 @@ def explanation_json(predictor: Predictor, body: ExplainBody, watch: Watch) -> b
         faithfulness=body.faithfulness,
         watch=watch,
     )
-    return _to_json(explanation.as_json(maps=False) | {"layers": _layers(explanation)})
+    content = explanation.as_json(maps=False) | {"layers": _layers(explanation)}
+    if locus is not None:
+        content["locus"] = marks_json(locus.predict(body.text))
+    return _to_json(content)
 
 
 def _layers(explanation: ModelExplanation) -> list[dict[str, Any]]:

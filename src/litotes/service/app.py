@@ -5,9 +5,9 @@ The same predictor answers here, in Python and on the command line.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import FastAPI
 from starlette.applications import Starlette
@@ -22,6 +22,9 @@ from litotes.service.page_files import page_routes
 from litotes.service.problems import raise_http_problem, reraise
 from litotes.service.settings import ServiceSettings
 from litotes.service.state import Models, Service
+
+if TYPE_CHECKING:
+    from litotes.tagging.tagger import Tagger
 
 
 class GuardedApp(FastAPI):
@@ -46,13 +49,19 @@ class GuardedApp(FastAPI):
         return self.openapi_schema
 
 
-def create_app(models: Models, *, settings: ServiceSettings | None = None) -> FastAPI:
+def create_app(
+    models: Models,
+    *,
+    settings: ServiceSettings | None = None,
+    load_locus: Callable[[], Tagger] | None = None,
+) -> FastAPI:
     """models: predictors by name, of which the first is the default; or a function that loads them
-    once the service is up.
+    once the service is up. load_locus: loads, before them, a model of words whose marks are part of
+    explanations.
 
     The server that runs the app finds the service's state in `app.state.service`.
     """
-    service = Service(models, settings or ServiceSettings())
+    service = Service(models, settings or ServiceSettings(), load_locus)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

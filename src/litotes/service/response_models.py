@@ -52,6 +52,7 @@ class Prediction(BaseModel):
         description="The model knows no part of the text; its answers say nothing."
     )
     problem: Problem | None = Field(description="Of this text alone.")
+    locus: Locus | None = None
     answered_at_layer: int = Field(
         default=0, description="Of a model with exits: after how many layers; else it is left out."
     )
@@ -103,8 +104,24 @@ class Layer(BaseModel):
     between: dict[str, list[list[float]]] | None
 
 
+class Mark(BaseModel):
+    """A part of the text that a model of words found. label: null of a span."""
+
+    start: int
+    end: int
+    label: str | None
+
+
+class Locus(BaseModel):
+    """What a model of words marks in the text, such as where the sarcasm sits."""
+
+    title: str
+    marks: list[Mark]
+    notes: list[str]
+
+
 class Explanation(BaseModel):
-    """What one answer rests on."""
+    """What one answer rests on. locus: where the service has a model of words."""
 
     model_config = ConfigDict(extra="allow")
 

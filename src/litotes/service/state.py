@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
 from secrets import token_hex
+from typing import TYPE_CHECKING
 
 from litotes.prediction.predictor import Predictor
 from litotes.service.batcher import Batcher
@@ -18,13 +19,26 @@ from litotes.service.problems import ProblemError
 from litotes.service.settings import ServiceSettings
 from litotes.service.worker import LONG_NICENESS, lower_priority, start_worker_thread
 
+if TYPE_CHECKING:
+    from litotes.tagging.tagger import Tagger
+
 Models = Mapping[str, Predictor] | Callable[[], Mapping[str, Predictor]]
 
 
 class Service:
-    """What all parts of the service share. failure: why the models could not be loaded."""
+    """What all parts of the service share. failure: why the models could not be loaded.
 
-    def __init__(self, models: Models, settings: ServiceSettings) -> None:
+    locus: a model of words whose marks are part of every explanation; None: none.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        settings: ServiceSettings,
+        load_locus: Callable[[], Tagger] | None = None,
+    ) -> None:
+        self.locus: Tagger | None = None
+        self._load_locus = load_locus
         self.settings, self.metrics = settings, Metrics()
         self.log = Log(on_loss=self.metrics.lost_lines.inc)
         self.batcher = Batcher(settings, self.metrics)
@@ -98,6 +112,8 @@ class Service:
             self.failure = error
 
     def _set_models(self, models: Mapping[str, Predictor]) -> None:
+        if self._load_locus is not None:
+            self.locus = self._load_locus()
         served = ServedModels(models)
         for model in served.descriptions:
             self.metrics.add_model(model["name"], model["runtime"], ", ".join(model["tasks"]))

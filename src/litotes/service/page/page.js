@@ -6,6 +6,7 @@ import { EXAMPLES } from "./examples.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { showLayer, showLayers } from "./layers.js";
 import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
+import { showLocus } from "./locus.js";
 import { listenToMaps } from "./maps.js";
 import { counted, plural } from "./numbers.js";
 import { LatestRequest, ask, debounce } from "./service.js";
@@ -189,6 +190,7 @@ function showExplanation() {
   byId("explained").hidden = false;
   byId("layers").hidden = layers.length === 0;
   showShading();
+  showLocus(explanation);
   showLayers(explanation);
   showLayer(explanation, view.layer, chosenWord);
   document.documentElement.dataset.explained = `${explanation.task}/${view.method}/${view.layer}`;
