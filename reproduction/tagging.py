@@ -36,8 +36,10 @@ from litotes.training.recipe import recipe_of as classifier_recipe_of
 from litotes.training.run import train
 from reproduction.word_answers import (
     best_threshold,
+    changed_share,
     changed_shares,
     cost_of,
+    mark_strongest,
     occlusion,
     tag_texts,
     tags_from,
@@ -127,7 +129,8 @@ class Study:
 
     def kept(self, name: str, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """A finished measurement is read, not made again."""
-        key = json.dumps([self.options.seeds, self.options.epochs, self.options.texts])
+        options = self.options
+        key = json.dumps([options.seeds, options.epochs, options.texts, options.encoder])
         file = self.out / f"{name}.json"
         if file.is_file():
             content: dict[str, Any] = json.loads(file.read_text("utf-8"))
@@ -239,6 +242,7 @@ class Study:
                 "scores": weights,
                 "threshold": threshold,
             },
+            "occlusion_share": {"tags": mark_strongest(weights, changed_share(train_part))},
         }
 
     def _classifier(self) -> Predictor:

@@ -25,7 +25,8 @@ _LOCUS_ROWS = {
     "all_words": "every word",
     "frequent_tag": "each word's most frequent tag",
     "adjectives": "always the adjective",
-    "occlusion": "occlusion of a sarcasm classifier",
+    "occlusion": "occlusion of a sarcasm classifier, by the best threshold",
+    "occlusion_share": "the same, as many words as people change",
 }
 _SPAN_ROWS = {
     "model": "span model",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from litotes.data.words import WordExample
-from litotes.data.words.sarcasm_sign import CHANGED
+from litotes.data.words.sarcasm_sign import CHANGED, KEPT
 from litotes.model.word_checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.pruning.cost import flops
@@ -74,6 +74,21 @@ def best_threshold(examples: Sequence[WordExample], weights: Sequence[Sequence[f
     n_marked = np.arange(1, len(order) + 1)
     scores = 2 * hits / (n_marked + meant.sum())
     return float(values[order][int(scores.argmax())])
+
+
+def changed_share(examples: Sequence[WordExample]) -> float:
+    """Of all words."""
+    return float(np.mean([tag == CHANGED for one in examples for tag in one.tags or ()]))
+
+
+def mark_strongest(weights: Sequence[Sequence[float]], share: float) -> Tags:
+    """Of each text this share of its words, at least one: those with the greatest weights."""
+    found = []
+    for own in weights:
+        n_marked = max(1, round(share * len(own)))
+        marked = set(np.argsort(-np.array(own), kind="stable")[:n_marked].tolist())
+        found.append([CHANGED if place in marked else KEPT for place in range(len(own))])
+    return found
 
 
 def cost_of(
