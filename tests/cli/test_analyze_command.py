@@ -164,9 +164,7 @@ def test_a_pair_is_read_from_its_column(
     assert numbers() != pytest.approx(expected, abs=1e-5)  # without the pair it is another question
 
 
-def test_a_pair_needs_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", "great tea", "--pair", "other", "--model", str(folder)]) == 2
-    assert (
-        "--pair is about the columns of a table: give the --file that has it."
-        in capsys.readouterr().err
-    )
+def test_a_pair_needs_one_text_or_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = ["predict", "great tea", "bad tea", "--pair", "other", "--model", str(folder)]
+    assert main(line) == 2
+    assert "give one TEXT, or the --file that has it." in capsys.readouterr().err

@@ -25,8 +25,9 @@ class FakePredictor:
         self.batches: list[list[str]] = []
         self.tasks = {"size": Task("size", ())}
         self.runtimes: list[Any] = []
+        self.takes_pairs = False
 
-    def tokenize(self, texts: Sequence[str]) -> list[TokenizedText]:
+    def tokenize(self, texts: Sequence[str], pairs: object = None) -> list[TokenizedText]:
         """A piece for each word."""
         return [
             TokenizedText(

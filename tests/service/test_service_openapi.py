@@ -21,6 +21,7 @@ def test_the_schema_has_every_path_and_status(app: FastAPI) -> None:
         "/v1/predict",
         "/v1/explain",
         "/v1/models",
+        "/predict",
         "/live",
         "/ready",
         "/metrics",
@@ -41,6 +42,11 @@ def test_the_schema_has_every_path_and_status(app: FastAPI) -> None:
     one = content["components"]["schemas"]["OneText"]["properties"]["text"]
     assert one["maxLength"] == 10_000
     assert "HTTPValidationError" not in content["components"]["schemas"]
+    inference = content["paths"]["/predict"]["post"]["responses"]
+    assert inference.keys() == predict.keys()
+    for status, answer in inference.items():
+        reference = answer["content"]["application/json"]["schema"].get("$ref", "")
+        assert reference.endswith("/InferenceError") == (status != "200")
     prediction = content["components"]["schemas"]["Prediction"]
     assert prediction["required"] == ["text", "truncated", "unreadable", "problem"]
     answer = content["components"]["schemas"]["Answer"]

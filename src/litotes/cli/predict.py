@@ -166,9 +166,11 @@ def _read_rows(
     from litotes.prediction.tables.layout import Layout
 
     if request is None:
+        names = ("text",) if options.pair is None else ("text", "pair")
         layout = Layout(
-            ("text",),
+            names,
             predictor.tasks,
+            names,
             all_probabilities=options.probabilities,
             keep_formulas=options.keep_formulas,
         )
@@ -197,7 +199,11 @@ def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     texts = iter(options.texts) if options.texts else _read_lines(sys.stdin, options.bad_rows)
     for text in texts:
-        yield InputRow({"text": written_text(text)}, text)
+        if options.pair is None:
+            yield InputRow({"text": written_text(text)}, text)
+        else:
+            pair = {"pair": options.pair}
+            yield InputRow({"text": written_text(text), **pair}, (text, options.pair))
 
 
 def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
@@ -251,6 +257,8 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
     from litotes.core.values import UNREADABLE_NOTE
 
     yield prediction.text
+    if prediction.pair is not None:
+        yield prediction.pair
     for task, answer in prediction.answers.items():
         yield f"  {task:<10} {_answer(answer)}"
         if answer.unsure is not None:

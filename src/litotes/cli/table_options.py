@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from litotes.prediction.tables.request import TableRequest
 
-_ABOUT_FILES = ("pair", "columns", "key", "no_text", "prefix")
+_ABOUT_FILES = ("columns", "key", "no_text", "prefix")
 _ENDINGS = {
     ".csv": "csv",
     ".jsonl": "jsonl",
@@ -31,7 +31,9 @@ def add_table_options(parser: argparse.ArgumentParser) -> None:
         "--column", default="text", metavar="NAME", help="the column of the text (default: text)"
     )
     parser.add_argument(
-        "--pair", metavar="NAME", help="the column of a second text, for models of pairs"
+        "--pair",
+        metavar="NAME",
+        help="for models of pairs: the column of a second text; beside a TEXT, that text itself",
     )
     parser.add_argument(
         "--columns",
@@ -83,6 +85,11 @@ def check_table_options(options: argparse.Namespace) -> None:
                 f"--{name.replace('_', '-')} is about the columns of a table: give the --file that"
                 " has it."
             )
+    if options.pair is not None and options.file is None and len(options.texts) != 1:
+        raise UserError(
+            "--pair is the second text of one TEXT, or a column of a table: give one TEXT, or the"
+            " --file that has it."
+        )
     if options.key is not None and options.columns is not None:
         raise UserError("--key keeps one column, --columns several: give one of them.")
     if options.on is None and options.out is not None and not options.json:

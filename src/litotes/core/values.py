@@ -126,7 +126,7 @@ class Prediction:
     not be asked about; there are no answers then.
 
     answered_at_layer: after how many layers the text was answered by a model with exits, of several
-    models the most; None where no model has exits.
+    models the most; None where no model has exits. pair: the second text of a pair.
     """
 
     text: str
@@ -135,14 +135,16 @@ class Prediction:
     unreadable: bool = False
     problem: str | None = None
     answered_at_layer: int | None = None
+    pair: str | None = None
 
     def __repr__(self) -> str:
         answers = {task: _answer_text(answer) for task, answer in self.answers.items()}
         notes = {"truncated": self.truncated, "unreadable": self.unreadable}
         shown = {name: holds for name, holds in notes.items() if holds}
+        pair = {} if self.pair is None else {"pair": self.pair}
         more = {"problem": self.problem, "answered_at_layer": self.answered_at_layer}
         known = {name: value for name, value in more.items() if value is not None}
-        return one_line(self, text=self.text, answers=answers, **shown, **known)
+        return one_line(self, text=self.text, **pair, answers=answers, **shown, **known)
 
     def _repr_html_(self) -> str:
         """The text and a row for each task, as notebooks show it; of three labels or more, a row
@@ -157,8 +159,9 @@ class Prediction:
             rows += _note_row(self.problem)
         if self.answered_at_layer is not None:
             rows += _note_row(f"answered after layer {self.answered_at_layer}")
-        caption = f'<caption dir="auto">{markup(self.text)}</caption>'
-        return f"<table>{caption}{rows}</table>"
+        texts = [self.text] if self.pair is None else [self.text, self.pair]
+        lines = "".join(f'<div dir="auto">{markup(text)}</div>' for text in texts)
+        return f"<table><caption>{lines}</caption>{rows}</table>"
 
 
 def _label_text(answer: Answer) -> str:

@@ -5,6 +5,7 @@ A model that no run has made may know nothing about itself.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +25,19 @@ def check_facts(facts: object) -> None:
         if not isinstance(facts.get(name), kind):
             raise ValueError(f"its facts have no {name}, or a wrong one")
     data, settings = facts["data"], facts["recipe"].get("data")
-    if not isinstance(data.get("n_train"), int) or not isinstance(data.get("sha256"), str):
+    counts = data.get("n_train"), data.get("n_pairs", 0)
+    are_counts = all(isinstance(count, int) for count in counts)
+    if not are_counts or not isinstance(data.get("sha256"), str):
         raise ValueError("its facts do not say which texts it learned from")
     if not isinstance(settings, dict) or not isinstance(settings.get("source"), str):
         raise ValueError("its recipe names no source")
     if not all(isinstance(note, str) for note in facts["notes"]):
         raise ValueError("its notes are not sentences")
+
+
+def takes_pairs(facts: Mapping[str, Any]) -> bool:
+    """Whether a model has learned from pairs of texts; earlier versions did not write it down."""
+    return bool(facts.get("data", {}).get("n_pairs"))
 
 
 def name_model(base: str, head: str, pruning: str) -> str:

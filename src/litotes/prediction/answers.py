@@ -41,6 +41,19 @@ def promised_tasks(runtime: Runtime) -> dict[str, Task]:
     return tasks
 
 
+def join_tasks(runtimes: Sequence[Runtime]) -> dict[str, Task]:
+    """The tasks of several models, each of which only one may answer."""
+    tasks: dict[str, Task] = {}
+    for runtime in runtimes:
+        for name in runtime.tasks.keys() & tasks.keys():
+            raise UserError(
+                f"Two of the models answer {name}: take one of them out, so that there is one"
+                " answer."
+            )
+        tasks |= promised_tasks(runtime)
+    return tasks
+
+
 def known_varieties(runtimes: Sequence[Runtime]) -> tuple[str, ...]:
     """Those that some task has a bound of its own for."""
     names: set[str] = set()

@@ -44,6 +44,8 @@ def _find_problem(text: str | BadText, pair: str | None, name: str) -> str | Non
         )
     if not text.strip():
         return f"{name} is empty; there is nothing to label."
+    if pair is not None and not pair.strip():
+        return f"{name} has an empty pair: give that its text, or leave it out."
     if not is_utf8(text + (pair or "")):
         return f"{name} holds bytes that are not UTF-8. Save or type it as UTF-8."
     return None

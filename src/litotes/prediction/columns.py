@@ -83,9 +83,11 @@ def as_json(prediction: Prediction, tasks: Mapping[str, Task]) -> dict[str, Any]
     """The stable form: {"text": …, task: {"label": …, "probability": …, "probabilities": {…}},
     "truncated": …, "unreadable": …, "problem": …}.
 
-    A text with a problem has null for each task. Of a model with exits also "answered_at_layer".
+    A text with a problem has null for each task. Of a pair also "pair", of a model with exits
+    "answered_at_layer".
     """
-    return {"text": prediction.text, **answers_as_json(prediction, tasks)}
+    pair = {} if prediction.pair is None else {"pair": prediction.pair}
+    return {"text": prediction.text, **pair, **answers_as_json(prediction, tasks)}
 
 
 def answers_as_json(

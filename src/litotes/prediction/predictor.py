@@ -18,8 +18,9 @@ from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import pick
 from litotes.core.values import Answer, BadText, Prediction, Task
 from litotes.model.calibration import Calibration
+from litotes.model.facts import takes_pairs
 from litotes.model.folder import ModelFolder, open_model, read_files
-from litotes.prediction.answers import check_variety, identity, make_answers, promised_tasks
+from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
 from litotes.prediction.chunks import Chunk, read_chunks
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
@@ -53,14 +54,7 @@ class Predictor:
         self.runtimes = [to_runtime(model, device, precision) for model in models]
         self.notes, self.variety = tuple(notes), variety
         check_variety(variety, self.runtimes)
-        self.tasks: dict[str, Task] = {}
-        for runtime in self.runtimes:
-            for name in runtime.tasks.keys() & self.tasks.keys():
-                raise UserError(
-                    f"Two of the models answer {name}: take one of them out, so that there is one"
-                    " answer."
-                )
-            self.tasks |= promised_tasks(runtime)
+        self.tasks: dict[str, Task] = join_tasks(self.runtimes)
 
     def __repr__(self) -> str:
         runtimes = [type(runtime).__name__ for runtime in self.runtimes]
@@ -70,6 +64,11 @@ class Predictor:
     def identities(self) -> tuple[str, ...]:
         """A name for what decides the answers of each model."""
         return tuple(identity(runtime, self.variety) for runtime in self.runtimes)
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether one of the models has learned from pairs of texts."""
+        return any(takes_pairs(runtime.facts) for runtime in self.runtimes)
 
     def for_variety(self, name: str | None) -> Predictor:
         """The same models, for texts of one variety: it decides when an answer is unsure."""
@@ -165,15 +164,15 @@ class Predictor:
             raise UserError(next(iter(problems.values())))
         written = [written_text(text) for text in texts]
         good = [place for place in range(len(texts)) if place not in problems]
-        good_texts, good_pairs = (
-            [written[place] for place in good],
-            [pairs[place] for place in good],
-        )
+        good_texts = [written[place] for place in good]
+        good_pairs = [pairs[place] for place in good]
         by_model = [runtime.tokenizer.encode(good_texts, good_pairs) for runtime in self.runtimes]
         pieces = dict(zip(good, zip(*by_model, strict=True), strict=True))
         tokenized = []
-        for place, text in enumerate(written):
-            tokenized.append(TokenizedText(text, pieces.get(place, ()), problems.get(place)))
+        for place, (text, pair) in enumerate(zip(written, pairs, strict=True)):
+            problem = problems.get(place)
+            own_pair = pair if problem is None else None
+            tokenized.append(TokenizedText(text, pieces.get(place, ()), problem, own_pair))
         return tokenized
 
     def answer(self, texts: Sequence[TokenizedText]) -> list[Prediction]:
@@ -195,7 +194,7 @@ class Predictor:
                 continue
             own = dict(zip(self.tasks, next(rows), strict=True))
             marks = text.is_truncated, text.is_unreadable
-            predictions.append(Prediction(text.text, own, *marks, None, next(deepest)))
+            predictions.append(Prediction(text.text, own, *marks, None, next(deepest), text.pair))
         return predictions
 
     def labels_and_probabilities(

@@ -11,12 +11,14 @@ from litotes.text.tokenizer import Pieces
 class TokenizedText:
     """A text and its pieces, once for each model that reads it.
 
-    problem: why there are no pieces of a text that cannot be asked about.
+    problem: why there are no pieces of a text that cannot be asked about. pair: the second text of
+    a pair.
     """
 
     text: str
     pieces: tuple[Pieces, ...]
     problem: str | None = None
+    pair: str | None = None
 
     @property
     def n_pieces(self) -> int:

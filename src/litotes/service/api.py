@@ -24,16 +24,17 @@ from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.batcher import QueueFull
-from litotes.service.flat_json import FlatItem
+from litotes.service.flat_json import Item
 from litotes.service.models import check_task
 from litotes.service.openapi import request_docs, response_docs
 from litotes.service.problems import ProblemError, queue_full_error
 from litotes.service.request_context import RequestContext
 from litotes.service.request_models import (
     ExplainBody,
-    find_text_problem,
+    find_item_problem,
     read_explain_body,
     read_predict_body,
+    texts_of,
 )
 from litotes.service.response_models import Explanation, ModelList, Predictions
 from litotes.service.settings import ServiceSettings
@@ -81,7 +82,7 @@ class AskedTexts:
 
     model: str
     predictor: Predictor
-    texts: Sequence[FlatItem]
+    texts: Sequence[Item]
     problems: Mapping[int, ProblemError]
     tokenized: Sequence[TokenizedText]
 
@@ -92,13 +93,23 @@ def read_texts(context: RequestContext) -> AskedTexts:
     model, predictor = context.service.models.pick(body.model, body.variety)
     context.count_texts(body.all_texts)
     good, problems = [], {}
-    for place, text in enumerate(body.all_texts):
-        problem = find_text_problem(text, max_characters=settings.max_characters)
+    for place, item in enumerate(body.all_texts):
+        problem = find_item_problem(item, max_characters=settings.max_characters)
         if problem is not None:
             problems[place] = problem
         else:
-            good.append(str(text))
-    return AskedTexts(model, predictor, body.all_texts, problems, predictor.tokenize(good))
+            good.append(item)
+    return AskedTexts(model, predictor, body.all_texts, problems, tokenize(predictor, good))
+
+
+def tokenize(predictor: Predictor, items: Sequence[Item]) -> list[TokenizedText]:
+    """Texts and pairs without a problem."""
+    texts, pairs = [], []
+    for item in items:
+        text, pair = texts_of(item)
+        texts.append(str(text))
+        pairs.append(None if pair is None else str(pair))
+    return predictor.tokenize(texts, pairs if any(pairs) else None)
 
 
 async def compute(context: RequestContext, asked: AskedTexts) -> list[Prediction]:
@@ -113,16 +124,24 @@ def documents(asked: AskedTexts, predictions: Sequence[Prediction]) -> list[dict
     """The JSON of every text, in the order in which they were sent."""
     tasks, computed = asked.predictor.tasks, iter(predictions)
     made = []
-    for place, text in enumerate(asked.texts):
+    for place, item in enumerate(asked.texts):
         problem = asked.problems.get(place)
         if problem is None:
             made.append(as_json(next(computed), tasks))
-            continue
-        failed = as_json(Prediction("", {}, truncated=False), tasks)
-        # neither what is not a text nor a text of any length is repeated
-        is_repeated = isinstance(text, str) and problem.name != "too-large"
-        made.append(failed | {"text": text if is_repeated else None, "problem": problem.as_json()})
+        else:
+            failed = as_json(Prediction("", {}, truncated=False), tasks)
+            made.append(failed | _repeated(item, problem) | {"problem": problem.as_json()})
     return made
+
+
+def _repeated(item: Item, problem: ProblemError) -> dict[str, str | None]:
+    """What was sent; neither what is not a text nor a text of any length is repeated."""
+    names = ("text", "pair")
+    repeated = {}
+    for name, text in zip(names, item if isinstance(item, list) else [item], strict=False):
+        is_repeated = isinstance(text, str) and problem.name != "too-large"
+        repeated[name] = str(text) if is_repeated else None
+    return repeated
 
 
 @router.post(
@@ -137,7 +156,7 @@ async def explain(request: Request) -> Response:
     body = await context.read(partial(read_explain_body, context.body, service.settings))
     _, predictor = service.models.pick(body.model)
     check_task(predictor, body.task)
-    context.count_texts([body.text])
+    context.count_texts([body.text if body.pair is None else [body.text, body.pair]])
     with model_problems():
         work = partial(explanation_json, predictor, body, service.locus)
         future = service.explainer.submit(context.client, work, context.deadline)
@@ -176,6 +195,7 @@ def explanation_json(
     """Explains and encodes, all in the thread for explanations. locus: marks words besides."""
     explanation = predictor.explain(
         body.text,
+        pair=body.pair,
         task=body.task,
         method=body.method or METHOD,
         methods=_DEFAULT_METHODS if body.methods is None else body.methods,

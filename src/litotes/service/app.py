@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Receive, Scope, Send
 
 from litotes.core.version import __version__
-from litotes.service import api, probes
+from litotes.service import api, probes, tei_route
 from litotes.service.middleware import GuardMiddleware
 from litotes.service.openapi import openapi_schema
 from litotes.service.page_files import page_routes
@@ -80,7 +80,7 @@ def create_app(
     )
     app.service = app.state.service = service
     app.guard = GuardMiddleware(app.call_unguarded, service)
-    for router in (api.router, probes.router, page_routes()):
+    for router in (api.router, tei_route.router, probes.router, page_routes()):
         app.include_router(router)
     app.add_exception_handler(Exception, reraise)
     app.add_exception_handler(HTTPException, raise_http_problem)

@@ -21,11 +21,10 @@ import time
 from collections.abc import Callable, Sequence
 
 from litotes.core.processor import n_cores
-from litotes.prediction.predictor import Predictor
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.metrics import Metrics
 from litotes.service.settings import ServiceSettings
-from litotes.service.waiting_jobs import LANES, LONG, SHORT, Batch, Job, WaitingJobs
+from litotes.service.waiting_jobs import LANES, LONG, SHORT, Answering, Batch, Job, WaitingJobs
 from litotes.service.worker import LONG_NICENESS, NICENESS, Worker
 
 _NICENESS = {SHORT: NICENESS, LONG: LONG_NICENESS}
@@ -93,7 +92,7 @@ class Batcher(Worker[Batch]):
             raise QueueFull(max(1, min(60, math.ceil(seconds))))
 
     def submit(
-        self, client: str, predictor: Predictor, texts: Sequence[TokenizedText], deadline: float
+        self, client: str, predictor: Answering, texts: Sequence[TokenizedText], deadline: float
     ) -> Job:
         """The job whose future will hold a prediction for each text; may raise `QueueFull`."""
         job = Job(client, predictor, texts, deadline)

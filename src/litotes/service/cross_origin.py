@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from litotes.service.request_context import ASKING_ROUTES
+
 Headers = list[tuple[bytes, bytes]]
 
 _MAX_AGE_SECONDS = b"600"
@@ -32,7 +34,7 @@ def is_preflight(method: str, headers: Mapping[bytes, bytes]) -> bool:
 
 
 def preflight_headers(path: str, headers: Mapping[bytes, bytes]) -> Headers:
-    methods = b"POST" if path in ("/v1/predict", "/v1/explain") else b"GET"
+    methods = b"POST" if path in ASKING_ROUTES else b"GET"
     answer = [
         (b"access-control-allow-methods", methods),
         (b"access-control-allow-headers", b"Authorization, Content-Type"),

@@ -1,5 +1,5 @@
 """Reads the JSON of a request: one object whose values are strings, true, false, null, or lists of
-these and of numbers.
+these and of numbers; in some lists a pair may stand for one of them.
 
 The library reads a whole document before anyone can look at it: a megabyte of `[[],[],…]` takes it
 a tenth of a second, in which nothing else is answered. This reader goes from left to right and
@@ -10,10 +10,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import NoReturn
 
 FlatItem = str | bool | int | float | None
-FlatValue = str | bool | list[FlatItem] | None
+Item = FlatItem | list[FlatItem]
+"""Of a list in which texts and pairs of texts may stand."""
+FlatValue = str | bool | list[Item] | None
+
+MOST_IN_PAIR = 2
 
 _MAX_KEYS = 16
 _MAX_CLASSIFIED = 4096
@@ -52,10 +57,16 @@ class TooManyItems(Exception):
         self.key = key
 
 
-def read_flat_object(body: bytes, *, max_items: int) -> dict[str, FlatValue]:
-    """max_items: the most items that a list may have."""
+def read_flat_object(
+    body: bytes, *, max_items: int, fewest_in_pair: Mapping[str, int] | None = None
+) -> dict[str, FlatValue]:
+    """max_items: the most items that a list may have.
+
+    fewest_in_pair: for each key whose list may hold lists, how many items those have at least; at
+    most they have MOST_IN_PAIR.
+    """
     try:
-        return _Reader(body.decode("utf-8-sig"), max_items).read()
+        return _Reader(body.decode("utf-8-sig"), max_items, fewest_in_pair or {}).read()
     except UnicodeDecodeError as error:
         raise NotJson from error
     except WrongShape:
@@ -76,8 +87,9 @@ def _check_is_json(body: bytes) -> None:
 class _Reader:
     """A place in the text, which moves on with everything that is read."""
 
-    def __init__(self, text: str, max_items: int) -> None:
+    def __init__(self, text: str, max_items: int, fewest_in_pair: Mapping[str, int]) -> None:
         self._text, self._max_items, self._at = text, max_items, 0
+        self._fewest_in_pair = fewest_in_pair
 
     def read(self) -> dict[str, FlatValue]:
         self._skip_blanks()
@@ -112,19 +124,42 @@ class _Reader:
             raise NotJson
         raise WrongShape("flat_type", key)
 
-    def _items(self, key: str) -> list[FlatItem]:
-        found: list[FlatItem] = []
+    def _items(self, key: str) -> list[Item]:
+        found: list[Item] = []
         if self._take("]"):
             return found
         while True:
             if len(found) == self._max_items:
                 raise TooManyItems(key)
-            if self._next() in ("[", "{"):
-                raise WrongShape("string_type", key, len(found))
-            found.append(self._scalar())
+            if self._next() == "[" and key in self._fewest_in_pair:
+                found.append(self._pair(key, len(found)))
+            else:
+                found.append(self._flat_item(key, len(found)))
             if self._take("]"):
                 return found
             self._expect(",")
+
+    def _pair(self, key: str, place: int) -> list[FlatItem]:
+        self._expect("[")
+        found: list[FlatItem] = []
+        while self._next() != "]":
+            if len(found) == MOST_IN_PAIR:
+                raise WrongShape("pair_length", key, place)
+            found.append(self._flat_item(key, place))
+            if self._next() == "]":
+                break
+            self._expect(",")
+            if self._next() == "]":
+                raise NotJson
+        self._expect("]")
+        if len(found) < self._fewest_in_pair[key]:
+            raise WrongShape("pair_length", key, place)
+        return found
+
+    def _flat_item(self, key: str, place: int) -> FlatItem:
+        if self._next() in ("[", "{"):
+            raise WrongShape("string_type", key, place)
+        return self._scalar()
 
     def _string(self) -> str:
         if self._next() != '"':

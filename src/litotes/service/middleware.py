@@ -21,7 +21,12 @@ from litotes.service.batcher import QueueFull
 from litotes.service.cross_origin import cors_headers, is_preflight, preflight_headers
 from litotes.service.problems import ProblemError, bug_error, queue_full_error
 from litotes.service.request_body import BodyReader
-from litotes.service.request_context import ClientDisconnected, RequestContext
+from litotes.service.request_context import (
+    ASKING_ROUTES,
+    ClientDisconnected,
+    RequestContext,
+    is_asking_path,
+)
 from litotes.service.state import Service
 
 Headers = Mapping[bytes, bytes]
@@ -88,7 +93,7 @@ class GuardMiddleware:
         self._check_token(scope["path"], headers)
         _check_codings(headers)
         self._body_reader.check_length(headers.get(b"content-length"))
-        if scope["method"] == "POST" and context.route in ("/v1/predict", "/v1/explain"):
+        if scope["method"] == "POST" and context.route in ASKING_ROUTES:
             _check_content_type(headers)
             self._check_queue(context, headers)
             context.body = await self._body_reader.read(receive)
@@ -133,7 +138,7 @@ class GuardMiddleware:
 
     def _check_token(self, path: str, headers: Headers) -> None:
         token = self._settings.token
-        if token is None or not (path.startswith("/v1/") or path == "/metrics"):
+        if token is None or not (is_asking_path(path) or path == "/metrics"):
             return
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         if scheme.lower() != b"bearer" or not hmac.compare_digest(given.strip(), token.encode()):
@@ -147,7 +152,7 @@ class GuardMiddleware:
         self._service.check_loaded()
         length = headers.get(b"content-length")
         try:
-            if context.route == "/v1/predict":
+            if context.route != "/v1/explain":
                 n_bytes = _USUAL_BYTES if length is None else int(length)
                 n_pieces = n_bytes // _BYTES_PER_PIECE + 1
                 self._service.batcher.check_room(context.client, n_pieces)

@@ -17,6 +17,7 @@ from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx_runtime import OnnxRuntime
 from litotes.runtime.runtime import Runtime
 from litotes.service.problems import ProblemError
+from litotes.service.raw_scores import RawScores
 
 if TYPE_CHECKING:
     from litotes.runtime.torch_runtime import TorchRuntime
@@ -125,6 +126,7 @@ class ServedModels:
         self._models = dict(models)
         # one for each variety, kept: texts of one predictor are computed together
         self._of_variety = {name: _varieties_of(predictor) for name, predictor in models.items()}
+        self._raw_scores: dict[tuple[str, str], RawScores] = {}
         runtimes = [runtime for predictor in models.values() for runtime in predictor.runtimes]
         self.n_at_once = min((runtime.n_at_once for runtime in runtimes), default=1)
         self.default = next(iter(models))
@@ -146,6 +148,12 @@ class ServedModels:
             raise ProblemError("unknown-variety", f"{names}. Leave `variety` out for other texts.")
         return chosen, known[variety]
 
+    def raw_scores(self, name: str, task: str) -> RawScores:
+        """A model's outputs for one task; one for each, kept as the varieties are."""
+        if (name, task) not in self._raw_scores:
+            self._raw_scores.setdefault((name, task), RawScores(self._models[name], task))
+        return self._raw_scores[name, task]
+
     def _describe(self, name: str, predictor: Predictor) -> dict[str, Any]:
         """The model as GET /v1/models shows it."""
         runtimes = predictor.runtimes
@@ -158,6 +166,7 @@ class ServedModels:
             "about": predictor.describe(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
             "n_layers": max(runtime.n_layers for runtime in runtimes),
+            "pairs": predictor.takes_pairs,
         }
         coverage = {task.name: task.coverage for task in predictor.tasks.values() if task.coverage}
         if coverage:

@@ -9,9 +9,11 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from litotes.service.problems import MEDIA_TYPE, PROBLEM_KINDS
+from litotes.service.request_context import is_asking_path
 from litotes.service.request_models import ExplainBody, ManyTexts, OneText
 from litotes.service.response_models import Problem
 from litotes.service.settings import ServiceSettings
+from litotes.service.tei_models import InferenceBody
 
 _PROBLEM_SCHEMA = {"$ref": "#/components/schemas/Problem"}
 _HEADERS_BY_STATUS = {
@@ -20,7 +22,7 @@ _HEADERS_BY_STATUS = {
     429: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
     503: {"Retry-After": {"required": True, "schema": {"type": "integer", "minimum": 1}}},
 }
-_ID_HEADER = {
+ID_HEADER = {
     "X-Request-Id": {
         "required": True,
         "schema": {"type": "string"},
@@ -47,23 +49,25 @@ def response_docs(
 
     answer: the model of the JSON it answers with; None where that is not JSON.
     """
-    success: dict[str, Any] = {"description": "The answer.", "headers": _ID_HEADER}
+    success: dict[str, Any] = {"description": "The answer.", "headers": ID_HEADER}
     if answer is None:
         success["content"] = {media_type: {"schema": {"type": "string"}}}
     else:
         success["model"] = answer
     responses = {200: success}
     for status in statuses:
-        responses[status] = _problem_docs(status)
+        responses[status] = problem_docs(status) | {
+            "content": {MEDIA_TYPE: {"schema": _PROBLEM_SCHEMA}}
+        }
     return {"response_model": None, "responses": responses}
 
 
-def _problem_docs(status: int) -> dict[str, Any]:
+def problem_docs(status: int) -> dict[str, Any]:
+    """What is said of a status, without the content of its answer."""
     titles = [kind.title for kind in PROBLEM_KINDS.values() if kind.status == status]
     return {
         "description": "; ".join(titles) + ".",
-        "headers": _ID_HEADER | _HEADERS_BY_STATUS.get(status, {}),
-        "content": {MEDIA_TYPE: {"schema": _PROBLEM_SCHEMA}},
+        "headers": ID_HEADER | _HEADERS_BY_STATUS.get(status, {}),
     }
 
 
@@ -73,7 +77,7 @@ def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
     schemas = content["components"]["schemas"]
-    for model in (Problem, OneText, ManyTexts, ExplainBody):
+    for model in (Problem, OneText, ManyTexts, ExplainBody, InferenceBody):
         schemas[model.__name__] = model.model_json_schema()
     _set_limits(schemas, settings)
     if settings.token is not None:
@@ -82,15 +86,24 @@ def openapi_schema(app: FastAPI, settings: ServiceSettings) -> dict[str, Any]:
 
 
 def _set_limits(schemas: dict[str, Any], settings: ServiceSettings) -> None:
-    schemas["OneText"]["properties"]["text"]["maxLength"] = settings.max_characters
+    longest = {
+        "OneText": settings.max_characters,
+        "ExplainBody": settings.max_explained_characters,
+    }
+    for name, most in longest.items():
+        own = schemas[name]["properties"]
+        own["text"]["maxLength"] = most
+        own["pair"]["anyOf"][0]["maxLength"] = most
     many = schemas["ManyTexts"]["properties"]["texts"]
     many["maxItems"] = settings.max_texts_per_request
-    schemas["ExplainBody"]["properties"]["text"]["maxLength"] = settings.max_explained_characters
+    text, several = schemas["InferenceBody"]["properties"]["inputs"]["anyOf"]
+    several["maxItems"] = settings.max_texts_per_request
+    text["maxLength"] = settings.max_characters
 
 
 def _require_token(content: dict[str, Any]) -> None:
     content["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, operations in content["paths"].items():
-        if path.startswith("/v1/") or path == "/metrics":
+        if is_asking_path(path) or path == "/metrics":
             for operation in operations.values():
                 operation["security"] = [{"token": []}]

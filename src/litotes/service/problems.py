@@ -128,7 +128,23 @@ async def raise_http_problem(request: Request, error: Exception) -> NoReturn:
 
 
 _MAX_SENTENCES = 3
-_KEYS = frozenset(("text", "texts", "model", "task", "method", "methods", "faithfulness"))
+_KEYS = frozenset(
+    (
+        "text",
+        "texts",
+        "pair",
+        "model",
+        "variety",
+        "task",
+        "method",
+        "methods",
+        "faithfulness",
+        "inputs",
+        "truncate",
+        "truncation_direction",
+        "raw_scores",
+    )
+)
 """What a request may have; any other key is not repeated."""
 _FAULTS = {
     "missing": "is missing",
@@ -136,11 +152,13 @@ _FAULTS = {
     "string_type": "must be a string",
     "surrogate": "holds half of a surrogate pair, which is no character",
     "blank": "is blank: there is nothing to read",
+    "pair_length": "is a list, and not of two texts",
     "too_short": "is empty",
     "too_long": "has more items than there are to ask for",
     "list_type": "must be a list",
     "bool_type": "must be true or false",
     "unknown_method": "is none of the methods that GET /v1/models lists",
+    "unknown_direction": "must be Right: texts are cut at their end",
     "model_attributes_type": "must be a JSON object",
 }
 
@@ -160,6 +178,6 @@ def wrong_shape_error(faults: Sequence[tuple[str, Sequence[str | int]]]) -> Prob
 
 def _sentence(kind: str, place: Sequence[str | int]) -> str:
     if kind == "extra_forbidden" or (place and place[0] not in _KEYS):
-        return "There is a key that is not known here, or `text` beside `texts`."
+        return "There is a key that is not known here, or `text` or `pair` beside `texts`."
     field = f"`{'.'.join(map(str, place))}`" if place else "The body"
     return f"{field} {_FAULTS.get(kind, 'is not of the right form')}."

@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from starlette.types import Message, Receive, Send
 
-from litotes.service.flat_json import FlatItem
+from litotes.service.flat_json import Item
 from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.state import Service
+from litotes.service.tei_models import PATH, error_body
 
 Result = TypeVar("Result")
 
@@ -52,8 +53,11 @@ _ROUTES = frozenset(
         "/v1/predict",
         "/v1/explain",
         "/v1/models",
+        PATH,
     )
 )
+ASKING_ROUTES = ("/v1/predict", "/v1/explain", PATH)
+"""Those that are posted to."""
 
 
 class ClientDisconnected(Exception):
@@ -65,6 +69,11 @@ def route_template(path: str) -> str:
     if path in _ROUTES:
         return path
     return "/page/{name}" if path.startswith("/page/") else "unknown"
+
+
+def is_asking_path(path: str) -> bool:
+    """Whether a token is needed, and the answer is not to be stored."""
+    return path.startswith("/v1/") or path == PATH
 
 
 @lru_cache(maxsize=4096)
@@ -101,10 +110,12 @@ class RequestContext:
         self._disconnect: asyncio.Task[Message] | None = None
         service.metrics.in_flight.inc()
 
-    def count_texts(self, texts: Sequence[FlatItem]) -> None:
-        """What the log says about the size of the request."""
-        self.n_texts = len(texts)
-        self.n_characters = sum(len(text) for text in texts if isinstance(text, str))
+    def count_texts(self, items: Sequence[Item]) -> None:
+        """What the log says about the size of the request; a pair counts as one text."""
+        self.n_texts, self.n_characters = len(items), 0
+        for item in items:
+            sides = item if isinstance(item, list) else [item]
+            self.n_characters += sum(len(side) for side in sides if isinstance(side, str))
 
     async def send(self, message: Message) -> None:
         """ASGI's `send`, which adds the headers that every answer has."""
@@ -116,7 +127,7 @@ class RequestContext:
                 *self.extra_headers,
                 (b"x-request-id", self.id.encode()),
             ]
-            if self.path.startswith("/v1/"):
+            if is_asking_path(self.path):
                 headers.append(_NO_STORE)
             if self.service.is_draining:
                 headers.append(CLOSE)
@@ -128,10 +139,12 @@ class RequestContext:
         await self.send({"type": "http.response.body", "body": b""})
 
     async def send_problem(self, problem: ProblemError) -> None:
-        body = problem.body()
+        body, media_type = problem.body(), MEDIA_TYPE
+        if self.route == PATH:  # its clients expect errors of another shape
+            body, media_type = error_body(problem), "application/json"
         headers = [
             *problem.raw_headers,
-            (b"content-type", MEDIA_TYPE.encode()),
+            (b"content-type", media_type.encode()),
             (b"content-length", str(len(body)).encode()),
         ]
         self.service.metrics.count_problem(problem.name)

@@ -7,6 +7,7 @@ Limits of length are not part of the models: too much is answered with 413, a wr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -15,8 +16,10 @@ from pydantic_core import PydanticCustomError
 from litotes.core.harmless import is_utf8
 from litotes.explanation.attribution import available_methods
 from litotes.service.flat_json import (
+    MOST_IN_PAIR,
     FlatItem,
     FlatValue,
+    Item,
     NotJson,
     TooManyItems,
     WrongShape,
@@ -28,8 +31,10 @@ from litotes.service.settings import ServiceSettings
 Body = TypeVar("Body", bound=BaseModel)
 
 _TEXTS = (
-    "One that is blank, too long or not a string has a problem of its own; the others are answered."
+    "Each a text, or a list of two for a model of pairs. One that is blank, too long or not a"
+    " string has a problem of its own; the others are answered."
 )
+_PAIR = Field(default=None, description="The second text, for a model of pairs; not blank.")
 _MODEL = Field(default=None, description="One of GET /v1/models; null: the default one.")
 _VARIETY = Field(
     default=None,
@@ -45,10 +50,12 @@ def _check_text(text: str) -> str:
     return text
 
 
+TEXT_PATTERN = r"[^\s\x1c-\x1f]"
+"""Not only white space, as Python defines it."""
 Text = Annotated[
-    str, AfterValidator(_check_text), Field(json_schema_extra={"pattern": r"[^\s\x1c-\x1f]"})
+    str, AfterValidator(_check_text), Field(json_schema_extra={"pattern": TEXT_PATTERN})
 ]
-"""Not only white space, as Python defines it, and no lone surrogates."""
+"""And no lone surrogates."""
 
 
 _METHODS = available_methods()
@@ -65,45 +72,50 @@ MethodName = Annotated[
 ]
 
 
-class _StrictModel(BaseModel):
+class StrictModel(BaseModel):
     """Values are not converted, and unknown keys are errors."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
-class OneText(_StrictModel):
-    """A text to label."""
+PairItem = Annotated[list[FlatItem], Field(min_length=MOST_IN_PAIR, max_length=MOST_IN_PAIR)]
+
+
+class OneText(StrictModel):
+    """A text to label, or two."""
 
     text: Text = Field(description="Not blank.")
+    pair: Text | None = _PAIR
     model: str | None = _MODEL
     variety: str | None = _VARIETY
 
     @property
-    def all_texts(self) -> list[FlatItem]:
-        return [self.text]
+    def all_texts(self) -> list[Item]:
+        return [self.text if self.pair is None else [self.text, self.pair]]
 
 
-class ManyTexts(_StrictModel):
+class ManyTexts(StrictModel):
     """Several texts to label together."""
 
-    texts: list[FlatItem] = Field(min_length=1, description=_TEXTS)
+    texts: list[FlatItem | PairItem] = Field(min_length=1, description=_TEXTS)
     model: str | None = _MODEL
     variety: str | None = _VARIETY
 
     @property
-    def all_texts(self) -> list[FlatItem]:
+    def all_texts(self) -> list[Item]:
         return self.texts
 
 
 PredictBody = OneText | ManyTexts
 
 
-class ExplainBody(_StrictModel):
-    """A text whose answer is to be explained."""
+class ExplainBody(StrictModel):
+    """A text, or two, whose answer is to be explained."""
 
     text: Text = Field(
         description="Not blank, with at least one word the model's tokenizer knows of."
     )
+    pair: Text | None = _PAIR
     task: str | None = Field(
         default=None, description="Which answer; null: that to the model's first task."
     )
@@ -123,16 +135,34 @@ class ExplainBody(_StrictModel):
 
 
 def read_predict_body(body: bytes, settings: ServiceSettings) -> PredictBody:
-    values = _read_values(body, settings.max_texts_per_request)
+    values = read_values(
+        body, settings.max_texts_per_request, fewest_in_pair={"texts": MOST_IN_PAIR}
+    )
     model: type[PredictBody] = ManyTexts if "texts" in values else OneText
-    made = _validate(model, values)
+    made = validate(model, values)
     if isinstance(made, OneText):
-        _check_length(made.text, settings.max_characters)
+        _check_lengths(made, settings.max_characters)
     return made
 
 
-def find_text_problem(text: FlatItem, *, max_characters: int) -> ProblemError | None:
-    """What is wrong with one text of several."""
+def texts_of(item: Item) -> tuple[FlatItem, FlatItem]:
+    """A text and the second one; null: it has none."""
+    if not isinstance(item, list):
+        return item, None
+    text, *others = item
+    return text, others[0] if others else None
+
+
+def find_item_problem(item: Item, *, max_characters: int) -> ProblemError | None:
+    """What is wrong with one text of several, or with one of its two."""
+    for text in item if isinstance(item, list) else [item]:
+        problem = _find_text_problem(text, max_characters=max_characters)
+        if problem is not None:
+            return problem
+    return None
+
+
+def _find_text_problem(text: FlatItem, *, max_characters: int) -> ProblemError | None:
     if not isinstance(text, str):
         return ProblemError(
             "unreadable-text", "It is not a string. Send it as one, or leave it out."
@@ -152,28 +182,31 @@ def find_text_problem(text: FlatItem, *, max_characters: int) -> ProblemError | 
 
 
 def read_explain_body(body: bytes, settings: ServiceSettings) -> ExplainBody:
-    made = _validate(ExplainBody, _read_values(body, len(_METHODS)))
-    _check_length(made.text, settings.max_explained_characters)
+    made = validate(ExplainBody, read_values(body, len(_METHODS)))
+    _check_lengths(made, settings.max_explained_characters)
     return made
 
 
-def _read_values(body: bytes, max_items: int) -> dict[str, FlatValue]:
+def read_values(
+    body: bytes, max_items: int, *, fewest_in_pair: Mapping[str, int] | None = None
+) -> dict[str, FlatValue]:
+    """Of a body, by their keys. fewest_in_pair: see `read_flat_object`."""
     if not body:
         raise wrong_shape_error([("missing", ())])
     try:
-        return read_flat_object(body, max_items=max_items)
+        return read_flat_object(body, max_items=max_items, fewest_in_pair=fewest_in_pair)
     except NotJson as error:
         raise ProblemError("bad-json", "The body must be one JSON object in UTF-8.") from error
     except WrongShape as wrong:
         raise wrong_shape_error([(wrong.kind, wrong.place)]) from wrong
     except TooManyItems as many:
-        if many.key == "texts":
+        if many.key in ("texts", "inputs"):
             sentence = f"A request may have {max_items} texts. Send them in several."
             raise ProblemError("too-large", sentence) from many
         raise wrong_shape_error([("too_long", (many.key,))]) from many
 
 
-def _validate(model: type[Body], values: dict[str, FlatValue]) -> Body:
+def validate(model: type[Body], values: dict[str, FlatValue]) -> Body:
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -181,9 +214,10 @@ def _validate(model: type[Body], values: dict[str, FlatValue]) -> Body:
         raise wrong_shape_error([(one["type"], one["loc"]) for one in faults]) from error
 
 
-def _check_length(text: str, max_characters: int) -> None:
-    if len(text) > max_characters:
-        raise _too_long_error("The text", max_characters)
+def _check_lengths(body: OneText | ExplainBody, max_characters: int) -> None:
+    for name, text in (("The text", body.text), ("The pair", body.pair)):
+        if text is not None and len(text) > max_characters:
+            raise _too_long_error(name, max_characters)
 
 
 def _too_long_error(name: str, max_characters: int) -> ProblemError:

@@ -45,6 +45,9 @@ class Prediction(BaseModel):
     __pydantic_extra__: dict[str, Answer | None] = Field(init=False)
 
     text: str | None = Field(description="null: it was not a string, or is too long to repeat.")
+    pair: str | None = Field(
+        default=None, description="The second text, where two were sent; else it is left out."
+    )
     truncated: bool = Field(
         description="The text is longer than the model reads; its end was not seen."
     )
@@ -126,6 +129,7 @@ class Explanation(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     text: str
+    pair: str | None
     truncated: bool
     model: str
     task: str
@@ -160,6 +164,7 @@ class ServedModel(BaseModel):
     about: list[str]
     most_pieces: int
     n_layers: int
+    pairs: bool = Field(description="Whether it has learned from pairs of texts.")
     unsure: Unsure | None = None
 
 

@@ -12,14 +12,20 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
+from typing import Protocol
 
 from litotes.core.values import Prediction
-from litotes.prediction.predictor import Predictor
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.service.fair_shares import Account, FairShares
 
 SHORT, LONG = LANES = 0, 1
 _MAX_SHORT_PIECES = 128
+
+
+class Answering(Protocol):
+    """What computes texts: a predictor, or what gives its raw scores."""
+
+    def answer(self, texts: Sequence[TokenizedText], /) -> list[Prediction]: ...
 
 
 class Job(Account):
@@ -30,7 +36,7 @@ class Job(Account):
     """
 
     def __init__(
-        self, client: str, predictor: Predictor, texts: Sequence[TokenizedText], deadline: float
+        self, client: str, predictor: Answering, texts: Sequence[TokenizedText], deadline: float
     ) -> None:
         self.client, self.predictor, self.texts, self.deadline = client, predictor, texts, deadline
         self.future: Future[list[Prediction]] = Future()
@@ -180,7 +186,7 @@ class WaitingJobs:
 
 
 def _with_model(
-    waiting: dict[_Client, list[Job]], predictor: Predictor
+    waiting: dict[_Client, list[Job]], predictor: Answering
 ) -> dict[_Client, list[Job]]:
     """Those of them that ask the same model."""
     found = {}

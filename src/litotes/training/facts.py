@@ -46,7 +46,11 @@ def class_weight_facts(
 
 
 def data_facts(data: TrainingData, *, n_train: int) -> dict[str, Any]:
-    return {"name": data.whole.name, "sha256": data.whole.fingerprint(), "n_train": n_train}
+    """n_pairs: of the texts learned from, where there are any."""
+    n_pairs = sum(example.pair is not None for example in data.train)
+    pairs = {"n_pairs": n_pairs} if n_pairs else {}
+    name, sha256 = data.whole.name, data.whole.fingerprint()
+    return {"name": name, "sha256": sha256, "n_train": n_train, **pairs}
 
 
 def training_notes(

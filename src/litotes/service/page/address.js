@@ -2,7 +2,7 @@
 
 export const LONGEST_LINK = 8000; // characters; mail and chat programs cut longer ones
 
-const KEYS = ["text", "task", "method", "layer", "reading", "model", "variety"];
+const KEYS = ["text", "pair", "task", "method", "layer", "reading", "model", "variety"];
 
 export function readAddress() {
   const found = new URLSearchParams(location.hash.slice(1));
@@ -19,5 +19,5 @@ export function linkTo(view) {
 // Without the text if it is too long: the address must never show another text than the page.
 export function writeAddress(view) {
   const { link, isTooLong } = linkTo(view);
-  history.replaceState(null, "", isTooLong ? linkTo({ ...view, text: "" }).link : link);
+  history.replaceState(null, "", isTooLong ? linkTo({ ...view, text: "", pair: "" }).link : link);
 }

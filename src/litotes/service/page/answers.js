@@ -1,7 +1,7 @@
 // The label of every task and how sure the model is of it, in words, as a number, and as a place between two labels or a bar for each of several.
 
 import { byId, element, harmless } from "./harmless.js";
-import { inWords, shareText } from "./numbers.js";
+import { counted, inWords, shareText } from "./numbers.js";
 
 const QUIET_MS = 1200; // before a screen reader announces it: not after every letter
 let cards = {};
@@ -94,4 +94,15 @@ export function showNoAnswer(sentence) {
 
 export function noteAnswer(sentence) {
   byId("answer-note").textContent = sentence;
+}
+
+// What stands below the answer. model: as v1/models describes it. isMissing: whether a link asked for another.
+export function aboutAnswer({ truncated, unreadable, answered_at_layer: layer, ...answers }, model, isMissing) {
+  const isLess = !unreadable && Object.keys(model.tasks).some((task) => answers[task].probability < Math.max(...Object.values(answers[task].probabilities)));
+  const cut = `The text is longer than the model reads: it saw the first ${counted(model.most_pieces)} pieces and nothing after them.`;
+  const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
+  const less = "Another label is more probable: a threshold that was fitted on held-out texts chose this one.";
+  const missing = "The model this link asks for is not here; the first one answers.";
+  const early = layer < model.n_layers && `An exit was sure of it after layer ${layer} of ${model.n_layers}.`;
+  return [isMissing && missing, unreadable && unknown, truncated && cut, isLess && less, early].filter(Boolean).join(" ");
 }

@@ -9,3 +9,6 @@ export const EXAMPLES = [
   ["Irish", "The heating is gone in January. Ah sure it's grand, who needs toes."],
   ["plain", "The room was clean, breakfast was good and the staff helped us with the bags. We will come back."],
 ];
+
+// For a model that reads two texts.
+export const PAIR = { text: "The kettle boiled over and the tea was cold.", pair: "Nobody enjoyed the tea." };

@@ -1,8 +1,8 @@
 // The view, which the address keeps: what is requested when it changes, and which part shows the answer.
 
 import { readAddress, writeAddress } from "./address.js";
-import { noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
-import { EXAMPLES } from "./examples.js";
+import { aboutAnswer, noteAnswer, showAnswer, showNoAnswer, showTasks, showWaiting } from "./answers.js";
+import { EXAMPLES, PAIR } from "./examples.js";
 import { byId, element, harmless, isBlank, nCharacters } from "./harmless.js";
 import { showLayer, showLayers } from "./layers.js";
 import { linesOf, listenToLines, showLines, stopLines } from "./lines.js";
@@ -18,17 +18,20 @@ const LABEL_MS = 250, EXPLAIN_MS = 700, WAITING_MS = 200;
 const LONGEST_TYPED = 400; // characters of a text that is explained while it is typed; a longer one takes seconds and waits for the button
 const FEWEST_PASTED_LINES = 3; // pasted lines that count as texts of their own
 
-const view = { text: "", task: "", method: "", layer: 0, reading: "", model: "", variety: "" };
+const EMPTY = { text: "", pair: "", task: "", method: "", layer: 0, reading: "", model: "", variety: "" };
+const view = { ...EMPTY };
 const labelling = new LatestRequest(), explaining = new LatestRequest();
 let service = null; // what v1/models says
-let explanation = null; // on display, with {text, task, model} it was asked for
+let explanation = null; // on display, with {text, pair, task, model} it was asked for
 let chosenWord = null;
 let isModelMissing = false; // which a link asked for
 
-const isInLines = () => view.reading === "lines" && linesOf(view.text).length > 1;
+const takesPairs = () => Boolean(service && model().pairs);
+const pair = () => (takesPairs() ? view.pair : null);
+const isInLines = () => !takesPairs() && view.reading === "lines" && linesOf(view.text).length > 1;
 const model = () => service.models.find(({ name }) => name === view.model) ?? service.models[0];
-const modelChoice = () => ({ ...(view.model && { model: view.model }) });
-const varietyChoice = () => ({ ...(view.variety && { variety: view.variety }) });
+const choices = (...names) => Object.fromEntries(names.filter((name) => view[name]).map((name) => [name, view[name]]));
+const textChoice = () => ({ text: view.text, ...(takesPairs() && { pair: view.pair }), ...choices("model") });
 const keepAddress = debounce(300, () => writeAddress(view));
 
 // --- the service
@@ -79,8 +82,10 @@ function completeView() {
 
 function showText() {
   const nLines = linesOf(view.text).length, inLines = isInLines();
-  if (byId("text").value !== view.text) byId("text").value = view.text;
-  byId("reading").hidden = nLines < 2;
+  for (const id of ["text", "pair"]) if (byId(id).value !== view[id]) byId(id).value = view[id];
+  byId("second").hidden = !takesPairs();
+  byId("examples").hidden = takesPairs();
+  byId("reading").hidden = nLines < 2 || takesPairs();
   for (const input of document.querySelectorAll('input[name="reading"]')) input.checked = (input.value === "lines") === inLines;
   document.body.classList.toggle("in-lines", inLines);
   byId("lines").hidden = !inLines;
@@ -91,6 +96,10 @@ function showText() {
   byId("count").classList.toggle("problem", isOver);
   for (const chip of byId("examples").children) chip.setAttribute("aria-pressed", chip.dataset.text === view.text);
 }
+
+// Of the text, or of the longer of two.
+const nLongest = () => Math.max(nCharacters(view.text), nCharacters(pair() ?? ""));
+const isUnfinished = () => isBlank(view.text) || (takesPairs() && isBlank(view.pair));
 
 function tooLong(n, most, what) {
   return `${plural(n, "character")} are ${counted(n - most)} more than the ${counted(most)} that can be ${what}: shorten the text.`;
@@ -110,7 +119,7 @@ function textChanged({ isDeliberate = false } = {}) {
     return explainSoon.now();
   }
   labelSoon();
-  const n = nCharacters(view.text);
+  const n = nLongest();
   if (n <= LONGEST_TYPED || n > service.limits.explained_characters) return explainSoon();
   explaining.stop();
   noteExplanation();
@@ -125,14 +134,14 @@ function askLines() {
 // --- the label
 
 async function label() {
-  const signal = labelling.start(), { text } = view, n = nCharacters(text), most = service.limits.characters;
-  if (isBlank(text)) return showNoAnswer("There is nothing to label yet: type a sentence, or take an example.");
+  const signal = labelling.start(), n = nLongest(), most = service.limits.characters;
+  if (isUnfinished()) return showNoAnswer(takesPairs() ? "This model reads two texts: type both." : "There is nothing to label yet: type a sentence, or take an example.");
   if (n > most) return showNoAnswer(tooLong(n, most, "read"));
   const waiting = setTimeout(showWaiting, WAITING_MS);
   try {
-    const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { text, ...modelChoice(), ...varietyChoice() }, signal }), signal);
+    const { predictions } = await askWithRetries(() => ask("v1/predict", { body: { ...textChoice(), ...choices("variety") }, signal }), signal);
     if (signal.aborted) return;
-    const [prediction] = predictions, note = aboutAnswer(prediction);
+    const [prediction] = predictions, note = aboutAnswer(prediction, model(), isModelMissing);
     if (prediction.unreadable) return showNoAnswer(note); // a share would look like knowledge
     showAnswer(prediction);
     noteAnswer(note);
@@ -145,27 +154,19 @@ async function label() {
   }
 }
 
-function aboutAnswer({ truncated, unreadable, answered_at_layer: layer, ...answers }) {
-  const isLess = !unreadable && Object.keys(model().tasks).some((task) => answers[task].probability < Math.max(...Object.values(answers[task].probabilities)));
-  const cut = `The text is longer than the model reads: it saw the first ${counted(model().most_pieces)} pieces and nothing after them.`;
-  const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
-  const less = "Another label is more probable: a threshold that was fitted on held-out texts chose this one.";
-  const missing = "The model this link asks for is not here; the first one answers.";
-  const early = layer < model().n_layers && `An exit was sure of it after layer ${layer} of ${model().n_layers}.`;
-  return [isModelMissing && missing, unreadable && unknown, truncated && cut, isLess && less, early].filter(Boolean).join(" ");
-}
-
 // --- the explanation
 
-const isOf = (shown) => shown !== null && shown.text === view.text && shown.task === view.task && shown.askedModel === view.model;
+const isOfText = (shown) => shown.text === view.text && shown.pair === pair();
+const isOf = (shown) => shown !== null && isOfText(shown) && shown.task === view.task && shown.askedModel === view.model;
 
 async function explain() {
-  const signal = explaining.start(), { text, task, method } = view, n = nCharacters(text), most = service.limits.explained_characters;
-  if (isBlank(text) || n > most) {
-    noteExplanation(isBlank(text) ? "Here the words will be shaded by how much they count." : tooLong(n, most, "explained"));
+  const signal = explaining.start(), { task, method } = view, n = nLongest(), most = service.limits.explained_characters;
+  if (isUnfinished() || n > most) {
+    noteExplanation(isUnfinished() ? "Here the words will be shaded by how much they count." : tooLong(n, most, "explained"));
     return hideExplanation();
   }
-  const body = { text, task, method, methods: [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name)), ...modelChoice() };
+  const methods = [...new Set([method, "effective", "standard"])].filter((name) => service.methods.includes(name));
+  const body = { ...textChoice(), task, method, methods };
   const waiting = setTimeout(() => { byId("why").classList.add("waiting"); noteExplanation("Explaining …"); }, WAITING_MS);
   try {
     const found = await askWithRetries(() => ask("v1/explain", { body, signal }), signal);
@@ -214,7 +215,7 @@ function hideExplanation() {
 
 // The note above the shaded text: the sentence given, or that the text is an older one.
 function noteExplanation(sentence) {
-  const isOld = explanation !== null && explanation.text !== view.text;
+  const isOld = explanation !== null && !isOfText(explanation);
   for (const id of ["explained", "layers"]) byId(id).classList.toggle("old", isOld);
   const older = isOld ? "Below is the last text that was explained. " : "";
   byId("why-note").textContent = sentence ?? `${older}A text this long is explained when you press Explain, or Ctrl and Enter.`;
@@ -241,7 +242,8 @@ function listenToText() {
     keepAddress();
     textChanged();
   });
-  box.addEventListener("keydown", (event) => {
+  byId("pair").addEventListener("input", (event) => { view.pair = event.target.value; keepAddress(); textChanged(); });
+  byId("ask").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) textChanged({ isDeliberate: true });
   });
   for (const input of document.querySelectorAll('input[name="reading"]')) {
@@ -293,13 +295,14 @@ function listenToWidth() {
 }
 
 function readView() {
-  Object.assign(view, { text: "", task: "", method: "", layer: 0, reading: "", model: "", variety: "" }, readAddress());
+  Object.assign(view, EMPTY, readAddress());
   if (!location.hash) view.text = EXAMPLES[0][1];
 }
 
 async function begin() {
   try {
     await loadService();
+    if (!location.hash && takesPairs()) Object.assign(view, PAIR);
     textChanged({ isDeliberate: true });
   } catch (problem) {
     showProblem(problem);

@@ -22,11 +22,11 @@ export const methodName = (method) => harmless(method.replaceAll("_", " "));
 export const aboutMethod = (method) => METHODS[method] ?? "";
 
 // The text in parts, each with the number of its word or null. The service counts characters, JavaScript code units.
-function partsOf({ text, words, truncated }) {
-  const characters = [...text], parts = [];
+function partsOf({ text, pair, words, truncated }, isPair) {
+  const characters = [...(isPair ? pair : text)], parts = [];
   let end = 0;
   words.forEach((word, number) => {
-    if (word.is_pair || word.end <= end) return;
+    if (word.is_pair !== isPair || word.end <= end) return;
     const start = Math.max(word.start, end); // a tokenizer may let words share a letter
     if (start > end) parts.push([characters.slice(end, start).join(""), null]);
     parts.push([characters.slice(start, word.end).join(""), number]);
@@ -36,9 +36,17 @@ function partsOf({ text, words, truncated }) {
   return { parts, between: truncated ? "" : rest.join(""), unread: truncated ? rest : [] };
 }
 
-// Fills a paragraph with the text; `makeWord` makes the element of a word from its number and letters.
+// Fills a paragraph with the text, and the second one of a pair; `makeWord` makes the element of a word from its number and letters.
 export function fillText(paragraph, explanation, makeWord) {
-  const { parts, between, unread } = partsOf(explanation), hidden = unread.length - MAX_UNREAD;
+  fillSide(paragraph, explanation, makeWord, false);
+  if (typeof explanation.pair !== "string") return;
+  const second = element("span", { className: "second", dir: "auto" });
+  fillSide(second, explanation, makeWord, true);
+  paragraph.append(second);
+}
+
+function fillSide(paragraph, explanation, makeWord, isPair) {
+  const { parts, between, unread } = partsOf(explanation, isPair), hidden = unread.length - MAX_UNREAD;
   paragraph.replaceChildren(...parts.map(([letters, number]) => (number === null ? harmless(letters) : makeWord(number, harmless(letters)))), harmless(between));
   if (unread.length) {
     const more = hidden > 0 ? `… and ${plural(hidden, "more character")}` : "";
