@@ -46,7 +46,7 @@ def _apart(logits: Logits, reference: Logits, tasks: Mapping[str, Task]) -> floa
     """The largest difference of two probabilities."""
     largest = 0.0
     for task, ours, theirs in _pairs(logits, reference, tasks):
-        if not task.is_regression:
+        if task.is_choice:
             ours, theirs = _probabilities(ours), _probabilities(theirs)
         largest = max(largest, float(np.abs(ours - theirs).max()))
     return largest

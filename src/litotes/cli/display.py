@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from litotes.evaluation.evaluate import CellScores
     from litotes.evaluation.scores import RegressionScores, Scores
+    from litotes.evaluation.several_scores import SeveralScores
 
 _SECONDS_BETWEEN_LINES = 5.0
 
@@ -181,20 +182,40 @@ SCORE_COLUMNS = (
 REGRESSION_COLUMNS = ("task", "cell", "n", "Pearson r", "95 % interval", "RMSE", "Spearman ρ")
 
 
-def print_scores(rows: Sequence[CellScores]) -> None:
-    """Scores as a table, each with its interval and its majority line; those of numbers apart."""
-    from litotes.evaluation.scores import Scores
+SEVERAL_COLUMNS = (
+    "task",
+    "cell",
+    "n",
+    "macro-F1",
+    "95 % interval",
+    "majority",
+    "micro-F1",
+    "95 % interval",
+    "subset accuracy",
+)
 
-    labels, numbers = [], []
+
+def print_scores(rows: Sequence[CellScores]) -> None:
+    """Scores as a table, each with its interval and its majority line; those of several labels and
+    of numbers apart.
+    """
+    from litotes.evaluation.scores import Scores
+    from litotes.evaluation.several_scores import SeveralScores
+
+    labels, several, numbers = [], [], []
     for row in rows:
         scores = row.scores
         names = (scores.task, row.cell, str(scores.n))
         if isinstance(scores, Scores):
             labels.append((*names, *_classification(scores)))
+        elif isinstance(scores, SeveralScores):
+            several.append((*names, *_several(scores)))
         else:
             numbers.append((*names, *_regression(scores)))
     if labels:
         print_table(SCORE_COLUMNS, labels)
+    if several:
+        print_table(SEVERAL_COLUMNS, several)
     if numbers:
         print_table(REGRESSION_COLUMNS, numbers)
 
@@ -209,6 +230,17 @@ def _classification(scores: Scores) -> tuple[str, ...]:
         f"{scores.matthews:.3f}",
         "" if error is None else f"{error:.3f}",
         "" if area is None else f"{area:.3f}",
+    )
+
+
+def _several(scores: SeveralScores) -> tuple[str, ...]:
+    return (
+        f"{scores.macro_f1:.3f}",
+        _interval(scores.interval),
+        f"{scores.majority:.3f}",
+        f"{scores.micro_f1:.3f}",
+        _interval(scores.micro_interval),
+        f"{scores.subset_accuracy:.3f}",
     )
 
 

@@ -120,7 +120,7 @@ def _write(content: Any, predictions: Mapping[str, TaskPredictions], out: Path) 
     from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
-    labels = {task: one for task, one in predictions.items() if not one.task.is_regression}
+    labels = {task: one for task, one in predictions.items() if one.task.is_choice}
     if not labels:
         return
     curves = {task: one.reliability() for task, one in labels.items()}

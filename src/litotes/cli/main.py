@@ -38,6 +38,8 @@ COMMANDS = {
     "prune": "the fastest pruning within a loss of macro-F1",
     "exits": "texts that leave early, within a disagreement you allow",
     "export": "an ONNX file with the pruning inside, fast on a CPU",
+    "push": "a model folder to the Hugging Face Hub, with its card",
+    "pull": "a model folder from the Hugging Face Hub, checked",
     "analyze": "what a model's attention does over a corpus",
     "stress": "which features of a variety change answers",
     "audit": "leaks, duplicates, conflicts, balance",
@@ -67,6 +69,8 @@ NEEDS = {
     "translate": "train",
     "interpret": "train",
     "serve": "serve",
+    "push": "hub",
+    "pull": "hub",
 }
 """The extra without which a command can do nothing. The others work on the plain install; what
 needs more by the model or the options it is given says so itself.

@@ -263,7 +263,7 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
         yield f"  {task:<10} {_answer(answer)}"
         if answer.unsure is not None:
             yield f"  {'':<10} unsure: {answer.unsure}"
-        if all_probabilities or len(answer.probabilities) > 2:
+        if all_probabilities or len(answer.probabilities) > 2 or isinstance(answer.label, tuple):
             for label, share in answer.probabilities.items():
                 yield f"  {'':<10} {label:<10} {share:6.1%}"
     if prediction.truncated:
@@ -277,6 +277,8 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
 
 
 def _answer(answer: Answer) -> str:
-    if isinstance(answer.label, float):
-        return f"{answer.label:.3f}"
+    from litotes.core.values import label_text
+
+    if not isinstance(answer.label, str):
+        return label_text(answer.label, digits=3)
     return f"{answer.label:<10} {answer.probability or 0:6.1%}"

@@ -15,6 +15,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "figures": ("matplotlib",),
     "onnx": ("onnx",),
     "translate": ("sacrebleu",),
+    "hub": ("huggingface_hub",),
     "serve": ("fastapi", "uvicorn", "httptools", "prometheus_client"),
 }
 """The modules that each extra of pyproject.toml brings, as far as a command needs all of them."""

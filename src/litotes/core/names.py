@@ -15,7 +15,7 @@ def is_plain_name(name: object) -> bool:
     return isinstance(name, str) and _PLAIN.fullmatch(name) is not None
 
 
-OUTPUT_COLUMNS = ("text", "truncated", "unreadable", "problem")
+OUTPUT_COLUMNS = ("text", "pair", "truncated", "unreadable", "problem")
 """The columns of a table of answers that belong to no task."""
 
 

@@ -12,7 +12,8 @@ from typing import Any
 from litotes.core.harmless import markup
 from litotes.core.one_line import one_line
 
-Label = str | float
+Label = str | float | tuple[str, ...]
+"""A word; a number; or, of a task with several labels for one text, those it has."""
 
 MISSING = -100
 """Target of a text that carries no label for a task; such texts add nothing to that task's loss."""
@@ -27,16 +28,22 @@ class Task:
     answer is a number.
 
     coverage: the probability with which a set of labels is promised to hold the truth; None: no
-    sets are given.
+    sets are given. multi_label: a text may have several of the labels, or none.
     """
 
     name: str
     labels: tuple[str, ...]
     coverage: float | None = field(default=None, repr=False)
+    multi_label: bool = field(default=False, repr=False)
 
     @property
     def is_regression(self) -> bool:
         return not self.labels
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it is answered with exactly one of its labels."""
+        return bool(self.labels) and not self.multi_label
 
     @property
     def n_outputs(self) -> int:
@@ -72,8 +79,10 @@ class BadText:
 class Answer:
     """A task's answer for one text: the label, its probability, and that of every label.
 
-    For a regression the number, None, and no probabilities. labels: those that are still possible
-    at the coverage the model was calibrated for (`litotes calibrate`); None: it was not.
+    For a regression the number, None, and no probabilities. Of a task with several labels for one
+    text, `label` is those that were given, without a probability of their own. labels: those that
+    are still possible at the coverage the model was calibrated for (`litotes calibrate`); None: it
+    was not.
     """
 
     label: Label
@@ -94,7 +103,8 @@ class Answer:
 
     def __repr__(self) -> str:
         if self.probability is None:
-            return one_line(self, label=self.label)
+            several = {"probabilities": self.probabilities} if self.probabilities else {}
+            return one_line(self, label=self.label, **several)
         sets = {} if self.labels is None else {"labels": self.labels}
         return one_line(
             self,
@@ -107,7 +117,7 @@ class Answer:
     def as_json(self) -> dict[str, Any]:
         """With `labels` and `unsure` where the model was calibrated to give them."""
         content: dict[str, Any] = {
-            "label": self.label,
+            "label": list(self.label) if isinstance(self.label, tuple) else self.label,
             "probability": self.probability,
             "probabilities": dict(self.probabilities),
         }
@@ -164,8 +174,15 @@ class Prediction:
         return f"<table><caption>{lines}</caption>{rows}</table>"
 
 
+def label_text(label: Label, *, digits: int) -> str:
+    """A label as people read it; several with commas between, and "none" where there is none."""
+    if isinstance(label, tuple):
+        return ", ".join(label) or "none"
+    return label if isinstance(label, str) else f"{label:z.{digits}f}"
+
+
 def _label_text(answer: Answer) -> str:
-    return answer.label if isinstance(answer.label, str) else f"{answer.label:z.3f}"
+    return label_text(answer.label, digits=3)
 
 
 def _answer_text(answer: Answer) -> str:

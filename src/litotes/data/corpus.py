@@ -178,7 +178,7 @@ class Corpus:
                     f"{self.name}: no label of {name} is left. Map at least two of them to a word,"
                     " or leave the task out."
                 )
-            tasks[name] = Task(name, tuple(labels))
+            tasks[name] = replace(task, labels=tuple(labels))
         examples = tuple(_relabel(example, words) for example in self)
         return replace(self, examples=examples, tasks=tasks)
 
@@ -206,8 +206,8 @@ class Corpus:
         found: Counter[tuple[Cell, str, str, str | None]] = Counter()
         for example in self:
             for task, label in example.labels.items():
-                word = label if isinstance(label, str) else None
-                found[cell_of(example), example.split, task, word] += 1
+                for word in _counted_words(label):
+                    found[cell_of(example), example.split, task, word] += 1
         return tuple(sorted((Count(*place, n) for place, n in found.items()), key=_count_order))
 
     def fingerprint(self) -> str:
@@ -292,10 +292,21 @@ def _with_tasks(example: Example, names: Set[str | None]) -> Example:
 def _relabel(example: Example, words: Mapping[str, Mapping[str, str]]) -> Example:
     labels: dict[str, Label] = {}
     for task, label in example.labels.items():
-        new = words.get(task, {}).get(str(label), label)
+        own = words.get(task, {})
+        if isinstance(label, tuple):
+            labels[task] = tuple(sorted({own.get(word, word) for word in label} - {""}))
+            continue
+        new = own.get(str(label), label)
         if new != "":
             labels[task] = new
     return replace(example, labels=labels)
+
+
+def _counted_words(label: Label) -> tuple[str | None, ...]:
+    """What a label counts as: a number as None, several labels as each of them."""
+    if isinstance(label, tuple):
+        return label
+    return (label if isinstance(label, str) else None,)
 
 
 def _count_order(count: Count) -> tuple[tuple[str, str], int, str, str]:

@@ -87,6 +87,8 @@ def _stratum(example: Example) -> str:
 
 def _coarse(label: Label) -> str:
     # numbers are spread by their whole part
+    if isinstance(label, tuple):
+        return "|".join(label)
     return label if isinstance(label, str) else str(round(label))
 
 

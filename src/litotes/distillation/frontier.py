@@ -168,7 +168,7 @@ def _by_task(
     """
     found = []
     for task in () if test is None else test.tasks.values():
-        if task.is_regression or any(task.name not in answers for answers in models):
+        if not task.is_choice or any(task.name not in answers for answers in models):
             continue
         labelled = [example for example in test or () if task.name in example.labels]
         gold = targets(labelled, [task])[task.name].numpy()

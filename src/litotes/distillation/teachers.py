@@ -172,6 +172,11 @@ def ask_model(
 
 def class_weights_of(model: Model, task: str) -> Tensor | None:
     """The weights that the classes of a task had in a model's training; None for a regression."""
+    if model.classifier.tasks[task].multi_label:
+        raise UserError(
+            f"A teacher may give {task} several labels, which a student cannot learn from it yet:"
+            " leave it out with data.tasks."
+        )
     if model.classifier.tasks[task].is_regression:
         return None
     stated = model.facts.get("class_weights", {}).get(task)

@@ -19,11 +19,12 @@ from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, ece_by_chance, reliability
 from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage
 from litotes.evaluation.scores import RegressionScores, Scores, score, score_regression
+from litotes.evaluation.several_scores import SeveralScores, score_several
 from litotes.prediction.answers import known_varieties
 from litotes.prediction.predictor import Predictor
 
 _CHUNK = 256
-AnyScores = Scores | RegressionScores
+AnyScores = Scores | RegressionScores | SeveralScores
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ class CellScores:
         cell, n_truncated = scores.pop("cell", None), scores.pop("n_truncated", None)
         n_unreadable = scores.pop("n_unreadable", 0)  # earlier versions did not count them
         parsed: AnyScores
-        if "classes" in scores:
+        if "subset_accuracy" in scores:
+            parsed = parse_as(SeveralScores, scores)
+        elif "classes" in scores:
             parsed = parse_as(Scores, scores)
         else:
             parsed = parse_as(RegressionScores, scores)
@@ -79,6 +82,8 @@ class TaskPredictions:
     def scores(self, *, seed: int = 0) -> AnyScores:
         if self.task.is_regression:
             return score_regression(self.gold(), self.predicted(), self.task, seed=seed)
+        if self.task.multi_label:
+            return score_several(self.gold(), self.predicted(), self.task, seed=seed)
         scores = score(self.gold(), self.predicted(), self.task, seed=seed)
         return replace(
             scores, calibration_error=self.reliability().ece, risk_area=self.risk_coverage().area
@@ -114,8 +119,13 @@ class TaskPredictions:
         return CellScores(cell, scores, sum(self.truncated), sum(self.unreadable))
 
     def _numbers(self, labels: Sequence[object]) -> np.ndarray[Any, Any]:
+        """Class numbers or numbers, (text,); of several labels which a text has, (text, class)."""
         if self.task.is_regression:
             return np.array(labels, dtype=float)
+        if self.task.multi_label:
+            words = [own if isinstance(own, tuple) else () for own in labels]
+            flags = [[label in own for label in self.task.labels] for own in words]
+            return np.array(flags, dtype=np.bool_)
         return np.array([self.task.labels.index(str(label)) for label in labels], dtype=np.int64)
 
 
@@ -248,13 +258,23 @@ def _task_predictions(
 
 def check_labels(task: Task, corpus: Corpus) -> None:
     """The corpus's labels must be among those the model knows."""
-    if task.is_regression != corpus.tasks[task.name].is_regression:
+    theirs = corpus.tasks[task.name]
+    if task.multi_label != theirs.multi_label:
+        raise UserError(
+            f"Of {task.name} a text may have several labels on one side, and has one on the other;"
+            f" model and {corpus.name} do not fit. In the source of a table several=| says that it"
+            " may have several."
+        )
+    if task.is_regression != theirs.is_regression:
         raise UserError(
             f"{task.name} is answered with a number on one side and with words on the other; model"
             f" and {corpus.name} do not fit."
         )
-    strange = sorted(set(corpus.tasks[task.name].labels) - set(task.labels))
-    used = {str(example.labels.get(task.name)) for example in corpus}
+    strange = sorted(set(theirs.labels) - set(task.labels))
+    used: set[str] = set()
+    for example in corpus:
+        label = example.labels.get(task.name)
+        used.update(label if isinstance(label, tuple) else (str(label),))
     if any(label in used for label in strange):
         raise UserError(
             f"{corpus.name} has the {task.name} label {strange[0]!r}, which the model does not know"

@@ -118,8 +118,9 @@ def find_gaps(
     gaps: list[Gap] = []
     notes: list[str] = []
     for result in predictions.values():
-        if result.task.is_regression:
-            notes.append(f"{result.task.name} is answered with a number: its gaps are not tested.")
+        if not result.task.is_choice:
+            kind = "several labels" if result.task.multi_label else "a number"
+            notes.append(f"{result.task.name} is answered with {kind}: its gaps are not tested.")
             continue
         for column in columns:
             parts, more = _split(result, column)

@@ -53,7 +53,7 @@ def _common_tasks(
     own: Mapping[str, TaskPredictions], other: Mapping[str, TaskPredictions]
 ) -> list[str]:
     common = [task for task in own if task in other]
-    tasks = [task for task in common if not own[task].task.is_regression]
+    tasks = [task for task in common if own[task].task.is_choice]
     if not tasks:
         raise UserError(
             f"The models have no classification task in common here: one answers {', '.join(own)},"

@@ -85,7 +85,7 @@ def calibrate_folder(
     for runtime in predictor.runtimes:
         own = {}
         for name in runtime.tasks:
-            if name in predictions and not runtime.tasks[name].is_regression:
+            if name in predictions and runtime.tasks[name].is_choice:
                 own[name], more = _fit_task(predictions[name], runtime, coverage, by_variety)
                 notes += more
         by_part.append(own)

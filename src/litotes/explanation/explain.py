@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import NDArray
@@ -23,11 +24,12 @@ from litotes.explanation.attribution import (
     WordWeights,
     available_methods,
 )
-from litotes.explanation.attribution.question import RuntimeQuestion
+from litotes.explanation.attribution.question import RuntimeQuestion, number_of
 from litotes.explanation.explanation import Explanation, Faithfulness, LayerMaps, Shading
 from litotes.explanation.trace import Trace, trace_of
 from litotes.explanation.word_removal import faithfulness, order_of
 from litotes.model.facts import name_model
+from litotes.model.several_labels import apply_to_each
 from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import ReadText
 
@@ -66,7 +68,7 @@ def explain(
     _check_has_words(read)
     observation = observe(model, [read], device=model.classifier.device)[0]
     progress = _progress(watch, chosen)
-    label = _number_of(answers[task.name], task)
+    label = number_of(answers[task.name], task)
     question = Question(model, observation, task, label, progress.report)
     spec = model.classifier.encoder.spec
     return Explanation(
@@ -101,7 +103,7 @@ def explain_by_asking(
     chosen = chosen_methods(method, ASKING if methods is None else methods)
     _check_has_words(read)
     progress = _progress(watch, chosen)
-    label = _number_of(answers[task.name], task)
+    label = number_of(answers[task.name], task)
     question = RuntimeQuestion(runtime, read, task, label, progress.report)
     return Explanation(
         read=read,
@@ -123,11 +125,6 @@ def _check_has_words(read: ReadText) -> None:
             "The model's tokenizer finds no word that it knows in this text: there is nothing to"
             " explain."
         )
-
-
-def _number_of(answer: Answer, task: Task) -> int:
-    """Of the label that was given; 0 for a regression."""
-    return 0 if task.is_regression else task.labels.index(str(answer.label))
 
 
 def _progress(watch: Watch, chosen: Sequence[str]) -> _Progress:
@@ -192,7 +189,8 @@ def _probabilities(question: TextQuestion, logits: NDArray[Any]) -> dict[str, fl
     """logits: of the text, (1, class)"""
     if question.task.is_regression:
         return {}
-    _, probabilities = question.calibration.apply(logits)
+    apply = partial(apply_to_each, question.calibration)
+    _, probabilities = (apply if question.task.multi_label else question.calibration.apply)(logits)
     return dict(zip(question.task.labels, probabilities[0].tolist(), strict=True))
 
 

@@ -14,6 +14,7 @@ from litotes.core.one_line import one_line
 from litotes.core.values import Answer
 from litotes.explanation.shaded_text import answer_in_words, notebook_html
 from litotes.explanation.trace import Trace
+from litotes.model.several_labels import label_to_explain
 from litotes.text.tokenizer import ReadText
 
 if TYPE_CHECKING:
@@ -119,7 +120,12 @@ class Explanation:
 
     @property
     def answer(self) -> Answer:
-        return self.answers[self.task]
+        """What is explained; where a text may have several labels, one of them."""
+        answer = self.answers[self.task]
+        if not isinstance(answer.label, tuple):
+            return answer
+        label = label_to_explain(answer)
+        return Answer(label, answer.probabilities[label], answer.probabilities)
 
     @property
     def left_at_layer(self) -> tuple[int | None, ...]:
@@ -167,6 +173,8 @@ class Explanation:
             "pieces": self._pieces_json(),
             "attention_heads": [list(heads) for heads in self.trace.heads],
         }
+        if isinstance(self.answers[self.task].label, tuple):
+            content["explained_label"] = self.answer.label
         if self.answered_at_layer is not None:
             content["answered_at_layer"] = self.answered_at_layer
         return content | self._layers_json() if maps or not self.layers else content

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from litotes.core.harmless import markup
-from litotes.core.values import Answer
+from litotes.core.values import Answer, label_text
 from litotes.text.tokenizer import ReadText
 
 N_SHADES = 8
@@ -23,7 +23,8 @@ _AGAINST = "background:rgba(245,160,79,{share});border-bottom:2px dotted #a84300
 def answer_in_words(answer: Answer) -> str:
     """`sarcastic, 87 % sure`; a regression's number as it is."""
     if answer.probability is None:
-        return f"{answer.label:.3g}" if isinstance(answer.label, float) else str(answer.label)
+        is_number = isinstance(answer.label, float)
+        return f"{answer.label:.3g}" if is_number else label_text(answer.label, digits=3)
     # no model is certain, whatever floating point says
     sure = "over 99 %" if answer.probability >= 0.995 else f"{answer.probability * 100:.0f} %"
     return f"{answer.label}, {sure} sure"

@@ -29,6 +29,7 @@ from litotes.heads.linear import Linear
 from litotes.heads.mean import Mean
 from litotes.heads.multitask import Multitask
 from litotes.model.calibration import Calibration
+from litotes.model.several_labels import thresholds_of
 
 
 def write_heads(products: Products, texts: Texts, heads: nn.Module, hidden: str) -> dict[str, str]:
@@ -172,7 +173,8 @@ WRITERS: dict[type[nn.Module], Callable[[Products, Texts, Any, str], str]] = {
 
 def write_answer(graph: Graph, task: Task, calibration: Calibration, logits: str) -> list[Value]:
     """The outputs of one task: `TASK.logits` and, if it has labels, `TASK.probabilities`, (text,
-    class) both, and `TASK.label` (text,).
+    class) both, and `TASK.label` (text,); where a text may have several labels `TASK.labels` (text,
+    class), 1 for each that is given.
 
     In float64, so that a threshold decides as `Calibration.apply` does. logits: (text, class, 1)
     """
@@ -183,6 +185,8 @@ def write_answer(graph: Graph, task: Task, calibration: Calibration, logits: str
         return outputs
     precise = graph.cast(raw, np.float64)
     scaled = graph.over(precise, graph.constant(np.float64(calibration.temperature)))
+    if task.multi_label:
+        return [*outputs, *_write_several(graph, task, calibration, scaled)]
     probabilities = graph.add_as(f"{task.name}.probabilities", "Softmax", scaled, axis=1)
     label = f"{task.name}.label"
     if calibration.threshold is None:
@@ -191,6 +195,17 @@ def write_answer(graph: Graph, task: Task, calibration: Calibration, logits: str
         _write_threshold(graph, label, probabilities, calibration.threshold)
     outputs += [Value(probabilities, np.float64, shape), Value(label, np.int64, ("text",))]
     return outputs
+
+
+def _write_several(graph: Graph, task: Task, calibration: Calibration, scaled: str) -> list[Value]:
+    """Every label by a threshold of its own. scaled: (text, class)"""
+    shape = ("text", task.n_outputs)
+    probabilities = graph.add_as(f"{task.name}.probabilities", "Sigmoid", scaled)
+    least = graph.constant(thresholds_of(calibration, task.n_outputs)[None])
+    given = graph.add("GreaterOrEqual", probabilities, least)
+    labels = f"{task.name}.labels"
+    graph.add_as(labels, "Where", given, *(graph.constant(np.int64(one)) for one in (1, 0)))
+    return [Value(probabilities, np.float64, shape), Value(labels, np.int64, shape)]
 
 
 def _write_threshold(graph: Graph, label: str, probabilities: str, threshold: float) -> None:

@@ -14,10 +14,12 @@ from litotes.core.errors import UserError
 from litotes.core.processor import n_cores
 from litotes.core.progress import Watch
 from litotes.core.values import Example, Task
+from litotes.evaluation.several_scores import macro_f1_of
 from litotes.exporting.sample import encode_examples
 from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.inference import compute_outputs
+from litotes.model.several_labels import apply_to_each, thresholds_of
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers
 
@@ -113,6 +115,8 @@ def compare(
     _check_finite(logits, task)
     if task.is_regression:
         return _compare_numbers(task, torch_logits[:, 0], logits[:, 0])
+    if task.multi_label:
+        return _compare_several(task, calibration, torch_logits, logits, gold)
     labels_before, before = calibration.apply(torch_logits)
     labels_after, after = calibration.apply(logits)
     has_changed = labels_before != labels_after  # (text,)
@@ -125,6 +129,38 @@ def compare(
         macro_f1=_macro_f1(task, labels_before, gold),
         macro_f1_exported=_macro_f1(task, labels_after, gold),
         n_toss_ups=int((has_changed & (margins < TOSS_UP)).sum()),
+    )
+
+
+def _compare_several(
+    task: Task,
+    calibration: Calibration,
+    torch_logits: NDArray[Any],
+    logits: NDArray[Any],
+    gold: Sequence[Any],
+) -> ExportLoss:
+    """An answer has changed when one of its labels has; it is a toss-up if each of those was."""
+    given_before, before = apply_to_each(calibration, torch_logits)
+    given_after, after = apply_to_each(calibration, logits)
+    differs = given_before != given_after  # (text, class)
+    margins = 2 * np.abs(before - thresholds_of(calibration, task.n_outputs))
+    has_changed = differs.any(1)
+    is_toss_up = has_changed & (margins < TOSS_UP).all(1, where=differs)
+    known = [place for place, label in enumerate(gold) if label is not None]
+    scores: list[float | None] = [None, None]
+    if known:
+        right = np.array([[one in gold[place] for one in task.labels] for place in known])
+        for number, given in enumerate((given_before[known], given_after[known])):
+            counts = np.stack([right & given, given, right]).sum(1)
+            scores[number] = float(macro_f1_of(counts))
+    return ExportLoss(
+        task.name,
+        n=len(gold),
+        n_changed=int(has_changed.sum()),
+        largest_difference=float(np.abs(before - after).max()),
+        macro_f1=scores[0],
+        macro_f1_exported=scores[1],
+        n_toss_ups=int(is_toss_up.sum()),
     )
 
 

@@ -45,6 +45,7 @@ from litotes.runtime.onnx.file_format import (
     ONE_BY_ONE,
     PIECES,
     SEGMENTS,
+    SEVERAL,
 )
 from litotes.text.tokenizer import Pieces
 
@@ -113,6 +114,9 @@ def _metadata(model: Model, precision: str, made_from: Mapping[str, str]) -> dic
         "max_pieces": str(classifier.encoder.spec.max_pieces),
         "calibration": to_json(calibration),
     }
+    several = [name for name, task in classifier.tasks.items() if task.multi_label]
+    if several:
+        metadata[SEVERAL] = to_json(several)
     if model.exits is not None:
         metadata[EXITS] = to_json(model.exits.rule.as_json())
     # logarithms and the sum of a single row differ in their last bit with the number of texts;

@@ -199,9 +199,16 @@ def _config(model: Model, task: Task) -> dict[str, Any]:
             "architectures": [f"{architecture}ForSequenceClassification"],
             "id2label": {str(number): label for number, label in enumerate(labels)},
             "label2id": {label: number for number, label in enumerate(labels)},
-            "problem_type": "regression" if task.is_regression else "single_label_classification",
+            "problem_type": _problem_type(task),
         }
     )
+
+
+def _problem_type(task: Task) -> str:
+    if task.is_regression:
+        return "regression"
+    several = task.multi_label
+    return "multi_label_classification" if several else "single_label_classification"
 
 
 def _card(model: Model, task: Task) -> str:
@@ -218,8 +225,16 @@ def _card(model: Model, task: Task) -> str:
     if calibration.temperature != 1:
         lines += [
             "",
-            f"Divide the logits by the temperature {calibration.temperature:.6g} before softmax:",
+            f"Divide the logits by the temperature {calibration.temperature:.6g} before"
+            f" {'the sigmoid' if task.multi_label else 'softmax'}:",
             "`transformers` does not, and its probabilities are otherwise not calibrated.",
+        ]
+    if calibration.thresholds is not None:
+        pairs = zip(task.labels, calibration.thresholds, strict=True)
+        least = ", ".join(f"{markdown(label)} {one:.6g}" for label, one in pairs)
+        lines += [
+            "",
+            f"A text has each label whose probability, after the temperature, reaches: {least}.",
         ]
     if calibration.threshold is not None:
         lines += [

@@ -35,12 +35,14 @@ _N_HALVINGS = 50
 class Calibration:
     """What is done to the logits of one task.
 
-    `Calibration()` does nothing; `n` is how many texts it was learned from.
+    `Calibration()` does nothing; `n` is how many texts it was learned from. thresholds: one for
+    each label, of a task with several labels for one text (`several_labels.py`).
     """
 
     temperature: float = 1.0
     threshold: float | None = None
     n: int = 0
+    thresholds: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         temperature, threshold = self.temperature, self.threshold
@@ -49,21 +51,37 @@ class Calibration:
                 f"the temperature must be a number from {LOWEST} to {HIGHEST:g}, not"
                 f" {temperature!r}"
             )
-        if threshold is not None and not (_is_number(threshold) and 0 < threshold < 1):
-            raise ValueError(f"the threshold must be a number between 0 and 1, not {threshold!r}")
+        for one in (threshold, *(self.thresholds or ())):
+            if one is not None and not (_is_number(one) and 0 < one < 1):
+                raise ValueError(f"the threshold must be a number between 0 and 1, not {one!r:.60}")
         is_whole = isinstance(self.n, int) and not isinstance(self.n, bool)
         if not is_whole or self.n < 0:
             raise ValueError(f"the number of texts calibrated on must be a count, not {self.n!r}")
 
+    def __repr__(self) -> str:
+        """Without what it does not have: its text is part of what names a model's answers."""
+        several = "" if self.thresholds is None else f", thresholds={self.thresholds}"
+        own = f"temperature={self.temperature}, threshold={self.threshold}, n={self.n}"
+        return f"Calibration({own}{several})"
+
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """The thresholds of several labels only where there are such."""
+        content = asdict(self)
+        several = content.pop("thresholds")
+        return content if several is None else content | {"thresholds": list(several)}
 
     @classmethod
     def from_json(cls, content: Any) -> Calibration:
         """Reads and checks it; what is not a calibration is a ValueError."""
-        if not isinstance(content, dict) or set(content) != {"temperature", "threshold", "n"}:
+        keys = {"temperature", "threshold", "n"}
+        if not isinstance(content, dict) or set(content) - {"thresholds"} != keys:
             raise ValueError(f"a calibration has a temperature, a threshold and n, not {content!r}")
-        return cls(**content)
+        if "thresholds" not in content:
+            return cls(**content)
+        several = content["thresholds"]
+        if not isinstance(several, list) or None in several:
+            raise ValueError(f"the thresholds must be a list of numbers, not {several!r:.60}")
+        return cls(**{**content, "thresholds": tuple(several)})
 
     def apply(self, logits: NDArray[Any]) -> tuple[Counts, Floats]:
         """Labels (text,) and probabilities (text, class) of logits (text, class)."""

@@ -199,10 +199,13 @@ def _describe(model: Model, *, omits_base: bool) -> dict[str, Any]:
     tasks = {name: list(task.labels) for name, task in classifier.tasks.items()}
     calibration = {task: learned.as_json() for task, learned in model.calibration.items()}
     exits = {} if model.exits is None else {"exits": model.exits.rule.as_json()}
+    names = [name for name, task in classifier.tasks.items() if task.multi_label]
+    several = {"multi_label": names} if names else {}
     return {
         "format": FORMAT,
         "litotes": __version__,
         "tasks": tasks,
+        **several,
         "head": classifier.head_name,
         "dropout": classifier.dropout,
         "calibration": calibration,

@@ -12,6 +12,7 @@ from typing import Any
 from litotes.core.kinds import WORD_KINDS
 from litotes.data.words.cutting import CUTTINGS
 from litotes.encoders.config import spec_from_json
+from litotes.model.calibration import Calibration
 from litotes.model.exits import exits_from_json
 from litotes.model.label_sets import check_label_sets
 
@@ -31,8 +32,10 @@ _OF_A_MODEL = _ALWAYS | {
     "facts",
     "exits",
     "unsure",
+    "multi_label",
 }
-_OF_WORDS = (_OF_A_MODEL | {"kind", "words"}) - {"head", "calibration", "exits", "unsure"}
+_NOT_OF_WORDS = {"head", "calibration", "exits", "unsure", "multi_label"}
+_OF_WORDS = (_OF_A_MODEL | {"kind", "words"}) - _NOT_OF_WORDS
 _OF_AN_OLD_MODEL = _OF_A_MODEL | {"files"}
 
 
@@ -57,6 +60,7 @@ def check_description(description: Mapping[str, Any]) -> None:
         if not isinstance(description.get(key, {}), dict):
             raise ValueError(f"{key} is not a table")
     check_label_sets(description.get("unsure", {}), description.get("tasks", {}))
+    _check_several(description)
     if "encoder" in description:
         spec = spec_from_json(description["encoder"])
         if "exits" in description:
@@ -74,6 +78,22 @@ def _check_kind(description: Mapping[str, Any]) -> set[str]:
     if description["words"] not in CUTTINGS:
         raise ValueError(f"the way to cut words {description['words']!r:.60} is unknown")
     return _OF_WORDS
+
+
+def _check_several(description: Mapping[str, Any]) -> None:
+    """Tasks with several labels for one text are named; each has thresholds for all or none."""
+    several, tasks = description.get("multi_label", []), description.get("tasks", {})
+    if not isinstance(several, list) or not all(tasks.get(name) for name in several):
+        raise ValueError("multi_label does not name tasks with labels")
+    for name in several:
+        if name in description.get("unsure", {}) or "exits" in description:
+            raise ValueError(f"{name!r:.60} has several labels, and no sets of them or exits")
+    for name, content in description.get("calibration", {}).items():
+        thresholds = Calibration.from_json(content).thresholds
+        if thresholds is not None and name not in several:
+            raise ValueError(f"{name!r:.60} has one label, and thresholds for several")
+        if thresholds is not None and len(thresholds) != len(tasks[name]):
+            raise ValueError(f"{name!r:.60} has not a threshold for each label")
 
 
 def _check_tasks(tasks: Mapping[str, list[str]]) -> None:

@@ -79,8 +79,11 @@ class ModelFolder:
     @property
     def tasks(self) -> dict[str, Task]:
         """What the model answers, by name, in the order of its description."""
-        labels_by_task = self.description["tasks"].items()
-        return {name: Task(name, tuple(labels)) for name, labels in labels_by_task}
+        several = self.description.get("multi_label", ())
+        tasks = {}
+        for name, labels in self.description["tasks"].items():
+            tasks[name] = Task(name, tuple(labels), multi_label=name in several)
+        return tasks
 
     @property
     def calibration(self) -> dict[str, Calibration]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration
 from litotes.model.label_sets import LabelSets, find_labels, label_shares
+from litotes.model.several_labels import to_several_answers
 from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
@@ -110,6 +111,8 @@ def to_answers(
     """
     if task.is_regression:
         return [Answer(value, None) for value in logits[:, 0].tolist()]
+    if task.multi_label:
+        return to_several_answers(logits, task, calibration)
     places, probabilities = calibration.apply(logits)
     possible: list[tuple[str, ...]] | list[None] = [None] * len(logits)
     if label_sets is not None:

@@ -46,9 +46,12 @@ class Manifest:
     def only(self, names: Collection[str]) -> Manifest:
         return Manifest({name: sha256 for name, sha256 in self.files.items() if name in names})
 
+    def as_json(self) -> dict[str, Any]:
+        """The content of its file."""
+        return _as_json(dict(sorted(self.files.items())))
+
     def write(self, folder: Path) -> None:
-        files = dict(sorted(self.files.items()))
-        write_json(folder / MANIFEST, _as_json(files))
+        write_json(folder / MANIFEST, self.as_json())
 
 
 def changed_file(file: Path) -> UserError:

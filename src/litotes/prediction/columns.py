@@ -5,6 +5,8 @@ text                     string  text
 mood                     string  mood.label
 mood_probability         float   mood.probability
 mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
+moods                    string  moods.label                (angry|calm; several labels have no
+                                                             probability of their own)
 mood_labels              string  mood.labels                (angry|calm; with mood_unsure, where
 mood_unsure              string  mood.unsure                the model was calibrated to say so)
 warmth                   float   warmth.label               (a regression has one column)
@@ -60,6 +62,10 @@ def answer_columns(
         if task.is_regression:
             columns.append(Column(name, FLOAT, _Field(name, "label")))
             continue
+        if task.multi_label:
+            columns.append(Column(name, STRING, _GivenLabels(name)))
+            columns += _probability_columns(task) if all_probabilities else []
+            continue
         columns.append(Column(name, STRING, _Field(name, "label")))
         columns.append(Column(f"{name}_probability", FLOAT, _Field(name, "probability")))
         if all_probabilities:
@@ -114,6 +120,17 @@ class _Field:
 
     def __call__(self, prediction: Prediction) -> Any:
         return getattr(prediction.answers.get(self.task), self.field, None)
+
+
+@dataclass(frozen=True)
+class _GivenLabels:
+    """Reads the labels that were given for one task, in one cell."""
+
+    task: str
+
+    def __call__(self, prediction: Prediction) -> str | None:
+        label = getattr(prediction.answers.get(self.task), "label", None)
+        return BETWEEN.join(label) if isinstance(label, tuple) else None
 
 
 @dataclass(frozen=True)

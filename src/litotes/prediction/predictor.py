@@ -200,7 +200,7 @@ class Predictor:
     def labels_and_probabilities(
         self, texts: Sequence[str]
     ) -> tuple[dict[str, tuple[NDArray[np.int64], NDArray[np.float64]]], int]:
-        """The labels and probabilities of every classification task, and how many texts are
+        """The labels and probabilities of every task with one label, and how many texts are
         unreadable.
 
         Labels as places in `Task.labels` (text,); probabilities of all of them (text, class).
@@ -213,7 +213,7 @@ class Predictor:
             pieces = runtime.tokenizer.encode(texts)
             unreadable |= {place for place, read in enumerate(pieces) if read.unreadable}
             for name, logits in runtime.logits(pieces).items():
-                if not self.tasks[name].is_regression:
+                if self.tasks[name].is_choice:
                     found[name] = runtime.calibration.get(name, Calibration()).apply(logits)
         return found, len(unreadable)
 

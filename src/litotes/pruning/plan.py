@@ -98,6 +98,12 @@ def _load_dense_model(run: Path) -> Model:
         raise UserError(
             f"{run} has exits. Prune the model it was made from, and add exits to the pruned one."
         )
+    for task in model.classifier.tasks.values():
+        if task.multi_label:
+            raise UserError(
+                f"This model may give {task.name} several labels, and a pruning is chosen by the"
+                " macro-F1 of one. Choose a model without that task."
+            )
     if all(task.is_regression for task in model.classifier.tasks.values()):
         raise UserError(
             "All tasks of this model are answered with a number; a pruning is chosen by macro-F1."

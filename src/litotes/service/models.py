@@ -166,6 +166,7 @@ class ServedModels:
             "about": predictor.describe(),
             "most_pieces": min(runtime.tokenizer.max_pieces for runtime in runtimes),
             "n_layers": max(runtime.n_layers for runtime in runtimes),
+            "multi_label": [task.name for task in predictor.tasks.values() if task.multi_label],
             "pairs": predictor.takes_pairs,
         }
         coverage = {task.name: task.coverage for task in predictor.tasks.values() if task.coverage}

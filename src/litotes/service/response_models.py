@@ -18,9 +18,11 @@ class Problem(BaseModel):
 
 
 class Answer(BaseModel):
-    """The answer to one task; to a regression, a number without a probability."""
+    """The answer to one task; to a regression, a number without a probability. Where a text may
+    have several labels, `label` is the list of those given, and `probability` null.
+    """
 
-    label: str | float
+    label: str | float | list[str]
     probability: float | None
     probabilities: dict[str, float] = Field(
         description="Of every label, in the order of GET /v1/models; none for a number."
@@ -134,6 +136,9 @@ class Explanation(BaseModel):
     model: str
     task: str
     answers: dict[str, Answer]
+    explained_label: str = Field(
+        default="", description="Of several labels, the one that is explained; else left out."
+    )
     probabilities: dict[str, float]
     method: str
     words: list[ExplainedWord]
@@ -164,6 +169,7 @@ class ServedModel(BaseModel):
     about: list[str]
     most_pieces: int
     n_layers: int
+    multi_label: list[str] = Field(description="The tasks that may have several labels at once.")
     pairs: bool = Field(description="Whether it has learned from pairs of texts.")
     unsure: Unsure | None = None
 

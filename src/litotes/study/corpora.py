@@ -92,10 +92,11 @@ def check_test(test: TestedOn, recipe: Recipe, tasks: Sequence[str] | None) -> N
     trained_on = corpus.where(task=recipe.data.tasks)
     tested = [task for name, task in trained_on.tasks.items() if tasks is None or name in tasks]
     for task in tested:
-        if task.is_regression:
+        if not task.is_choice:
+            kind = "several labels" if task.multi_label else "a number"
             raise UserError(
-                f"{task.name} of {trained_on.name} is answered with a number; a study is of"
-                " macro-F1. Leave it out of data.tasks."
+                f"{task.name} of {trained_on.name} is answered with {kind}; a study is of"
+                " macro-F1 of one label. Leave it out of data.tasks."
             )
     chosen = select_test_texts(test, recipe, [task.name for task in tested])
     for name in chosen.tasks:

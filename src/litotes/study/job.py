@@ -123,7 +123,7 @@ def _by_task(predictions: Mapping[str, TaskPredictions], column: str, axis: Axis
     content = {}
     for task, result in predictions.items():
         part = result.only([name_along(example, axis) == column for example in result.examples])
-        if part.examples and not part.task.is_regression:
+        if part.examples and part.task.is_choice:
             content[task] = _part_json(part)
     return content
 

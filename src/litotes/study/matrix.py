@@ -81,7 +81,7 @@ def plan_matrix(
     """
     along = resolve_axis(recipe, axis)
     recipe, chosen = along.recipe, _chosen(along.recipe)
-    tasks = [name for name, task in chosen.tasks.items() if not task.is_regression]
+    tasks = [name for name, task in chosen.tasks.items() if task.is_choice]
     if not tasks:
         raise UserError(
             f"{chosen.name} has no classification task; a matrix is of macro-F1. Use train and"

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from litotes.core.values import MISSING, Example, Task
+from litotes.core.values import MISSING, Example, Label, Task
 from litotes.data.cells import Axis, name_along
 from litotes.text.batch import Batch
 from litotes.text.layout import Layout
@@ -44,16 +44,27 @@ def lay_end_to_end(
 
 
 def targets(examples: Sequence[Example], tasks: Iterable[Task]) -> dict[str, Tensor]:
-    """Per task a (text,) tensor of class numbers, or of numbers for a regression."""
+    """Per task a (text,) tensor of class numbers, or of numbers for a regression; where a text may
+    have several labels, (text, class) with 1 for each that it has.
+    """
     return {task.name: _target(examples, task) for task in tasks}
 
 
 def _target(examples: Sequence[Example], task: Task) -> Tensor:
     labels = [example.labels.get(task.name) for example in examples]
     if task.is_regression:
-        return torch.tensor([math.nan if label is None else float(label) for label in labels])
+        return torch.tensor([math.nan if label is None else float(str(label)) for label in labels])
+    if task.multi_label:
+        return torch.tensor([_flags(label, task) for label in labels])  # (text, class)
     place = {word: number for number, word in enumerate(task.labels)}
     return torch.tensor([MISSING if label is None else place[str(label)] for label in labels])
+
+
+def _flags(label: Label | None, task: Task) -> list[float]:
+    if label is None:
+        return [math.nan] * len(task.labels)
+    assert isinstance(label, tuple)
+    return [float(word in label) for word in task.labels]
 
 
 def batches_by_budget(
@@ -87,7 +98,8 @@ def batches_without_gradients(lengths: Sequence[int], device: torch.device) -> I
 class TextSet:
     """Texts ready to be packed.
 
-    targets: (text,) per task; groups: the number of the group each text belongs to (text,).
+    targets: (text,) per task, of several labels (text, class); groups: the number of the group each
+    text belongs to (text,).
     """
 
     pieces: Sequence[Pieces]

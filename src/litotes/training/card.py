@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from litotes.core.harmless import harmless, markdown
 from litotes.evaluation.evaluate import CellScores
-from litotes.evaluation.scores import Scores
+from litotes.evaluation.scores import RegressionScores
 from litotes.model.checkpoint import Model
 from litotes.training.card_header import card_header
 
@@ -34,6 +34,7 @@ def model_card(model: Model, rows: Sequence[CellScores]) -> str:
         "",
         *[
             f"- **{markdown(task.name)}**: {markdown(', '.join(task.labels)) or 'a number'}"
+            f"{' (several of them, or none)' if task.multi_label else ''}"
             for task in model.classifier.tasks.values()
         ],
         "",
@@ -77,7 +78,7 @@ def _score_table(rows: Sequence[CellScores]) -> list[str]:
         low, high = scores.interval
         value, majority = (
             (f"macro-F1 {scores.macro_f1:.3f}", f"{scores.majority:.3f}")
-            if isinstance(scores, Scores)
+            if not isinstance(scores, RegressionScores)
             else (f"Pearson {scores.pearson:.3f}", "")
         )
         lines.append(

@@ -16,7 +16,7 @@ from litotes.core.json_text import to_json
 from litotes.encoders.bundled import BUNDLED
 from litotes.encoders.fetchable import FETCHABLE
 from litotes.evaluation.evaluate import AnyScores, CellScores
-from litotes.evaluation.scores import Scores
+from litotes.evaluation.scores import RegressionScores
 from litotes.model.checkpoint import Model
 
 _HUB_NAME = re.compile(r"([\w.-]+/[\w.-]+)@[0-9a-f]{40}")
@@ -71,7 +71,7 @@ def _result(scores: AnyScores, model: Model) -> dict[str, Any]:
 
 
 def _metric(scores: AnyScores) -> dict[str, Any]:
-    if isinstance(scores, Scores):
+    if not isinstance(scores, RegressionScores):
         return {"type": "f1", "name": "macro-F1", "value": round(scores.macro_f1, 4)}
     return {"type": "pearsonr", "name": "Pearson's r", "value": round(scores.pearson, 4)}
 

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from litotes.core.counts import confusion, macro_f1, pearson
 from litotes.core.values import Task
+from litotes.evaluation.several_scores import macro_f1_of
 from litotes.model.calibration import Calibration, fit_calibration
 from litotes.model.classifier import Classifier
+from litotes.model.several_labels import fit_each
 from litotes.training.inputs import Inputs, all_logits
 from litotes.training.losses import has_label
 from litotes.training.settings import TrainingSettings
@@ -59,7 +62,8 @@ def fit_calibrations(
         gold = inputs.texts.targets[name]
         labelled = has_label(gold)  # (text,)
         by_group = settings.selection == "worst_group"
-        fitted[name] = fit_calibration(
+        fit = fit_each if classifier.tasks[name].multi_label else fit_calibration
+        fitted[name] = fit(
             logits[labelled].numpy(),
             gold[labelled].numpy(),
             groups=inputs.texts.groups[labelled].tolist() if by_group else None,
@@ -71,5 +75,9 @@ def fit_calibrations(
 def _score(task: Task, gold: Tensor, logits: Tensor) -> float:
     if task.is_regression:
         return float(pearson(gold.double().numpy(), logits.squeeze(-1).double().numpy()))
+    if task.multi_label:
+        right, given = gold.numpy() > 0, logits.numpy() > 0
+        counts = np.stack([right & given, given, right]).sum(1)  # (kind, class)
+        return float(macro_f1_of(counts))
     answers = torch.argmax(logits, -1)
     return float(macro_f1(confusion(gold.numpy(), answers.numpy(), len(task.labels))))

@@ -70,10 +70,11 @@ class TaskLosses:
         return self.groups[places.clamp(min=0)]
 
     def _targets(self, task: str, places: Tensor) -> Tensor:
-        """(text,)"""
+        """(text,), of several labels (text, class)"""
         targets = self.targets[task][places.clamp(min=0)]
         no_label = math.nan if targets.is_floating_point() else MISSING
-        return targets.masked_fill(places < 0, no_label)
+        is_nobody = places < 0
+        return targets.masked_fill(is_nobody[:, None] if targets.ndim == 2 else is_nobody, no_label)
 
     def _text_losses(self, task: str, logits: Tensor, places: Tensor) -> Tensor:
         """The loss of each text by its label and, where there is a teacher, by the teacher's

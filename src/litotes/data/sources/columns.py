@@ -9,9 +9,10 @@ from litotes.core.errors import UserError
 from litotes.core.names import can_name_task, propose_task_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.corpus import Corpus
-from litotes.data.sources.labels import count_words, read_label_words
+from litotes.data.sources.labels import count_words, read_label_words, read_several_words
 from litotes.data.sources.left_out import LeftOut
 from litotes.data.sources.options import choice, number, whole_number
+from litotes.data.sources.several import count_each, split_labels
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tables.row import Row
 
@@ -24,6 +25,7 @@ COLUMN_OPTIONS = {
         "column of the labels of TASK, for one task or several: label.sarcasm=is_sarcastic"
     ),
     "numbers": "yes when the labels are numbers to be predicted (no: classes)",
+    "several": "the sign between labels, where a text may have several or `none`: several=|",
     "variety": "column of the varieties, or of anything else to compare by",
     "source": "column of the sources",
     "split": "column of the splits (without it: the data set's own, or all train)",
@@ -41,7 +43,8 @@ class Columns:
     """Which column holds what.
 
     others: the columns of _OTHER_COLUMNS that there are; labels: one for each task.
-    test_share, test_seed: the part to set aside as the test split; 0: none.
+    test_share, test_seed: the part to set aside as the test split; 0: none. between: the sign that
+    stands between several labels of one text; None: a text has one.
     """
 
     text: str
@@ -51,6 +54,7 @@ class Columns:
     stops_at_bad_rows: bool = False
     test_share: float = 0.0
     test_seed: int = 0
+    between: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +65,11 @@ class Columns:
 def column_map(options: Mapping[str, str]) -> Columns:
     """The map of columns that the options spell out."""
     _check_test_options(options)
+    if "several" in options and options.get("numbers") == "yes":
+        raise UserError(
+            "several= is about words that a text may have more than one of, and numbers=yes about"
+            " numbers: give one of them."
+        )
     return Columns(
         options.get("text", "text"),
         {key: options[key] for key in _OTHER_COLUMNS if key in options},
@@ -69,6 +78,7 @@ def column_map(options: Mapping[str, str]) -> Columns:
         stops_at_bad_rows=choice(options, "bad", ("skip", "stop")) == "stop",
         test_share=number(options, "test", 0.0),
         test_seed=whole_number(options, "seed", 0),
+        between=options.get("several"),
     )
 
 
@@ -201,7 +211,11 @@ def _labels(row: Row, columns: Columns) -> dict[str, Label]:
     labels: dict[str, Label] = {}
     for task, column in columns.labels.items():
         word = row.word(column)
-        if word is not None:
+        if word is None:
+            continue
+        if columns.between is not None:
+            labels[task] = split_labels(word, columns.between, row.at(column))
+        else:
             labels[task] = row.as_number(column) if columns.are_numbers else word
     return labels
 
@@ -210,13 +224,31 @@ def _add_task(corpus: Corpus, name: str, columns: Columns) -> Corpus:
     """The corpus with a task more, its labels as they are meant."""
     if columns.are_numbers:
         return replace(corpus, tasks={**corpus.tasks, name: Task(name, ())})
+    place = f"{corpus.name}, column {columns.labels[name]!r}"
+    if columns.between is not None:
+        return _add_several(corpus, name, place)
     words = count_words((example.labels for example in corpus), name)
-    read = read_label_words(name, words, f"{corpus.name}, column {columns.labels[name]!r}")
+    read = read_label_words(name, words, place)
     examples = []
     for example in corpus:
         if name in example.labels:
             label = read.meanings[str(example.labels[name])]
             example = replace(example, labels={**example.labels, name: label})
+        examples.append(example)
+    tasks = {**corpus.tasks, name: read.task}
+    return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)
+
+
+def _add_several(corpus: Corpus, name: str, place: str) -> Corpus:
+    """The corpus with a task more, of whose labels a text may have several."""
+    found = [example.labels[name] for example in corpus if name in example.labels]
+    read = read_several_words(name, count_each(found), place)
+    examples = []
+    for example in corpus:
+        words = example.labels.get(name)
+        if isinstance(words, tuple):
+            labels = tuple(sorted({read.meanings[word] for word in words}))
+            example = replace(example, labels={**example.labels, name: labels})
         examples.append(example)
     tasks = {**corpus.tasks, name: read.task}
     return replace(corpus, examples=tuple(examples), tasks=tasks).with_notes(*read.notes)

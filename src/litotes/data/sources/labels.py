@@ -47,6 +47,18 @@ def read_label_words(name: str, words: Mapping[str, int], place: str) -> LabelWo
     return _own(name, words, place)
 
 
+def read_several_words(name: str, words: Mapping[str, int], place: str) -> LabelWords:
+    """The same of a column in which a text may have several labels: the words as they are."""
+    if len(words) < 2:
+        found = f"only {next(iter(words))!r:.60}" if words else "no label at all"
+        raise UserError(
+            f"{place} holds {found}: a task with several labels for one text needs two labels or"
+            " more. Check the sign between them, several=."
+        )
+    own = _own(name, words, place)
+    return LabelWords(Task(name, own.task.labels, multi_label=True), own.meanings, own.notes)
+
+
 def _are_numbers(words: Iterable[str]) -> bool:
     try:
         return all(isfinite(float(word)) for word in words)

@@ -91,9 +91,12 @@ def stress(
             " rewrites with --only, or other texts."
         )
     answers = _ask(predictor, cases, watch)
-    tasks = [name for name, task in predictor.tasks.items() if not task.is_regression]
+    tasks = [name for name, task in predictor.tasks.items() if task.is_choice]
     if not tasks:
-        raise UserError("The model gives numbers, not labels: there is no label that could change.")
+        raise UserError(
+            "The model gives numbers or several labels at once: there is no one label that could"
+            " change."
+        )
     rows, pooled = [], []
     for task in tasks:
         rows += list(_rows(cases, answers, task, seed))

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.core.values import Task
+from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration
-from litotes.model.inference import compute_logits
+from litotes.model.inference import compute_logits, to_answers
+from litotes.model.several_labels import label_to_explain
 from litotes.runtime.runtime import Runtime
 from litotes.text.tokenizer import Pieces, ReadText
 
@@ -37,7 +38,8 @@ class TextQuestion(ABC):
 
         F = z_c / T − log Σ_{k ≠ c} e^{z_k / T} = log p_c / (1 − p_c)
 
-    of two labels the difference of the logits, for a regression the value. A logit alone would not
+    of two labels the difference of the logits, of one label of several the logit over T, for a
+    regression the value. Where one label is chosen, a logit alone would not
     do: what moves all logits alike changes no answer.
     """
 
@@ -64,6 +66,8 @@ class TextQuestion(ABC):
         if self.task.is_regression:
             return logits[:, 0]
         logits /= self.calibration.temperature
+        if self.task.multi_label:
+            return logits[:, self.label]
         others = np.delete(logits, self.label, axis=1)
         scores: NDArray[np.float64] = logits[:, self.label] - np.logaddexp.reduce(others, axis=1)
         return scores
@@ -126,10 +130,9 @@ class Question(TextQuestion):
         """The answer the model gives."""
         if task.is_regression:
             return cls(model, observation, task, 0)
-        labels, _ = model.calibration_of(task.name).apply(
-            observation.logits[task.name][None].numpy()
-        )
-        return cls(model, observation, task, int(labels[0]))
+        logits = observation.logits[task.name][None].numpy()
+        (answer,) = to_answers(logits, task, model.calibration_of(task.name))
+        return cls(model, observation, task, number_of(answer, task))
 
     @property
     def read(self) -> ReadText:
@@ -150,5 +153,15 @@ class Question(TextQuestion):
         if self.task.is_regression:
             return logits[:, 0]
         logits = logits / self.calibration.temperature
+        if self.task.multi_label:
+            return logits[:, self.label]
         others = [label for label in range(len(self.task.labels)) if label != self.label]
         return logits[:, self.label] - logits[:, others].logsumexp(-1)
+
+
+def number_of(answer: Answer, task: Task) -> int:
+    """Of the label that is asked about; 0 for a regression."""
+    if task.is_regression:
+        return 0
+    label = label_to_explain(answer) if task.multi_label else str(answer.label)
+    return task.labels.index(label)

@@ -35,6 +35,8 @@ def _notes(explanation: Explanation) -> list[str]:
     notes = []
     if answer.probability is None:
         notes.append("This task is answered with a number; there is no label to be sure of.")
+    elif isinstance(explanation.answers[explanation.task].label, tuple):
+        notes.append("A text may have several of these labels; the words are shaded for this one.")
     elif shares and max(shares.values()) > shares.get(str(answer.label), 1.0):
         notes.append(
             "Another label is more probable; a threshold that was fitted on held-out texts decided"

@@ -206,7 +206,7 @@ class AttributionMeasure(Measure):
         """Of two labels, or of a number, one is asked about; what pushes towards the other is what
         pushes away from it.
         """
-        if len(task.labels) > 2:
+        if len(task.labels) > 2 or task.multi_label:
             return {
                 label: _surest(self.weights[task.name, place])
                 for place, label in enumerate(task.labels)
@@ -226,7 +226,7 @@ def _labels_asked(task: Task) -> Sequence[int]:
     """The labels whose log odds are explained."""
     if task.is_regression:
         return (0,)
-    return (1,) if len(task.labels) == 2 else range(len(task.labels))
+    return (1,) if len(task.labels) == 2 and not task.multi_label else range(len(task.labels))
 
 
 def _by_spelling(observation: Observation, weights: Sequence[float]) -> Iterator[tuple[str, float]]:

@@ -81,9 +81,10 @@ def _load(folder: ModelFolder, out: Path) -> Model:
     if model.exits is not None:
         raise UserError(f"{folder} has exits already. Give the model it was made from.")
     for task in model.classifier.tasks.values():
-        if task.is_regression:
+        if not task.is_choice:
+            kind = "several labels" if task.multi_label else "a number"
             raise UserError(
-                f"{folder} answers {task.name} with a number, of which an exit cannot be sure."
+                f"{folder} answers {task.name} with {kind}, of which an exit cannot be sure."
                 " Choose a model whose tasks have labels."
             )
     return model

@@ -26,7 +26,7 @@ from litotes.core.json_text import from_json
 from litotes.core.storage import parse_json, read_small_file, sha256_of
 from litotes.model.folder import DESCRIPTION, HASHED, TOKENIZER, WEIGHTS, ModelFolder
 from litotes.runtime.onnx.file_check import CheckedFile, check_content, read_model_bytes
-from litotes.runtime.onnx.file_format import EXITS, FILE, HASH_OF, NOTE
+from litotes.runtime.onnx.file_format import EXITS, FILE, HASH_OF, NOTE, SEVERAL
 from litotes.runtime.onnx.place import export_folder
 
 _ADVICE = "Copy the model folder again, or export the model again."
@@ -136,12 +136,13 @@ def _check_description(file: CheckedFile, description: Mapping[str, Any]) -> Non
                 f"{file.path} and the {DESCRIPTION} next to it disagree about {name}. Export the"
                 " model again."
             )
-    stated = _fact(file, EXITS) if EXITS in file.facts else None
-    if stated != description.get(EXITS):
-        raise UserError(
-            f"{file.path} and the {DESCRIPTION} next to it disagree about exits. Export the model"
-            " again."
-        )
+    for name in (EXITS, SEVERAL):
+        stated = _fact(file, name) if name in file.facts else None
+        if stated != description.get(name):
+            raise UserError(
+                f"{file.path} and the {DESCRIPTION} next to it disagree about {name}. Export the"
+                " model again."
+            )
     longest = description.get("max_pieces")
     if not isinstance(longest, int) or not 1 <= longest <= int(file.facts["max_pieces"]):
         raise UserError(

@@ -10,7 +10,7 @@ fixed bound, and there is one branch for each exit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -31,6 +31,7 @@ from litotes.runtime.onnx.file_format import (
     PIECES,
     PRODUCER,
     SEGMENTS,
+    SEVERAL,
 )
 from litotes.runtime.onnx.messages import (
     ATTRIBUTE,
@@ -117,7 +118,9 @@ class ModelCheck:
         if not model["graph"]:
             raise ValueError("it has no graph")
         self._n_branches = _n_exits(facts)
-        promised = _promised_outputs(tasks_of(facts), has_exits=EXITS in facts)
+        tasks = tasks_of(facts)
+        several = _several_of(facts, tasks)
+        promised = _promised_outputs(tasks, several, has_exits=EXITS in facts)
         self._check_model_graph(self._read(model["graph"][0], GRAPH), promised)
         if len(content) - self._n_tensor_bytes > MOST_OUTSIDE_TENSORS:
             raise ValueError(f"of its {len(content)} bytes only {self._n_tensor_bytes} are tensors")
@@ -263,13 +266,26 @@ def _n_items(tensor: Message) -> int:
     return prod(sides)
 
 
-def _promised_outputs(tasks: Mapping[str, list[str]], *, has_exits: bool) -> dict[str, Promise]:
+def _several_of(facts: Mapping[str, str], tasks: Mapping[str, list[str]]) -> Collection[str]:
+    """The tasks in which the file says that a text may have several labels."""
+    names = from_json(facts.get(SEVERAL, "[]"))
+    if not isinstance(names, list) or not all(tasks.get(name) for name in names):
+        raise ValueError("its tasks with several labels are not tasks with labels")
+    return names
+
+
+def _promised_outputs(
+    tasks: Mapping[str, list[str]], several: Collection[str], *, has_exits: bool
+) -> dict[str, Promise]:
     promised: dict[str, Promise] = {}
     for task, labels in tasks.items():
         promised[f"{task}.logits"] = (_FLOAT32, len(labels) or 1)
         if labels:
             promised[f"{task}.probabilities"] = (_FLOAT64, len(labels))
-            promised[f"{task}.label"] = (_INT64, None)
+            if task in several:
+                promised[f"{task}.labels"] = (_INT64, len(labels))
+            else:
+                promised[f"{task}.label"] = (_INT64, None)
     if has_exits:
         promised[LAYERS] = (_INT64, None)
     return promised

@@ -7,16 +7,16 @@ const QUIET_MS = 1200; // before a screen reader announces it: not after every l
 let cards = {};
 let announcing;
 
-// Built once for a model's tasks, {name: labels}; answers only change the content, so nothing flickers.
-export function showTasks(tasks) {
-  cards = Object.fromEntries(Object.entries(tasks).map(([task, labels]) => [task, cardOf(task, labels)]));
+// Built once for a model's tasks, {name: labels}; answers only change the content, so nothing flickers. several: the tasks that may have several labels.
+export function showTasks(tasks, several) {
+  cards = Object.fromEntries(Object.entries(tasks).map(([task, labels]) => [task, cardOf(task, labels, several.includes(task))]));
   byId("answers").replaceChildren(...Object.values(cards).map((card) => card.root));
 }
 
-function cardOf(task, labels) {
+function cardOf(task, labels, isSeveral) {
   const said = element("bdi"), share = element("span", { className: "share" });
   share.hidden = labels.length > 2; // it stands beside its bar
-  const chart = labels.length === 0 ? NO_CHART : labels.length === 2 ? twoSided(labels) : barForEach(labels); // a number has no share of anything
+  const chart = labels.length === 0 ? NO_CHART : labels.length === 2 && !isSeveral ? twoSided(labels) : barForEach(labels); // a number has no share of anything
   const doubt = element("p", { className: "note doubt", hidden: true });
   const root = element("article", { className: "card" }, element("h3", { textContent: harmless(task), dir: "auto" }), element("p", { className: "said" }, said, " ", share), ...chart.nodes, doubt);
   root.dataset.task = task;
@@ -48,7 +48,7 @@ function barForEach(labels) {
       const own = answer?.probabilities[label] ?? 0;
       share.textContent = answer ? shareText(own) : "";
       fill.style.inlineSize = `${own * 100}%`;
-      row.ariaCurrent = answer?.label === label ? "true" : null;
+      row.ariaCurrent = answer && [answer.label].flat().includes(label) ? "true" : null;
     }
   };
   return { nodes: [element("ul", { className: "labels" }, ...bars.map(({ row }) => row))], draw };
@@ -98,7 +98,7 @@ export function noteAnswer(sentence) {
 
 // What stands below the answer. model: as v1/models describes it. isMissing: whether a link asked for another.
 export function aboutAnswer({ truncated, unreadable, answered_at_layer: layer, ...answers }, model, isMissing) {
-  const isLess = !unreadable && Object.keys(model.tasks).some((task) => answers[task].probability < Math.max(...Object.values(answers[task].probabilities)));
+  const isLess = !unreadable && Object.keys(model.tasks).some((task) => answers[task].probability !== null && answers[task].probability < Math.max(...Object.values(answers[task].probabilities)));
   const cut = `The text is longer than the model reads: it saw the first ${counted(model.most_pieces)} pieces and nothing after them.`;
   const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
   const less = "Another label is more probable: a threshold that was fitted on held-out texts chose this one.";

@@ -12,15 +12,15 @@ const REDRAW_MS = 1000; // while answers arrive: drawing a thousand rows takes a
 const running = new LatestRequest();
 let rows = []; // {number, text, prediction, problem}
 let known = new Map(); // text → prediction or problem: when a line is edited, the others are not requested again
-let about = null; // {tasks, limits, model, variety, unsure}
+let about = null; // {tasks, limits, model, variety, unsure, several}
 let drawnAt = 0;
 let order = { column: "number", isUp: true };
 
 export const linesOf = (text) => text.split(/\r\n|\n|\r/).filter((line) => !isBlank(line));
 
-export function showLines(text, { tasks, limits, model, variety, unsure }) {
+export function showLines(text, { tasks, limits, model, variety, unsure, several }) {
   if (about?.model !== model || about?.variety !== variety) known = new Map(); // another model has other answers
-  about = { tasks, limits, model, variety, unsure };
+  about = { tasks, limits, model, variety, unsure, several };
   rows = linesOf(text).map((line, at) => ({ number: at + 1, text: line, ...known.get(line) }));
   drawHead();
   drawRows();
@@ -108,18 +108,21 @@ function showProgress(isRunning) {
 
 // --- the table
 
+// In one cell; several labels as `litotes predict` writes them.
+const cellOf = (label) => (Array.isArray(label) ? label.join("|") : label);
+
 // The answers to show: the model has some for an unreadable text too, which only the CSV keeps.
 const readable = ({ prediction }) => (prediction?.unreadable ? undefined : prediction);
 
 function columns() {
   const tasks = Object.keys(about.tasks).flatMap((task) => [
-    { name: task, title: task, value: (row) => (readable(row)?.[task].unsure ? "unsure" : readable(row)?.[task].label) },
+    { name: task, title: task, value: (row) => (readable(row)?.[task].unsure ? "unsure" : cellOf(readable(row)?.[task].label)) },
     { name: `${task}_probability`, title: "sure", ofTask: task, value: (row) => readable(row)?.[task].probability },
   ]);
   return [
     { name: "number", title: "line", value: (row) => row.number },
     { name: "text", title: "text", value: (row) => row.text },
-    ...tasks.filter(({ ofTask }) => !ofTask || about.tasks[ofTask].length),
+    ...tasks.filter(({ ofTask }) => !ofTask || (about.tasks[ofTask].length && !about.several.includes(ofTask))),
     { name: "truncated", title: "cut", value: (row) => row.prediction && Number(row.prediction.truncated) },
   ];
 }
@@ -207,9 +210,10 @@ function csvColumns() {
   const flag = (name) => ({ name, value: ({ prediction, problem }) => (prediction?.[name] ? "True" : prediction || problem ? "False" : "") });
   const answers = Object.entries(about.tasks).flatMap(([task, labels]) => {
     const column = (name, value) => ({ name, value: ({ prediction }) => prediction && value(prediction[task]) });
-    const label = column(task, (answer) => answer.label);
+    const label = column(task, (answer) => cellOf(answer.label));
     if (labels.length === 0) return [label];
     const shares = labels.map((own) => column(`${task}_probability_${own}`, (answer) => answer.probabilities[own]));
+    if (about.several.includes(task)) return [label, ...shares];
     const possible = about.unsure?.coverage[task] ? [column(`${task}_labels`, (answer) => answer.labels.join("|")), column(`${task}_unsure`, (answer) => answer.unsure)] : [];
     return [label, column(`${task}_probability`, (answer) => answer.probability), ...shares, ...possible];
   });

@@ -18,8 +18,9 @@ export function shareText(share) {
 
 const SURENESS = [[0.97, "almost certainly"], [0.9, "clearly"], [0.75, "probably"], [0.6, "leaning"], [0, "barely"]];
 
-// E.g. `leaning sarcastic`; a regression's number as it is.
+// E.g. `leaning sarcastic`; several labels with commas between; a regression's number as it is.
 export function inWords({ label, probability }) {
+  if (Array.isArray(label)) return label.join(", ") || "none of them";
   if (probability === null) return typeof label === "number" ? numberText(label) : String(label);
   return `${SURENESS.find(([least]) => probability >= least)[1]} ${label}`;
 }

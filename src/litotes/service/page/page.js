@@ -45,12 +45,12 @@ async function loadService() {
 }
 
 function showModel() {
-  const { name, tasks, runtime, about } = model();
+  const { name, tasks, multi_label: several, runtime, about } = model();
   isModelMissing = Boolean(view.model) && view.model !== name;
   if (isModelMissing) view.model = "";
   byId("model").value = name;
   showVarieties();
-  showTasks(tasks);
+  showTasks(tasks, several);
   byId("tasks").replaceChildren(byId("tasks").firstElementChild, ...Object.keys(tasks).map((task) => {
     const input = element("input", { type: "radio", name: "task", value: task });
     return element("label", {}, input, element("span", { textContent: harmless(task) }));
@@ -128,7 +128,7 @@ function textChanged({ isDeliberate = false } = {}) {
 function askLines() {
   labelling.stop();
   explaining.stop();
-  return showLines(view.text, { tasks: model().tasks, limits: service.limits, model: view.model, variety: view.variety, unsure: model().unsure });
+  return showLines(view.text, { tasks: model().tasks, limits: service.limits, model: view.model, variety: view.variety, unsure: model().unsure, several: model().multi_label });
 }
 
 // --- the label

@@ -73,10 +73,15 @@ export function showWords(explanation, method) {
   showTable(explanation);
 }
 
-function weightText({ task, answers }, { is_signed: isSigned }, weight) {
+// What the words are for or against; of several labels one is explained.
+function explained({ task, answers, explained_label: one }) {
+  const { label, probability } = answers[task];
+  return harmless(one ?? (probability === null ? "a higher value" : String(label)));
+}
+
+function weightText(explanation, { is_signed: isSigned }, weight) {
   if (!isSigned) return signedText(weight).replace("+", "");
-  const { label, probability } = answers[task], answer = probability === null ? "a higher value" : label;
-  return `${signedText(weight)} (${weight < 0 ? "against" : "for"} ${harmless(String(answer))})`;
+  return `${signedText(weight)} (${weight < 0 ? "against" : "for"} ${explained(explanation)})`;
 }
 
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1, Home: -Infinity, End: Infinity };
@@ -111,13 +116,13 @@ function sayWord(number) {
   byId("word-said").replaceChildren(quoted(word), `: ${weightText(explanation, shading, weight)}, number ${rank} of ${plural(shading.weights.length, "word")}.${leaving}`);
 }
 
-function showLegend({ task, answers }, { is_signed: isSigned }) {
+function showLegend(explanation, { is_signed: isSigned }) {
   const swatch = (kind, share, text) => {
     const made = element("span", { className: `word ${kind}`, textContent: text });
     made.style.setProperty("--share", share);
     return made;
   };
-  const { label, probability } = answers[task], answer = probability === null ? "a higher value" : harmless(String(label));
+  const answer = explained(explanation);
   const swatches = isSigned
     ? [swatch("against", 1, `against ${answer}`), swatch("against", 0.4, "…"), swatch("", 0, "0"), swatch("for", 0.4, "…"), swatch("for", 1, `for ${answer}`)]
     : [swatch("", 0, "0"), swatch("for", 0.4, "…"), swatch("for", 1, "most used")];

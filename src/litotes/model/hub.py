@@ -1,0 +1,287 @@
+"""Model folders on the Hugging Face Hub: pushed with their card, and pulled.
+
+    folder  →  checked against its manifest  →  one commit with the files that may travel
+    commit  →  manifest  →  the files it lists, from that commit  →  checked  →  folder
+
+Nothing but weights in safetensors, JSON and text travels: no pickle, no code, no exported file
+(`litotes export` makes it again). What decides an answer must be what the manifest states, on both
+ends; what people edit, the card say, may have been edited since.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from litotes.core.errors import UserError, reason_of
+from litotes.core.extras import require_extra
+from litotes.core.names import is_plain_name
+from litotes.core.one_line import one_line
+from litotes.core.progress import Watch, ignore_progress
+from litotes.core.staging import staging_folder
+from litotes.core.storage import MANIFEST, json_bytes, read_json_table, sha256_of, write_bytes
+from litotes.core.targets import free_folder, make_folder
+from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
+from litotes.model.manifest import Manifest, changed_file, read_manifest
+
+TRAVELS = (".safetensors", ".json", ".jsonl", ".md", ".txt")
+"""How the names of files end that are pushed and pulled."""
+DECIDING = (DESCRIPTION, *HASHED)
+_STAYS = ("export.json",)
+"""The note of an exported file, which stays at home with it."""
+_NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
+_FILE = re.compile(r"[A-Za-z0-9][\w.-]*")
+_ADVICE = "Check the name and the network; where you need to be known, log in with `hf auth login`."
+
+
+@dataclass(frozen=True)
+class OnHub:
+    """A model on the Hub, and the folder it came from or went to.
+
+    revision: the commit. files: what travelled. left_out: what stayed at home. notes: what the user
+    should know.
+    """
+
+    name: str
+    revision: str
+    folder: Path
+    files: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        folder = str(self.folder)
+        return one_line(self, name=self.name, revision=self.revision, folder=folder)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "revision": self.revision,
+            "folder": str(self.folder),
+            "files": list(self.files),
+            "left_out": list(self.left_out),
+        }
+
+
+def push_model(
+    model: str | Path | ModelFolder,
+    name: str,
+    *,
+    private: bool = True,
+    message: str | None = None,
+    endpoint: str | None = None,
+) -> OnHub:
+    """Pushes a model folder as one commit. name: OWNER/NAME, which is made if it is not there.
+
+    private: of one that is made. endpoint: of a Hub of one's own.
+    """
+    repository, revision = split_name(name)
+    if revision is not None:
+        raise UserError(f"A model is pushed to a new commit: write {repository}, without @.")
+    folder = open_model(model)
+    contents: dict[str, bytes] = {}
+    left_out: list[str] = []
+    for part in (folder, *folder.parts):
+        within = _path_in(folder, part)
+        for file, content in _travelling(part).items():
+            contents[f"{within}{file}"] = content
+        left_out += [f"{within}{file}" for file in _others(part)]
+    with _hub_errors(f"{folder} could not be pushed to {repository}"):
+        from huggingface_hub import CommitOperationAdd, HfApi
+
+        api = HfApi(endpoint=endpoint or _own_hub())
+        api.create_repo(repository, private=private, exist_ok=True)
+        operations = []
+        for path, content in contents.items():
+            operations.append(CommitOperationAdd(path_in_repo=path, path_or_fileobj=content))
+        commit = api.create_commit(
+            repository, operations, commit_message=message or "Push a litotes model folder"
+        )
+    return OnHub(repository, commit.oid, folder.path, tuple(contents), tuple(left_out))
+
+
+def pull_model(
+    name: str,
+    out: str | Path,
+    *,
+    endpoint: str | None = None,
+    watch: Watch = ignore_progress,
+) -> OnHub:
+    """Pulls a model folder into a new one. name: OWNER/NAME, or OWNER/NAME@REVISION.
+
+    All files are those of one commit, and those that decide answers are the ones that the manifest
+    states; what fails leaves nothing behind.
+    """
+    repository, revision = split_name(name)
+    folder = Path(out)
+    with free_folder(folder):
+        make_folder(folder)
+        with staging_folder(folder.parent) as staged:
+            fetch = _Fetch(repository, revision, staged, endpoint or _own_hub(), watch)
+            files = fetch.fetch_folder("")
+            for part in _parts_of(staged):
+                files += fetch.fetch_folder(f"{part}/")
+            for path in sorted(files, key=lambda path: Path(path).name == DESCRIPTION):
+                write_bytes(folder / path, (staged / path).read_bytes())
+        open_model(folder)
+    return OnHub(repository, fetch.commit, folder, tuple(files), (), tuple(fetch.notes))
+
+
+def _own_hub() -> str | None:
+    """The address of a Hub of one's own, by the variable that the Hub's library knows."""
+    return os.environ.get("HF_ENDPOINT")
+
+
+def split_name(name: str) -> tuple[str, str | None]:
+    """OWNER/NAME and the revision, if it has one."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise UserError(
+            f"{name!r:.80} is no name on the Hugging Face Hub: write OWNER/NAME, or to pull"
+            " OWNER/NAME@REVISION."
+        )
+    return found[1], found[2]
+
+
+def _path_in(folder: ModelFolder, part: ModelFolder) -> str:
+    return "" if part is folder else f"{part.path.relative_to(folder.path).as_posix()}/"
+
+
+def _travelling(folder: ModelFolder) -> dict[str, bytes]:
+    """The files of one folder that travel, checked, with a manifest of just these."""
+    if folder.manifest is None:
+        raise UserError(
+            f"{folder} was written by an earlier litotes and has no {MANIFEST}: train or prune it"
+            " again with this one, and push that."
+        )
+    contents = {}
+    for file in _files_of(folder):
+        if _may_travel(file.name):
+            contents[file.name] = file.read_bytes()
+    manifest = Manifest({}).with_files(contents)
+    for name, sha256 in manifest.only(DECIDING).files.items():
+        folder.manifest.check(folder.path / name, sha256)
+    missing = [name for name in _deciding(folder) if name not in contents]
+    if missing:
+        raise changed_file(folder.path / missing[0])
+    return {**contents, MANIFEST: json_bytes(manifest.as_json())}
+
+
+def _deciding(folder: ModelFolder) -> tuple[str, ...]:
+    return (DESCRIPTION,) if folder.parts else DECIDING
+
+
+def _files_of(folder: ModelFolder) -> Iterator[Path]:
+    for path in sorted(folder.path.iterdir()):
+        if path.is_file() and not path.name.startswith(".") and path.name != MANIFEST:
+            yield path
+
+
+def _others(folder: ModelFolder) -> list[str]:
+    return [file.name for file in _files_of(folder) if not _may_travel(file.name)]
+
+
+def _may_travel(name: str) -> bool:
+    is_plain = _FILE.fullmatch(name) is not None
+    return is_plain and name.endswith(TRAVELS) and name not in (*_STAYS, MANIFEST)
+
+
+def _parts_of(folder: Path) -> tuple[str, ...]:
+    """The names of the folders inside, which are fetched before the whole can be opened."""
+    names = read_json_table(folder / DESCRIPTION, advice=_ADVICE).get("parts", [])
+    if not isinstance(names, list) or not all(is_plain_name(name) for name in names):
+        raise UserError(f"The {DESCRIPTION} that was pulled names parts that are no folders.")
+    return tuple(names)
+
+
+@dataclass
+class _Fetch:
+    """Files of one commit, one after the other, into a folder that nobody else reads."""
+
+    repository: str
+    revision: str | None
+    folder: Path
+    endpoint: str | None
+    watch: Watch
+
+    def __post_init__(self) -> None:
+        self.notes: list[str] = []
+        with self._errors():
+            from huggingface_hub import HfApi
+
+            info = HfApi(endpoint=self.endpoint).model_info(self.repository, revision=self.revision)
+            self.commit = str(info.sha)
+
+    def fetch_folder(self, within: str) -> list[str]:
+        """The files that the manifest in this part lists, checked. within: ends with a slash."""
+        self._fetch(f"{within}{MANIFEST}")
+        place = self.folder / within
+        manifest = read_manifest(place)
+        assert manifest is not None
+        self._check_names(manifest.files)
+        fetched = [f"{within}{MANIFEST}"]
+        for number, (name, sha256) in enumerate(manifest.files.items()):
+            self.watch("pulling", number, len(manifest.files), name)
+            self._fetch(f"{within}{name}")
+            self._check(place / name, sha256)
+            fetched.append(f"{within}{name}")
+        return fetched
+
+    def _check_names(self, files: Mapping[str, str]) -> None:
+        for name in files:
+            if not _may_travel(name):
+                raise UserError(
+                    f"{self.repository} lists {name!r:.80}, which is no file of a model folder that"
+                    f" travels ({', '.join(TRAVELS)}): nothing was pulled."
+                )
+        if DESCRIPTION not in files:
+            raise UserError(f"{self.repository} is no litotes model: it has no {DESCRIPTION}.")
+
+    def _check(self, file: Path, sha256: str) -> None:
+        if sha256_of(file) == sha256:
+            return
+        if file.name in DECIDING:
+            raise UserError(
+                f"{file.name} of {self.repository} is not the file that its {MANIFEST} states:"
+                " nothing was pulled. Pull it again, or ask its owner to push it again."
+            )
+        self.notes.append(f"{file.name} was edited after the model was pushed.")
+
+    def _fetch(self, path: str) -> None:
+        with self._errors():
+            from huggingface_hub import hf_hub_download
+
+            hf_hub_download(
+                self.repository,
+                path,
+                revision=self.commit,
+                local_dir=self.folder,
+                endpoint=self.endpoint,
+            )
+
+    def _errors(self) -> Any:
+        return _hub_errors(f"{self.repository} could not be pulled")
+
+
+@contextmanager
+def _hub_errors(what: str) -> Iterator[None]:
+    """What the Hub or the network refuses, as a sentence."""
+    require_extra("hub", "A model on the Hugging Face Hub")
+    from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, HFValidationError
+
+    try:
+        yield
+    except EntryNotFoundError as error:
+        raise UserError(f"{what}: it is no litotes model folder ({reason_of(error)}).") from error
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        raise UserError(f"{what}: {reason_of(error)} {_ADVICE}") from error
+    except Exception as error:
+        # what carries the library's requests has had several names, and errors of its own
+        if not type(error).__module__.startswith(("httpx", "httpcore", "requests")):
+            raise
+        raise UserError(f"{what}: {reason_of(error)} {_ADVICE}") from error

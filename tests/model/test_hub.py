@@ -1,0 +1,179 @@
+"""Model folders pushed to a Hub and pulled from it, whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fake_hub import FakeHub
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.storage import MANIFEST
+from litotes.model.checkpoint import save_parts
+from litotes.model.folder import open_model
+from litotes.model.hub import TRAVELS, pull_model, push_model
+from litotes.model.manifest import Manifest
+from litotes.prediction.predictor import Predictor
+
+NAME = "somebody/tiny"
+TEXTS = ["the tea is great", "bad queue"]
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHub]:
+    monkeypatch.setenv("HF_TOKEN", "made-up")
+    running = FakeHub()
+    monkeypatch.setenv("HF_ENDPOINT", running.endpoint)
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def mine(trained_folder: Path, tmp_path: Path) -> Path:
+    """A folder with things that must not travel."""
+    folder = tmp_path / "mine"
+    shutil.copytree(trained_folder, folder)
+    (folder / "weights.pt").write_bytes(b"pickled")
+    (folder / "model.onnx").write_bytes(b"exported")
+    (folder / "export.json").write_text("{}")
+    (folder / "modeling.py").write_text("import os")
+    (folder / ".secret.json").write_text("{}")
+    (folder / "checkpoints").mkdir()
+    (folder / "checkpoints" / "last.json").write_text("{}")
+    return folder
+
+
+def same_answers(one: Path, other: Path) -> bool:
+    models = [Predictor.load(folder, device="cpu", runtime="torch") for folder in (one, other)]
+    left, right = (model.predict(TEXTS) for model in models)
+    return left == right
+
+
+def test_a_folder_comes_back_and_answers_the_same(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
+    pushed = push_model(mine, NAME, endpoint=hub.endpoint)
+    assert set(pushed.left_out) == {"weights.pt", "model.onnx", "export.json", "modeling.py"}
+    files = hub.files(NAME)
+    assert all(path.endswith(TRAVELS) for path in files)
+    assert {"README.md", "litotes.json", "model.safetensors", MANIFEST} <= set(files)
+    assert hub.repositories[NAME]["private"] is True
+    pulled = pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert pulled.revision == pushed.revision
+    assert set(pulled.files) == set(files) == set(pushed.files)
+    assert pulled.notes == ()
+    assert {path.name for path in (tmp_path / "theirs").iterdir()} == set(files)
+    assert same_answers(mine, tmp_path / "theirs")
+
+
+def test_a_revision_is_pulled_as_it_was(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
+    first = push_model(mine, NAME, endpoint=hub.endpoint)
+    (mine / "README.md").write_text("# Another card\n")
+    second = push_model(mine, NAME, endpoint=hub.endpoint)
+    assert first.revision != second.revision
+    old, new = tmp_path / "old", tmp_path / "new"
+    pull_model(f"{NAME}@{first.revision}", old, endpoint=hub.endpoint)
+    pull_model(NAME, new, endpoint=hub.endpoint)
+    assert (new / "README.md").read_text() == "# Another card\n" != (old / "README.md").read_text()
+
+
+def test_a_folder_of_several_models(hub: FakeHub, trained_folder: Path, tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(trained_folder, whole / "sentiment")
+    save_parts(["sentiment"], whole)
+    push_model(whole, NAME, endpoint=hub.endpoint)
+    assert "sentiment/model.safetensors" in hub.files(NAME)
+    pull_model(NAME, tmp_path / "back", endpoint=hub.endpoint)
+    assert len(open_model(tmp_path / "back").parts) == 1
+    assert same_answers(whole, tmp_path / "back")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "litotes.json", "tokenizer.json"])
+def test_what_decides_an_answer_must_be_what_was_pushed(
+    hub: FakeHub, mine: Path, tmp_path: Path, name: str
+) -> None:
+    push_model(mine, NAME, endpoint=hub.endpoint)
+    hub.put(NAME, name, hub.files(NAME)[name] + b" ")
+    with pytest.raises(UserError, match=rf"{name} of somebody/tiny is not the file"):
+        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert not (tmp_path / "theirs").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine"]
+    (mine / name).write_bytes((mine / name).read_bytes() + b" ")
+    with pytest.raises(UserError, match="not the file that was saved"):
+        push_model(mine, NAME, endpoint=hub.endpoint)
+
+
+def test_a_card_may_be_edited_on_the_hub(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
+    push_model(mine, NAME, endpoint=hub.endpoint)
+    hub.put(NAME, "README.md", b"# Mine\n")
+    pulled = pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert pulled.notes == ("README.md was edited after the model was pushed.",)
+    assert (tmp_path / "theirs" / "README.md").read_bytes() == b"# Mine\n"
+
+
+@pytest.mark.parametrize("name", ["../evil.json", "run.py", "weights.bin", ".hidden.json"])
+def test_what_may_not_travel_is_not_fetched(
+    hub: FakeHub, mine: Path, tmp_path: Path, name: str
+) -> None:
+    push_model(mine, NAME, endpoint=hub.endpoint)
+    stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
+    hub.put(NAME, MANIFEST, json.dumps(Manifest({**stated, name: "0" * 64}).as_json()).encode())
+    hub.put(NAME, name, b"x")
+    hub.asked.clear()
+    with pytest.raises(UserError, match="nothing was pulled"):
+        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert not any(Path(name).name in one for one in hub.asked)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_other_files_of_a_repository_stay_there(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
+    push_model(mine, NAME, endpoint=hub.endpoint)
+    hub.put(NAME, "pytorch_model.bin", b"pickled")
+    hub.put(NAME, "more.json", b"{}")
+    pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    present = {path.name for path in (tmp_path / "theirs").iterdir()}
+    assert not present & {"pytorch_model.bin", "more.json"}
+
+
+@pytest.mark.parametrize("file", [MANIFEST, "tokenizer.json"])
+def test_a_repository_without_a_file_is_refused(
+    hub: FakeHub, mine: Path, tmp_path: Path, file: str
+) -> None:
+    push_model(mine, NAME, endpoint=hub.endpoint)
+    hub.put(NAME, file, None)
+    with pytest.raises(UserError, match="no litotes model folder"):
+        pull_model(NAME, tmp_path / "theirs", endpoint=hub.endpoint)
+    assert not (tmp_path / "theirs").exists()
+
+
+def test_names_and_folders_are_checked_first(hub: FakeHub, mine: Path, tmp_path: Path) -> None:
+    for name in ("tiny", "a/b/c", "../tiny", "somebody/", "some body/x"):
+        with pytest.raises(UserError, match="OWNER/NAME"):
+            push_model(mine, name, endpoint=hub.endpoint)
+        with pytest.raises(UserError, match="OWNER/NAME"):
+            pull_model(name, tmp_path / "theirs", endpoint=hub.endpoint)
+    with pytest.raises(UserError, match="without @"):
+        push_model(mine, f"{NAME}@main", endpoint=hub.endpoint)
+    with pytest.raises(UserError, match="not empty"):
+        pull_model(NAME, mine, endpoint=hub.endpoint)
+    with pytest.raises(UserError, match="could not be pulled"):
+        pull_model("no/body", tmp_path / "theirs", endpoint=hub.endpoint)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_the_commands(
+    hub: FakeHub, mine: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["push", "--model", str(mine), "--to", NAME, "--public"]) == 0
+    said = capsys.readouterr()
+    assert "litotes pull somebody/tiny@" in said.out
+    assert "model.onnx" in said.err
+    assert hub.repositories[NAME]["private"] is False
+    out = tmp_path / "theirs"
+    assert main(["pull", NAME, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == NAME
+    assert same_answers(mine, out)
+    assert main(["pull", NAME]) == 2
+    assert "--out FOLDER" in capsys.readouterr().err
