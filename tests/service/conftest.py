@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from app_client import ask_app
 from fastapi import FastAPI
+from pairs_model import train_pairs
+from several_model import train_several
 from tiny_models import TEXTS, model_of
 
 from litotes.core.values import Task
@@ -18,6 +20,7 @@ from litotes.model.label_sets import Bound, LabelSets, label_shares
 from litotes.model.revision import whole_copy, write_label_sets
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
+from litotes.training.recipe import Recipe
 
 Ask = Callable[..., httpx.Response]
 
@@ -56,6 +59,18 @@ def unsure_folder(
             bounds[task] = LabelSets(0.9, Bound(middle, 20), {"en-AU": Bound(0.0, 20)})
         write_label_sets(folder, bounds)
     return copy
+
+
+@pytest.fixture(scope="session")
+def pairs_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learned from pairs of texts."""
+    return train_pairs(tiny_recipe, tmp_path_factory.mktemp("pairs"))
+
+
+@pytest.fixture(scope="session")
+def several_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that may give a text several labels."""
+    return train_several(tiny_recipe, tmp_path_factory.mktemp("several"))
 
 
 @pytest.fixture

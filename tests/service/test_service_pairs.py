@@ -9,18 +9,12 @@ from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from pairs_model import PAIRS, train_pairs
+from pairs_model import PAIRS
 
 from litotes.cli.main import main
 from litotes.prediction.columns import as_json
 from litotes.prediction.predictor import Predictor
 from litotes.service import ServiceSettings, create_app
-from litotes.training.recipe import Recipe
-
-
-@pytest.fixture(scope="module")
-def pairs_folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return train_pairs(tiny_recipe, tmp_path_factory.mktemp("pairs"))
 
 
 @pytest.fixture(scope="module")

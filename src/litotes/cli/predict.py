@@ -166,7 +166,7 @@ def _read_rows(
     from litotes.prediction.tables.layout import Layout
 
     if request is None:
-        names = ("text",) if options.pair is None else ("text", "pair")
+        names: tuple[str, ...] = ("text",) if options.pair is None else ("text", "pair")
         layout = Layout(
             names,
             predictor.tasks,
@@ -199,11 +199,10 @@ def typed_rows(options: argparse.Namespace) -> Iterator[InputRow]:
         raise UserError("There is nothing to label: give a text, --file, or lines on stdin.")
     texts = iter(options.texts) if options.texts else _read_lines(sys.stdin, options.bad_rows)
     for text in texts:
-        if options.pair is None:
+        if options.pair is None or not isinstance(text, str):
             yield InputRow({"text": written_text(text)}, text)
         else:
-            pair = {"pair": options.pair}
-            yield InputRow({"text": written_text(text), **pair}, (text, options.pair))
+            yield InputRow({"text": text, "pair": options.pair}, (text, options.pair))
 
 
 def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:

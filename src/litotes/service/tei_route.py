@@ -99,6 +99,6 @@ def _check_lengths(texts: Sequence[TokenizedText], is_batch: bool) -> None:
 def label_scores(prediction: Prediction, task: Task) -> list[dict[str, Any]]:
     """The highest first; of a regression its number, under the name of the task."""
     answer = prediction.answers[task.name]
-    shares = dict(answer.probabilities) or {task.name: answer.label}
+    shares: dict[str, Any] = dict(answer.probabilities) or {task.name: answer.label}
     found = [{"score": share, "label": label} for label, share in shares.items()]
     return sorted(found, key=lambda one: one["score"], reverse=True)

@@ -1,0 +1,247 @@
+"""Several labels for one text: from a column to a trained model folder, its scores and its file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from several_model import TEXTS, train_several, write_table
+
+from litotes.core.errors import UserError
+from litotes.core.values import Task
+from litotes.data.sources import load
+from litotes.evaluation.evaluate import CellScores
+from litotes.evaluation.several_scores import SeveralScores, score_several
+from litotes.exporting.export import export_models
+from litotes.model.calibration import Calibration
+from litotes.model.folder import open_model
+from litotes.model.several_labels import apply_to_each, fit_each
+from litotes.prediction.predictor import Predictor
+from litotes.training.losses import label_weights, text_losses, text_weights
+from litotes.training.recipe import Recipe
+
+LABELS = ("angry", "fond", "glad")
+MOODS = Task("moods", LABELS, multi_label=True)
+
+
+@pytest.fixture(scope="module")
+def folder(tiny_recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train_several(tiny_recipe, tmp_path_factory.mktemp("several"))
+
+
+@pytest.fixture(scope="module")
+def predictor(folder: Path) -> Predictor:
+    return Predictor.load(folder, device="cpu", runtime="torch")
+
+
+def test_a_column_of_several_labels(tmp_path: Path) -> None:
+    table = write_table(tmp_path, n=16)
+    corpus = load(f"table:{table}?label=moods&several=|&split=split")
+    assert corpus.tasks == {"moods": MOODS}
+    labels = [example.labels["moods"] for example in corpus]
+    assert labels[0] == ()
+    assert labels[7] == LABELS
+    assert {count.label: count.n for count in corpus.counts()} == dict.fromkeys(LABELS, 8)
+    mapped = corpus.map_labels({"moods": {"fond": "glad", "angry": ""}})
+    assert mapped.tasks["moods"] == Task("moods", ("glad",), multi_label=True)
+    assert mapped.examples[7].labels["moods"] == ("glad",)
+    rest, held = corpus.hold_out(0.25, seed=0)
+    assert len(rest) + len(held) == 16
+
+
+@pytest.mark.parametrize(
+    ("cells", "options", "problem"),
+    [
+        (["a;b", "a", "none;b"], "several=;", "beside other labels"),
+        (["a|b;c", "a", "b"], "several=;", "none can have it in its name"),
+        (["a", "a", "a"], "several=;", "needs two labels or more"),
+        (["none", "none", "none"], "several=;", "no label at all"),
+        (["1", "2", "3"], "several=;&numbers=yes", "give one of them"),
+    ],
+)
+def test_what_is_no_such_column(
+    tmp_path: Path, cells: list[str], options: str, problem: str
+) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("text,moods\n" + "".join(f"tea {cell},{cell}\n" for cell in cells))
+    with pytest.raises(UserError, match=problem):
+        load(f"table:{table}?label=moods&bad=stop&{options}")
+
+
+def test_an_empty_cell_says_nothing_and_case_does_not_count(tmp_path: Path) -> None:
+    table = tmp_path / "table.csv"
+    table.write_text("text,moods,split\na,Glad; fond,train\nb,,test\nc,glad,train\nd,glad,train\n")
+    corpus = load(f"table:{table}?label=moods&several=;&split=split")
+    assert [example.labels.get("moods") for example in corpus] == [
+        ("fond", "glad"),
+        None,
+        ("glad",),
+        ("glad",),
+    ]
+
+
+def test_the_loss_is_that_of_a_question_for_each_label() -> None:
+    torch.manual_seed(0)
+    logits = torch.randn(5, 3, requires_grad=True)
+    targets = torch.tensor([[1.0, 0, 0], [0, 0, 0], [1, 1, 0], [1, 0, 0], [float("nan")] * 3])
+    weights = label_weights(targets)  # (class, answer)
+    assert weights[0].tolist() == pytest.approx([4 / 2, 4 / 6])
+    assert weights[2].tolist() == [1.0, 0.0]  # nobody is glad
+    losses, shares = text_losses(logits, targets, weights), text_weights(targets, weights)
+    assert losses[4] == 0
+    assert shares[4] == 0
+    expected = []
+    for row, gold in zip(logits[:4], targets[:4], strict=True):
+        two = torch.stack([torch.zeros(3), row], -1)  # (class, answer)
+        each = torch.nn.functional.cross_entropy(two, gold.long(), reduction="none")
+        own = weights[torch.arange(3), gold.long()]
+        expected.append((each * own).mean())
+    torch.testing.assert_close(losses[:4], torch.stack(expected))
+    assert float(shares.sum()) == pytest.approx((4 + 4 + 4) / 3)
+    losses.sum().backward()
+    assert logits.grad is not None
+    assert not logits.grad[4].any()
+
+
+def test_thresholds_and_temperature_are_learned_label_by_label() -> None:
+    chance = np.random.default_rng(0)
+    gold = chance.random((400, 2)) < (0.5, 0.5)
+    logits = np.where(gold, 2.0, -2.0) + 3 * chance.standard_normal((400, 2))
+    logits[:, 1] -= 6  # one half is far too much to ask of this label
+    fitted = fit_each(logits, gold.astype(float))
+    assert fitted.thresholds is not None
+    assert fitted.thresholds[0] == pytest.approx(0.5, abs=0.1)
+    assert fitted.thresholds[1] < 0.3
+    given, probabilities = apply_to_each(fitted, logits)
+    assert (given == (probabilities >= np.array(fitted.thresholds))).all()
+    assert (given[:, 1] == gold[:, 1]).mean() > ((logits[:, 1] > 0) == gold[:, 1]).mean() + 0.1
+    assert Calibration.from_json(fitted.as_json()) == fitted
+    assert fit_each(logits, gold, with_threshold=False).thresholds is None
+    sure = fit_each(np.array([[5.0, -5.0]] * 8), np.array([[1, 0]] * 8))
+    assert sure.temperature == 1.0
+
+
+def test_scores_agree_with_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    chance = np.random.default_rng(1)
+    gold, given = chance.random((2, 200, 3)) < 0.4
+    scores = score_several(gold, given, MOODS)
+    assert scores.micro_f1 == pytest.approx(metrics.f1_score(gold, given, average="micro"))
+    assert scores.macro_f1 == pytest.approx(metrics.f1_score(gold, given, average="macro"))
+    assert scores.subset_accuracy == pytest.approx(metrics.accuracy_score(gold, given))
+    for place, one in enumerate(scores.classes):
+        assert one.f1 == pytest.approx(metrics.f1_score(gold[:, place], given[:, place]))
+        assert one.n == gold[:, place].sum()
+    low, high = scores.interval
+    assert low < scores.macro_f1 < high
+    assert score_several(gold, gold, MOODS).subset_accuracy == 1
+    row = CellScores("all", scores)
+    assert CellScores.from_json(json.loads(json.dumps(row.as_json()))) == row
+    # a label that is neither there nor given is left out
+    gold[:, 2] = given[:, 2] = False
+    expected = metrics.f1_score(gold[:, :2], given[:, :2], average="macro")
+    assert score_several(gold, given, MOODS).macro_f1 == pytest.approx(expected)
+
+
+def test_a_model_learns_several_labels_and_says_how_well(folder: Path) -> None:
+    (row,) = json.loads((folder / "scores.json").read_text())
+    assert row["macro_f1"] > row["majority"] + 0.5
+    assert {"micro_f1", "micro_interval", "subset_accuracy"} <= row.keys()
+    assert "several of them, or none" in (folder / "README.md").read_text()
+    opened = open_model(folder)
+    assert opened.tasks == {"moods": MOODS}
+    assert opened.calibration["moods"].thresholds is not None
+
+
+def test_answers_have_every_label_that_reaches_its_threshold(predictor: Predictor) -> None:
+    thresholds = predictor.runtimes[0].calibration["moods"].thresholds or ()
+    seen = set()
+    for prediction in predictor.predict(TEXTS):
+        answer = prediction.answers["moods"]
+        shares = list(answer.probabilities.values())
+        expected = [
+            label
+            for label, share, least in zip(LABELS, shares, thresholds, strict=True)
+            if share >= least
+        ]
+        assert answer.label == tuple(expected)
+        assert answer.probability is None
+        assert answer.as_json()["label"] == expected
+        seen.add(len(expected))
+    assert len(seen) > 1
+
+
+def test_the_exported_file_gives_the_same_labels(folder: Path, predictor: Predictor) -> None:
+    import onnxruntime
+
+    (result,) = export_models(str(folder), n_texts=8)
+    assert result.losses[0].n_changed == 0
+    exported = Predictor.load(folder, runtime="onnx")
+    for one, other in zip(exported.predict(TEXTS), predictor.predict(TEXTS), strict=True):
+        assert one.answers["moods"].label == other.answers["moods"].label
+        shares = other.answers["moods"].probabilities
+        assert one.answers["moods"].probabilities == pytest.approx(shares, abs=1e-4)
+    session = onnxruntime.InferenceSession(folder / "model.onnx")
+    for text in TEXTS:
+        (pieces,) = predictor.runtimes[0].tokenizer.encode([text])
+        inputs = {"pieces": np.array([pieces.ids]), "segments": np.array([pieces.segments])}
+        (flags,) = session.run(["moods.labels"], inputs)
+        answer = predictor.predict(text).answers["moods"].label
+        assert tuple(label for label, one in zip(LABELS, flags[0], strict=True) if one) == answer
+
+
+def test_an_explanation_is_about_one_of_the_labels(predictor: Predictor) -> None:
+    explanation = predictor.explain("i love great tea", methods=["integrated_gradients"])
+    answer = explanation.answers["moods"]
+    label = explanation.as_json(maps=False)["explained_label"]
+    assert label == max(answer.label, key=answer.probabilities.__getitem__)
+    assert explanation.answer.label == label
+    assert explanation.probabilities == pytest.approx(answer.probabilities, abs=1e-5)
+    texts = ["i love great tea", "love great tea", "i great tea", "i love tea", "i love great"]
+    shares = [one.answers["moods"].probabilities[label] for one in predictor.predict(texts)]
+    odds = np.log(shares) - np.log1p(-np.array(shares))
+    found = explanation.shadings["occlusion"].weights
+    assert found == pytest.approx((odds[0] - odds[1:]).tolist(), abs=1e-3)
+
+
+def test_a_description_that_cannot_be_is_refused(folder: Path) -> None:
+    from litotes.model.description import check_description
+
+    good = dict(open_model(folder).description)
+    own = good["calibration"]["moods"]
+    check_description(good)
+    for change in (
+        {"multi_label": ["x"]},
+        {"multi_label": "moods"},
+        {"multi_label": []},
+        {"calibration": {"moods": {**own, "thresholds": [0.5]}}},
+        {"calibration": {"moods": {**own, "thresholds": [0.5, 0.5, 2]}}},
+        {"calibration": {"moods": {**own, "thresholds": None}}},
+    ):
+        with pytest.raises(ValueError, match=r"multi_label|threshold"):
+            check_description({**good, **change})
+
+
+def test_what_needs_one_label_says_so(folder: Path, tmp_path: Path) -> None:
+    from litotes.cli.main import main
+
+    table = write_table(tmp_path)
+    plain = f"table:{table}?label=moods&split=split"
+    source = f"table:{table}?label=moods&several=|&split=split"
+    assert main(["evaluate", "--model", str(folder), "--data", source, "--device", "cpu"]) == 0
+    for command in (
+        ["evaluate", "--model", str(folder), "--data", plain],
+        ["stress", "--model", str(folder), "--data", source, "--out", str(tmp_path / "s")],
+        ["calibrate", "--model", str(folder), "--data", source, "--out", str(tmp_path / "c")],
+        ["prune", "--model", str(folder), "--data", source, "--out", str(tmp_path / "p")],
+        ["exits", "--model", str(folder), "--data", source, "--out", str(tmp_path / "e")],
+    ):
+        assert main([*command, "--device", "cpu"]) == 2, command
+
+
+def test_scores_are_several_scores(folder: Path) -> None:
+    row = CellScores.from_json(json.loads((folder / "scores.json").read_text())[0])
+    assert isinstance(row.scores, SeveralScores)
