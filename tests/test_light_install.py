@@ -61,6 +61,8 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     ],
     "list": [([], 0, "sampler"), (["methods"], 0, "occlusion"), (["heads"], 2, TRAIN)],
     "serve": [],  # asked below
+    "push": [(["--model", "PLAIN", "--to", "nobody"], 2, "OWNER/NAME")],
+    "pull": [(["nobody", "--out", "FOLDER/pulled"], 2, "OWNER/NAME")],
     "new": [(["FOLDER/gold.csv"], 2, TRAIN)],
     "train": [(["recipe.toml", "--out", "x"], 2, TRAIN)],
     "translate": [(["a text", "--model", "PLAIN"], 2, TRAIN)],

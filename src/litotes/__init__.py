@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from litotes.api.functions import load_corpus as load_corpus
     from litotes.api.functions import load_encoder as load_encoder
     from litotes.api.functions import prune as prune
+    from litotes.api.functions import pull as pull
+    from litotes.api.functions import push as push
     from litotes.api.functions import train as train
     from litotes.api.functions import train_words as train_words
     from litotes.core.errors import UserError as UserError
@@ -54,6 +56,8 @@ _MODULES = {
     "load_corpus": "litotes.api.functions",
     "load_encoder": "litotes.api.functions",
     "prune": "litotes.api.functions",
+    "pull": "litotes.api.functions",
+    "push": "litotes.api.functions",
     "train": "litotes.api.functions",
     "train_words": "litotes.api.functions",
 }

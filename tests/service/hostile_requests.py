@@ -324,12 +324,35 @@ _HTTP: list[tuple[str, tuple[bytes | float, ...], tuple[int, ...]]] = [
     ("blank lines first", (b"\r\n\r\n" + get(b"/live"),), (200, 400)),
 ]
 
+_TEI = [
+    ("inputs in inputs", b'{"inputs": [[["a"]]]}', (422,)),
+    ("an endless list of lists", b'{"inputs": ' + b"[" * 100_000, (400, 422)),
+    ("empty lists without end", b'{"inputs": [' + b"[]," * 100_000 + b"[]]}", (413, 422)),
+    ("lists of one without end", b'{"inputs": [' + b'["a"],' * 100_000 + b'["a"]]}', (413,)),
+    ("three sides", b'{"inputs": [["a", "b", "c"]]}', (422,)),
+    ("sides that are none", b'{"inputs": [[null], [1e999], [true]]}', (422,)),
+    ("a list that never ends", b'{"inputs": [["a"', (400,)),
+    ("a comma too many", b'{"inputs": [["a",]]}', (400,)),
+    ("inputs that are an object", b'{"inputs": {"a": "b"}}', (422,)),
+    ("parameters", b'{"inputs": "a", "parameters": {"top_k": 1}}', (422,)),
+    ("raw scores that are a word", b'{"inputs": "a", "raw_scores": "yes"}', (422,)),
+    ("half a surrogate pair among inputs", b'{"inputs": ["\\ud83d", "a"]}', (422,)),
+    ("more inputs than allowed", json.dumps({"inputs": ["a"] * 65}).encode(), (413,)),
+    ("a long input", json.dumps({"inputs": "a " * 5000}).encode(), (413,)),
+]
+_PAIRS = [
+    ("pairs without end", b'{"texts": [' + b'["a","b"],' * 50_000 + b'["a","b"]]}', (413,)),
+    ("an object in a pair", b'{"texts": [["a", {}]]}', (422,)),
+]
+
 HOSTILE = (
     [Hostile(name, (post(body),), statuses) for name, body, statuses in _JSON_BODIES]
     + [
         Hostile(name, (post(body, path=b"/v1/explain"),), statuses)
         for name, body, statuses in _EXPLAIN
     ]
+    + [Hostile(name, (post(body),), statuses) for name, body, statuses in _PAIRS]
+    + [Hostile(name, (post(body, path=b"/predict"),), statuses) for name, body, statuses in _TEI]
     + [Hostile(name, (get(path),), statuses) for name, path, statuses in _PATHS]
     + [Hostile(name, parts, statuses) for name, parts, statuses in _HTTP]
 )

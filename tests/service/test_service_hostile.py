@@ -33,7 +33,11 @@ def test_each_is_answered_or_refused_with_a_sentence(running: Running, hostile: 
     status, headers, content = parse_answer(running.ask(*hostile.parts))
     assert status in hostile.statuses
     assert headers["x-content-type-options"] == "nosniff"
-    if status >= 400:
+    if status >= 400 and hostile.parts[0].startswith(b"POST /predict "):
+        assert headers["content-type"] == "application/json"
+        assert content["error"].endswith((".", '"truncate": true.'))
+        assert content.keys() == {"error", "error_type"}
+    elif status >= 400:
         assert headers["content-type"] == "application/problem+json"
         assert content["status"] == status
         assert content["detail"].endswith(".")

@@ -4,6 +4,7 @@ does not.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -105,9 +106,13 @@ def find_failures(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("token", [None, "s3cret"])
-def test_schemathesis_finds_nothing(predictor: Predictor, token: str | None) -> None:
+def test_schemathesis_finds_nothing(
+    predictor: Predictor, several_folder: Path, token: str | None
+) -> None:
+    """Once of a model with one label for each task, once of one that may give several."""
+    model = predictor if token is None else Predictor.load(several_folder, device="cpu")
     app = create_app(
-        {"tiny": predictor}, settings=ServiceSettings(allowed_hosts=("testserver",), token=token)
+        {"tiny": model}, settings=ServiceSettings(allowed_hosts=("testserver",), token=token)
     )
     headers: dict[str, Any] = {} if token is None else {"Authorization": f"Bearer {token}"}
     n_requests, found = find_failures(app, headers, most_examples=10 if token is None else 3)

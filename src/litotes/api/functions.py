@@ -22,6 +22,7 @@ from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.fair_texts import select_fair_texts
 from litotes.evaluation.unsure import UnsureResult, calibrate_folder, folder_to_calibrate
 from litotes.model.builtin import BUILTIN
+from litotes.model.hub import OnHub, pull_model, push_model
 from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.training.recipe import Recipe, read_recipe
@@ -284,6 +285,22 @@ def export(
     precision = "int8" if int8 else ("int16" if int16 else "float32")
     with working_copy(model, None if out is None else str(out)) as folder:
         return export_models(folder, precision=precision, source=data, allowed=allowed, watch=watch)
+
+
+def push(model: str | Path, name: str, *, private: bool = True) -> OnHub:
+    """Pushes a model folder with its card to the Hugging Face Hub, as one commit.
+
+    name: OWNER/NAME, which is made, private or not, if it is not there.
+    """
+    return push_model(model, name, private=private)
+
+
+def pull(name: str, out: str | Path, *, watch: Watch = ignore_progress) -> OnHub:
+    """Pulls a model folder from the Hugging Face Hub into a new folder, and checks it.
+
+    name: OWNER/NAME, or OWNER/NAME@REVISION.
+    """
+    return pull_model(name, out, watch=watch)
 
 
 def _fair_texts(source: str, model: ModelLike) -> Corpus:
