@@ -28,7 +28,8 @@ from litotes.core.timing import TimedAction, time_in_turns
 from litotes.data.sources import load_with_test_part
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.inference import Outputs, compute_outputs
+from litotes.model.inference import compute_outputs
+from litotes.model.outputs import Outputs
 from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.workers import Workers

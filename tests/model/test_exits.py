@@ -119,7 +119,7 @@ def test_a_folder_with_another_rule_is_refused(folder: Path) -> None:
     content["exits"]["layers"] = [2]
     file.write_text(json.dumps(content))
     hash_folder(folder).write(folder)
-    with pytest.raises(UserError, match=r"layers of exits must be whole numbers from 1 to 1"):
+    with pytest.raises(UserError, match=r"layers of exits must be whole numbers from 0 to 1"):
         open_model(folder)
 
 

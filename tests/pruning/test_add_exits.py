@@ -128,7 +128,9 @@ def test_a_test_split_that_is_needed_is_named(folder: Path, source: str) -> None
 
 
 def test_a_layer_too_many_is_refused(folder: Path, source: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="choose --layers from 1 to 1"):
+    with pytest.raises(
+        UserError, match="choose --layers from 0, which is a table before the first, to 1"
+    ):
         add_exits(folder, source, tmp_path / "early", settings=ExitSettings(layers=(2,)))
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tiny_exports import encoder_of, model_of, session_of, text_of
 
 from litotes.core.errors import UserError
-from litotes.model.inference import Outputs
+from litotes.model.outputs import Outputs
 from litotes.runtime.workers import MOST_PIECES, MOST_TEXTS, Workers, group_by_length
 from litotes.text.tokenizer import Pieces
 

@@ -20,7 +20,7 @@ import torch
 
 from litotes.bench.batching import Logits
 from litotes.bench.hugging_face import Baseline
-from litotes.model.inference import Outputs
+from litotes.model.outputs import Outputs
 from litotes.text.tokenizer import Pieces
 
 INPUTS = ("input_ids", "attention_mask")

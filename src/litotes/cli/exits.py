@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from litotes.cli.numbers import counts, inner_chance, inner_percent
+from litotes.cli.numbers import inner_chance, inner_percent, layers
 from litotes.core.threads import sleep_while_waiting
 
 if TYPE_CHECKING:
@@ -39,10 +39,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--layers",
-        type=counts,
+        type=layers,
         default=(),
         metavar="LIST",
         help="after which layers texts may leave, e.g. 2,3,4 (default: those in the middle)",
+    )
+    parser.add_argument(
+        "--static",
+        action="store_true",
+        help="let texts also leave before the first layer, by a table of their pieces",
     )
     parser.add_argument(
         "--differ",
@@ -70,6 +75,7 @@ def run(options: argparse.Namespace) -> None:
         differ=options.differ / 100,
         confidence=options.confidence,
         seed=options.seed or 0,
+        static=options.static,
     )
     out = Path(options.out or f"{options.model.rstrip('/')}-exits")
     with progress() as watch:
@@ -114,4 +120,5 @@ def _print(result: ExitsResult) -> None:
 def _row(row: ExitRow) -> tuple[str, ...]:
     ece = ", ".join(f"{task} {value:.3f}" for task, value in row.ece.items())
     differ = "" if row.differ is None else f"{row.differ:.2%}"
-    return (str(row.layer), f"{row.share:.1%}", differ, f"{row.agrees:.1%}", ece)
+    layer = str(row.layer) if row.layer else "0 (table)"
+    return (layer, f"{row.share:.1%}", differ, f"{row.agrees:.1%}", ece)

@@ -77,9 +77,9 @@ def ratios(text: str) -> tuple[float, ...]:
     )
 
 
-def counts(text: str) -> tuple[int, ...]:
-    """Whole numbers from 1, with commas between them."""
-    return tuple(count(part) for part in text.split(","))
+def layers(text: str) -> tuple[int, ...]:
+    """Whole numbers from 0, with commas between them."""
+    return tuple(_between(part, 0, 999) for part in text.split(","))
 
 
 def _number(text: str, what: str, holds: Callable[[float], bool]) -> float:

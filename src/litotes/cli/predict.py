@@ -270,7 +270,8 @@ def _block(prediction: Prediction, all_probabilities: bool) -> Iterator[str]:
     if prediction.unreadable:
         yield f"  ({UNREADABLE_NOTE})"
     if prediction.answered_at_layer is not None:
-        yield f"  (answered after layer {prediction.answered_at_layer})"
+        place = f"after layer {prediction.answered_at_layer}"
+        yield f"  (answered {'by the table' if prediction.answered_at_layer == 0 else place})"
     if prediction.problem is not None:
         yield f"  (no answer: {prediction.problem})"
 

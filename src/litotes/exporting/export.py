@@ -23,6 +23,7 @@ from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample, encode_examples
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
+from litotes.model.static_table import TABLE
 from litotes.model.trained_texts import TRAINED_TEXTS
 from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.onnx.file_format import FILE, INT16
@@ -32,7 +33,7 @@ ALLOWED = {"float32": 0.0, INT16: 0.005, "int8": 0.01}
 """Share of the labels that an export may change, by precision."""
 MOST_TOSS_UPS = 5
 """How many times that share may change when toss-ups are counted as well."""
-_COPIED = (*HASHED, TRAINED_TEXTS, "README.md", "config.json")
+_COPIED = (*HASHED, TABLE, TRAINED_TEXTS, "README.md", "config.json")
 """What a copy of a model folder has besides its description and its manifest."""
 _N_CALIBRATION_TEXTS = 128
 """Training texts that int8 reads: they show which of an encoder's channels are large, and which

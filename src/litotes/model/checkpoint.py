@@ -5,6 +5,7 @@
     manifest.json       the hashes of all files (manifest.py)
     model.safetensors   encoder weights under the family's own names, and the heads under `heads.…`
     tokenizer.json      the pieces
+    table.npy           what answers before the first layer, of a model with such an exit
     config.json         for `transformers`, when the folder holds a whole encoder
     README.md           the model card
 
@@ -52,6 +53,7 @@ from litotes.model.saved_tensors import (
     tensors_to_save,
     without_prefix,
 )
+from litotes.model.static_table import TABLE
 from litotes.text.tokenizer import PieceTokenizer
 
 _EXITS = "exits."
@@ -96,6 +98,8 @@ def save_model(model: Model, folder: Path, *, card: str, compact: bool = False) 
     write_bytes(folder / WEIGHTS, to_bytes(tensors, metadata={"format": "pt"}))
     write_text(folder / TOKENIZER, model.tokenizer.to_json())
     write_text(folder / "README.md", card)
+    if model.exits is not None and model.exits.table is not None:
+        write_bytes(folder / TABLE, model.exits.table.to_bytes())
     spec = model.classifier.encoder.spec
     if not omits_base and spec.is_plain:  # all that transformers can read
         write_json(folder / "config.json", config_from_spec(spec))
@@ -165,8 +169,9 @@ def _load(folder: ModelFolder, files: Mapping[Path, FileContent]) -> Model:
     classifier = _build_classifier(folder, encoder, tensors)
     exits = None
     if folder.exits is not None:
-        exits = EarlyExits.for_classifier(classifier, folder.exits)
-        exits.heads.load_state_dict(without_prefix(tensors, _EXITS))
+        heads = EarlyExits.for_classifier(classifier, folder.exits).heads
+        heads.load_state_dict(without_prefix(tensors, _EXITS))
+        exits = EarlyExits(heads, folder.exits, folder.read_table())
     tokenizer = saved_tokenizer(folder, spec, files)
     return Model(
         classifier,

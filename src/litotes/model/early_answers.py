@@ -17,21 +17,27 @@ from litotes.heads.exits import ExitHeads
 from litotes.model.calibration import Calibration
 from litotes.model.classifier import Classifier
 from litotes.model.exits import Exits
+from litotes.model.static_table import StaticTable
 from litotes.text.batch import Batch
 
 
 @dataclass(frozen=True)
 class EarlyExits:
-    """The heads that answer early, and the rule by which a text may leave. On the CPU."""
+    """The heads that answer early, and the rule by which a text may leave. On the CPU.
+
+    table: what answers before the first layer, where the rule has such an exit; a batch has passed
+    it already (inference.py).
+    """
 
     heads: ExitHeads
     rule: Exits
+    table: StaticTable | None = None
 
     @classmethod
     def for_classifier(cls, classifier: Classifier, rule: Exits) -> EarlyExits:
-        """With random weights."""
+        """With random weights, and without a table."""
         n_outputs = {name: task.n_outputs for name, task in classifier.tasks.items()}
-        heads = ExitHeads(classifier.encoder.spec.width, n_outputs, rule.layers)
+        heads = ExitHeads(classifier.encoder.spec.width, n_outputs, rule.inner_layers)
         return cls(heads.eval(), rule)
 
     def answer(

@@ -80,7 +80,8 @@ class Promise:
 
 @dataclass(frozen=True)
 class Exits:
-    """Where texts may leave. layers: after how many layers, ascending.
+    """Where texts may leave. layers: after how many layers, ascending; 0: by a table over pieces,
+    before the first one (static_table.py).
 
     sureness: {layer: {task: …}}. threshold: 1: no text ever leaves.
     """
@@ -99,6 +100,16 @@ class Exits:
             raise ValueError(
                 f"the threshold of exits must be a number from 0 to 1, not {self.threshold!r:.60}"
             )
+
+    @property
+    def has_table(self) -> bool:
+        """Whether texts may leave before the first layer."""
+        return self.layers[0] == 0
+
+    @property
+    def inner_layers(self) -> tuple[int, ...]:
+        """After how many layers of the encoder texts may leave; none, if only a table answers."""
+        return self.layers[int(self.has_table) :]
 
     @property
     def cut(self) -> float:
@@ -144,7 +155,7 @@ def exits_from_json(content: Any, *, tasks: Mapping[str, Any], n_layers: int) ->
     _check_keys(content, {"layers", "sureness", "threshold", "promise"}, "the exits")
     layers = content["layers"]
     if not isinstance(layers, list) or not all(_is_layer(one, n_layers) for one in layers):
-        raise ValueError(f"the layers of exits must be whole numbers from 1 to {n_layers - 1}")
+        raise ValueError(f"the layers of exits must be whole numbers from 0 to {n_layers - 1}")
     if not all(tasks.values()):
         raise ValueError("a task that is answered with a number has no exits")
     _check_keys(content["sureness"], set(map(str, layers)), "the sureness of exits")
@@ -183,7 +194,7 @@ def _check_keys(content: Any, keys: set[str], what: str) -> None:
 
 
 def _is_layer(value: Any, n_layers: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value < n_layers
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < n_layers
 
 
 def _is_number(value: object) -> bool:

@@ -32,7 +32,8 @@ from litotes.model.description import FORMAT, OLD_FORMAT, check_description
 from litotes.model.exits import Exits, exits_from_json
 from litotes.model.facts import check_facts
 from litotes.model.label_sets import LabelSets
-from litotes.model.manifest import ADVICE, Manifest, read_manifest
+from litotes.model.manifest import ADVICE, Manifest, changed_file, read_manifest
+from litotes.model.static_table import TABLE, StaticTable, parse_table
 from litotes.text.tokenizer import PieceTokenizer
 
 DESCRIPTION = "litotes.json"
@@ -139,6 +140,22 @@ class ModelFolder:
         content = file.read_bytes()
         self.check_hash(TOKENIZER, hashlib.sha256(content).hexdigest())
         return PieceTokenizer(file, max_pieces=self.description["max_pieces"], content=content)
+
+    def read_table(self) -> StaticTable | None:
+        """What answers before the first layer, checked; None: nothing does."""
+        if self.exits is None or not self.exits.has_table:
+            return None
+        try:
+            content = (self.path / TABLE).read_bytes()
+        except OSError as error:
+            raise changed_file(self.path / TABLE) from error
+        self.check_hash(TABLE, hashlib.sha256(content).hexdigest())
+        n_outputs = {name: task.n_outputs for name, task in self.tasks.items()}
+        n_pieces = spec_from_json(self.description["encoder"]).n_vocabulary
+        try:
+            return parse_table(content, n_pieces=n_pieces, n_outputs=n_outputs)
+        except ValueError as error:
+            raise self.damaged(error) from error
 
     def check_hash(self, name: str, sha256: str) -> None:
         """Refuses a file that is not the one of the manifest; the old format has none."""

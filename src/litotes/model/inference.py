@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from litotes.core.values import Answer, Task
 from litotes.model.calibration import Calibration
 from litotes.model.label_sets import LabelSets, find_labels, label_shares
+from litotes.model.outputs import Outputs
 from litotes.model.several_labels import to_several_answers
+from litotes.model.static_table import StaticTier
 from litotes.text.tokenizer import Pieces
 
 if TYPE_CHECKING:  # an exported model answers without torch, which takes seconds to import
@@ -23,35 +25,33 @@ if TYPE_CHECKING:  # an exported model answers without torch, which takes second
     from litotes.text.batch import Batch
 
 
-@dataclass(frozen=True)
-class Outputs:
-    """What a model computed for some texts. logits: {task: (text, class)}.
-
-    layers: after how many layers each text was answered, (text,); None: of a model without exits.
-    """
-
-    logits: dict[str, NDArray[np.float32]]
-    layers: NDArray[np.int64] | None = None
-
-
-def join_outputs(parts: Sequence[Outputs]) -> Outputs:
-    """Those of several groups of texts, one after the other."""
-    logits = {}
-    for task in parts[0].logits:
-        logits[task] = np.concatenate([part.logits[task] for part in parts])
-    layers = [part.layers for part in parts if part.layers is not None]
-    return Outputs(logits, np.concatenate(layers) if layers else None)
-
-
 def compute_outputs(model: Model, texts: Sequence[Pieces]) -> Outputs:
-    """As the model answers: on a CPU a text leaves where an exit is sure of it, elsewhere all go to
-    the end.
+    """As the model answers: a text that the table is sure of is not computed at all; on a CPU
+    others leave where an exit is sure of them, elsewhere all go to the end.
     """
+    tier = static_tier(model)
+    if tier is None:
+        return _compute_in_layers(model, texts)
+    return tier.answer(texts, partial(_compute_in_layers, model))
+
+
+def static_tier(model: Model) -> StaticTier | None:
+    """What answers before the first layer; None: nothing does."""
+    if model.exits is None or model.exits.table is None:
+        return None
+    n_layers = len(model.classifier.encoder.spec.walk)
+    return StaticTier(model.exits.table, model.exits.rule, model.calibration, n_layers)
+
+
+def _compute_in_layers(model: Model, texts: Sequence[Pieces]) -> Outputs:
+    """What the encoder and its exits answer."""
     import torch
 
-    if model.exits is None or model.classifier.device.type != "cpu" or not texts:
+    has_exits = model.exits is not None and model.exits.rule.inner_layers
+    if not has_exits or model.classifier.device.type != "cpu" or not texts:
         logits = {task: own.numpy() for task, own in compute_logits(model, texts).items()}
         return Outputs(logits, all_layers(model, len(texts)))
+    assert model.exits is not None
     answer = model.exits.answer
     with torch.inference_mode():
         batches = _batches(texts, model.classifier.device)

@@ -34,8 +34,12 @@ def make_answers(
 
 
 def promised_tasks(runtime: Runtime) -> dict[str, Task]:
-    """The tasks of a model, each with the coverage that its sets of labels are promised to have."""
-    tasks = dict(runtime.tasks)
+    """The tasks of a model, each with the coverage that its sets of labels are promised to have,
+    and whether texts may be answered early.
+    """
+    tasks = {}
+    for name, task in runtime.tasks.items():
+        tasks[name] = replace(task, has_exits=runtime.has_exits)
     for name, sets in runtime.label_sets.items():
         tasks[name] = replace(tasks[name], coverage=sets.coverage)
     return tasks

@@ -13,6 +13,7 @@ warmth                   float   warmth.label               (a regression has on
 truncated                bool    truncated
 unreadable               bool    unreadable
 problem                  string  problem
+answered_at_layer        int     answered_at_layer          (where the model has exits)
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 from litotes.core.values import Prediction, Task
 
-STRING, FLOAT, BOOL = "string", "float", "bool"
+STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
 BETWEEN = "|"
 """Stands between the labels of a set in one cell."""
 
@@ -33,7 +34,7 @@ BETWEEN = "|"
 class Column:
     """One column of predictions.
 
-    kind: STRING, FLOAT or BOOL. value: None where there is no answer.
+    kind: STRING, FLOAT, BOOL or INT. value: None where there is no answer.
     """
 
     name: str
@@ -47,13 +48,15 @@ class Column:
 TRUNCATED = Column("truncated", BOOL, attrgetter("truncated"))
 UNREADABLE = Column("unreadable", BOOL, attrgetter("unreadable"))
 PROBLEM = Column("problem", STRING, attrgetter("problem"))
+LAYER = Column("answered_at_layer", INT, attrgetter("answered_at_layer"))
 
 
 def answer_columns(
     tasks: Mapping[str, Task], *, all_probabilities: bool = False, prefix: str = ""
 ) -> list[Column]:
     """All columns but the text: label and probability of each task, and which labels are possible
-    where the model was calibrated to say; then what was wrong.
+    where the model was calibrated to say; then what was wrong, and after how many layers a text was
+    answered, where it may leave early.
 
     all_probabilities: also that of every label. prefix: stands before every name.
     """
@@ -74,6 +77,8 @@ def answer_columns(
             columns.append(Column(f"{name}_labels", STRING, _PossibleLabels(name)))
             columns.append(Column(f"{name}_unsure", STRING, _Field(name, "unsure")))
     columns += (TRUNCATED, UNREADABLE, PROBLEM)
+    if any(task.has_exits for task in tasks.values()):
+        columns.append(LAYER)
     return [Column(prefix + column.name, column.kind, column.value) for column in columns]
 
 
@@ -107,7 +112,7 @@ def answers_as_json(
     for column in (TRUNCATED, UNREADABLE, PROBLEM):
         document[column.name] = column.value(prediction)
     if prediction.answered_at_layer is not None:
-        document["answered_at_layer"] = prediction.answered_at_layer
+        document[LAYER.name] = prediction.answered_at_layer
     return {prefix + name: value for name, value in document.items()}
 
 

@@ -20,7 +20,7 @@ from litotes.core.registry import pick
 from litotes.core.values import BadText, Prediction, Task
 from litotes.data.tables.row import Row, require_columns
 from litotes.prediction.bad_texts import BAD_ROWS
-from litotes.prediction.columns import BOOL, FLOAT, STRING, Column, answer_columns
+from litotes.prediction.columns import BOOL, FLOAT, INT, STRING, Column, answer_columns
 
 Predict = Callable[[list["str | tuple[str, str] | BadText"]], list[Prediction]]
 """predict(texts): one prediction for each text, or (text, pair), or text that cannot be read."""
@@ -81,7 +81,7 @@ def arrow_array(values: Sequence[object], kind: str) -> Any:
     """A pyarrow array of the type that stands for a column's kind."""
     import pyarrow as pa
 
-    types = {STRING: pa.string(), FLOAT: pa.float64(), BOOL: pa.bool_()}
+    types = {STRING: pa.string(), FLOAT: pa.float64(), BOOL: pa.bool_(), INT: pa.int64()}
     return pa.array(values, types[kind])
 
 
@@ -165,7 +165,8 @@ class _Pandas(_Adapter):
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         import pandas as pd
 
-        dtypes = {STRING: "str", FLOAT: "float64", BOOL: "bool"}
+        # Int64 knows what is missing; int64 does not
+        dtypes = {STRING: "str", FLOAT: "float64", BOOL: "bool", INT: "Int64"}
         series = {}
         for column, values in added.items():
             series[column.name] = pd.Series(values, batch.index, dtypes[column.kind])
@@ -207,7 +208,9 @@ class _Columns(_Adapter):
     def add(self, batch: Any, added: Mapping[Column, list[Any]], *, text_column: str) -> Any:
         # the answers are arrays where the texts are
         has_arrays = isinstance(batch[text_column], np.ndarray)
+        # an array of int64 could not say that a value is missing
         dtypes = {STRING: np.dtype(object), FLOAT: np.dtype(np.float64), BOOL: np.dtype(bool)}
+        dtypes[INT] = np.dtype(object)
         result = dict(batch)
         for column, values in added.items():
             result[column.name] = np.array(values, dtypes[column.kind]) if has_arrays else values

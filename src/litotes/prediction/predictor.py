@@ -311,7 +311,7 @@ class Predictor:
             "watch": watch,
         }
         if not has_extra("train"):
-            return explain_by_asking(runtime, read, answers, asked, **how)
+            return explain_by_asking(runtime.without_exits(), read, answers, asked, **how)
         return explain(runtime.model(), read, answers, asked, **how)
 
     def describe(self) -> list[str]:

@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from litotes.core.processor import n_cores, this_processor
+from litotes.encoders.config import spec_from_json
 from litotes.model.facts import name_model
 from litotes.model.folder import TOKENIZER, ModelFolder
-from litotes.model.inference import Outputs
+from litotes.model.outputs import Outputs
+from litotes.model.static_table import StaticTier
 from litotes.runtime.onnx.folder_check import checked_export
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.runtime.runtime import Runtime, describe_threads
@@ -49,7 +52,8 @@ class OnnxRuntime(Runtime):
             self.facts = dict(folder.description["facts"])
             base, encoder = folder.description["base"], folder.description["encoder"]
             self.name = name_model(base["name"], folder.description["head"], encoder["pruning"])
-            self.n_layers = encoder["n_layers"]
+            self.n_layers, self.has_exits = encoder["n_layers"], folder.exits is not None
+            self._tier = self._read_tier()
             self.tokenizer = PieceTokenizer(
                 folder.path / TOKENIZER,
                 max_pieces=folder.description["max_pieces"],
@@ -57,6 +61,14 @@ class OnnxRuntime(Runtime):
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise folder.damaged(error) from error
+
+    def _read_tier(self) -> StaticTier | None:
+        """What answers before the first layer."""
+        exits, table = self._folder.exits, self._folder.read_table()
+        if exits is None or table is None:
+            return None
+        n_layers = len(spec_from_json(self._folder.description["encoder"]).walk)
+        return StaticTier(table, exits, self.calibration, n_layers)
 
     @cached_property
     def _settings_hash(self) -> str:
@@ -66,11 +78,20 @@ class OnnxRuntime(Runtime):
             sorted(self.calibration.items()),
             self.tokenizer.max_pieces,
             self.tokenizer.to_json(),
+            *(() if self._tier is None else (self._tier.table.sha256, repr(self._tier.rule))),
         )
         return hashlib.sha256(repr(settings).encode()).hexdigest()
 
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
-        return self._workers.compute(texts)
+        if self._tier is None or not texts:
+            return self._workers.compute(texts)
+        return self._tier.answer(texts, self._workers.compute)
+
+    def without_exits(self) -> Runtime:
+        """Without the table; exits inside the file remain."""
+        whole = copy(self)
+        whole._tier = None
+        return whole
 
     def to_torch(self) -> Runtime:
         import torch

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from litotes.core.numbers import counted
 from litotes.core.values import Task
 from litotes.model.calibration import Calibration
-from litotes.model.inference import Outputs
 from litotes.model.label_sets import LabelSets
+from litotes.model.outputs import Outputs
 from litotes.text.tokenizer import Pieces, PieceTokenizer
 
 if TYPE_CHECKING:
@@ -24,7 +24,8 @@ class Runtime(ABC):
     """A model that is ready to compute.
 
     name: encoder, head and pruning. facts: what is known about it (data, recipe, scores).
-    n_at_once: how many calls of `logits` gain by being made at the same time.
+    n_at_once: how many calls of `logits` gain by being made at the same time. has_exits: whether
+    texts may be answered before the last layer.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Runtime(ABC):
     label_sets: Mapping[str, LabelSets]
     facts: Mapping[str, Any]
     n_at_once: int
+    has_exits: bool
 
     @abstractmethod
     def compute(self, texts: Sequence[Pieces]) -> Outputs:

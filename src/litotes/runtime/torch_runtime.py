@@ -13,7 +13,8 @@ from torch import Tensor
 
 from litotes.model.checkpoint import Model
 from litotes.model.facts import name_model
-from litotes.model.inference import Outputs, compute_outputs
+from litotes.model.inference import compute_outputs
+from litotes.model.outputs import Outputs
 from litotes.runtime.runtime import Runtime, describe_threads
 from litotes.text.tokenizer import Pieces
 
@@ -28,7 +29,7 @@ class TorchRuntime(Runtime):
         self.calibration, self.facts = model.calibration, model.facts
         spec = model.classifier.encoder.spec
         self.name = name_model(model.base, model.classifier.head_name, spec.pruning)
-        self.n_layers = spec.n_layers
+        self.n_layers, self.has_exits = spec.n_layers, model.exits is not None
         self.label_sets = model.label_sets
         # torch itself uses all cores; two batches at once would only share them
         self.n_at_once = 1
@@ -79,6 +80,8 @@ class TorchRuntime(Runtime):
         if (exits := self._model.exits) is not None:
             digest.update(repr(exits.rule).encode())
             tensors |= {f"exits.{name}": own for name, own in exits.heads.state_dict().items()}
+            if exits.table is not None:
+                digest.update(exits.table.sha256.encode())
         for name, tensor in tensors.items():
             digest.update(name.encode())
             digest.update(_bytes_of(tensor))

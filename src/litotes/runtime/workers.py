@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from numpy.typing import NDArray
 
-from litotes.model.inference import Outputs
+from litotes.model.outputs import Outputs
 from litotes.runtime.onnx.session import OnnxSession
 from litotes.text.tokenizer import Pieces
 

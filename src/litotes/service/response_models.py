@@ -59,7 +59,10 @@ class Prediction(BaseModel):
     problem: Problem | None = Field(description="Of this text alone.")
     locus: Locus | None = None
     answered_at_layer: int = Field(
-        default=0, description="Of a model with exits: after how many layers; else it is left out."
+        default=0,
+        description=(
+            "Of a model with exits: after how many layers (0: by its table); else it is left out."
+        ),
     )
 
 
@@ -146,7 +149,10 @@ class Explanation(BaseModel):
     pieces: list[ExplainedPiece]
     layers: list[Layer]
     answered_at_layer: int = Field(
-        default=0, description="Of a model with exits: after how many layers; else it is left out."
+        default=0,
+        description=(
+            "Of a model with exits: after how many layers (0: by its table); else it is left out."
+        ),
     )
 
 

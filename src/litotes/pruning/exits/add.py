@@ -38,6 +38,7 @@ from litotes.pruning.exits.measure import (
     speed_ratios,
 )
 from litotes.pruning.exits.result import ExitSettings, ExitsResult
+from litotes.pruning.exits.static import teach_table
 from litotes.pruning.exits.sureness import fit_sureness
 from litotes.pruning.exits.teaching import Lessons, read_lessons, teach
 from litotes.pruning.exits.texts import ExitTexts, choose_texts
@@ -64,8 +65,8 @@ def add_exits(
     settings = settings or ExitSettings()
     folder = open_model(model)
     whole = _load(folder, out)
-    layers = _check_layers(whole, settings.layers)
-    settings = replace(settings, layers=layers)
+    layers = _check_layers(whole, settings)
+    settings = replace(settings, layers=layers, static=layers[0] == 0)
     n_tested = n_needed(allowed=settings.differ, confidence=settings.confidence)
     texts = choose_texts(folder, source, unlabelled, n_tested=n_tested, seed=settings.seed)
     made = _teach_and_test(whole, texts, settings, watch)
@@ -90,23 +91,23 @@ def _load(folder: ModelFolder, out: Path) -> Model:
     return model
 
 
-def _check_layers(model: Model, layers: Sequence[int]) -> tuple[int, ...]:
+def _check_layers(model: Model, settings: ExitSettings) -> tuple[int, ...]:
     """The layers that were asked for; if none, those in the middle: before a third of the layers
     hardly any text is sure, and after two thirds there is little left to save.
     """
-    n_layers = len(model.classifier.encoder.spec.walk)
+    n_layers, layers = len(model.classifier.encoder.spec.walk), settings.layers
     if n_layers < 2:
         raise UserError("A model of one layer has no exits. Choose a deeper one.")
     if not layers:
         first = max(n_layers // 3, 1)
-        return tuple(range(first, max(2 * n_layers // 3, first) + 1))
+        layers = tuple(range(first, max(2 * n_layers // 3, first) + 1))
     for layer in layers:
-        if not 1 <= layer < n_layers:
+        if not 0 <= layer < n_layers:
             raise UserError(
                 f"There is no exit after layer {layer}: this model has {n_layers} layers, so choose"
-                f" --layers from 1 to {n_layers - 1}."
+                f" --layers from 0, which is a table before the first, to {n_layers - 1}."
             )
-    return tuple(sorted(set(layers)))
+    return tuple(sorted({*layers, *((0,) if settings.static else ())}))
 
 
 def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watch) -> Model:
@@ -114,7 +115,7 @@ def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watc
     for part in ("taught", "fitted", "tested"):
         pieces = _encode(model, getattr(texts, part))
         lessons[part] = read_lessons(
-            model, pieces, settings.layers, what=f"reading texts ({part})", watch=watch
+            model, pieces, _inner(settings), what=f"reading texts ({part})", watch=watch
         )
     untested = Promise(settings.differ, settings.confidence, 0, 0)
     always = {
@@ -125,11 +126,15 @@ def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watc
         model.classifier, Exits(settings.layers, always, 1.0, untested)
     )
     temperatures = {task: model.calibration_of(task).temperature for task in model.classifier.tasks}
-    teach(exits.heads, lessons["taught"], lessons["fitted"], temperatures, watch=watch)
-    sureness = _fit_sureness(model, exits, lessons["fitted"])
-    rule = Exits(settings.layers, sureness, 1.0, untested)
-    fitted = rehearse(model, exits.heads, rule, lessons["fitted"])
-    tested = rehearse(model, exits.heads, rule, lessons["tested"])
+    taught, checked = lessons["taught"], lessons["fitted"]
+    teach(exits.heads, taught, checked, temperatures, watch=watch)
+    if settings.static:
+        n_pieces = model.classifier.encoder.spec.n_vocabulary
+        table = teach_table(taught, checked, temperatures, n_pieces=n_pieces, watch=watch)
+        exits = replace(exits, table=table)
+    rule = Exits(settings.layers, _fit_sureness(model, exits, checked), 1.0, untested)
+    exits = replace(exits, rule=rule)
+    fitted, tested = (rehearse(model, exits, own) for own in (checked, lessons["tested"]))
     cut = choose_cut(
         tested,
         candidate_cuts(fitted.log_odds),
@@ -141,7 +146,12 @@ def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watc
     # a cut beyond what a float can tell from 1 lets nobody leave
     chosen = replace(rule, threshold=float(expit(cut)))
     promise = replace(untested, n=tested.n_texts, n_differ=int(tested.differs(chosen.cut).sum()))
-    return replace(model, exits=EarlyExits(exits.heads, replace(chosen, promise=promise)))
+    return replace(model, exits=replace(exits, rule=replace(chosen, promise=promise)))
+
+
+def _inner(settings: ExitSettings) -> list[int]:
+    """The layers of the encoder that exits read."""
+    return [layer for layer in settings.layers if layer]
 
 
 def _fit_sureness(
@@ -149,8 +159,8 @@ def _fit_sureness(
 ) -> dict[int, dict[str, Sureness]]:
     """{layer: {task: …}}"""
     found: dict[int, dict[str, Sureness]] = {}
-    for layer in exits.heads.layers:
-        logits = exit_logits(exits.heads, layer, lessons)
+    for layer in exits.rule.layers:
+        logits = exit_logits(exits, layer, lessons)
         agrees = agreements(model, lessons, logits)
         found[layer] = {}
         for task, own in logits.items():
@@ -174,7 +184,7 @@ def _measure(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watc
     assert model.exits is not None
     pieces = _encode(model, texts.measured)
     lessons = read_lessons(
-        model, pieces, settings.layers, what="reading texts (measured)", watch=watch
+        model, pieces, _inner(settings), what="reading texts (measured)", watch=watch
     )
     outputs = compute_outputs(model, pieces)
     assert outputs.layers is not None
@@ -220,10 +230,11 @@ def _card(result: ExitsResult) -> str:
     rule = result.model.exits.rule
     low, high = result.interval
     shares = ", ".join(f"{row.share:.0%} after layer {row.layer}" for row in result.rows)
+    table = " Layer 0 is a table of pieces, before the first layer." if rule.has_table else ""
     return (
-        f"{_CARD}\n\nTexts may leave after layers {', '.join(map(str, rule.layers))}. The promise:"
-        f" {rule.promise.in_words()}. On {result.n} other texts {result.differ:.2%} differ (95 %"
-        f" interval {low:.2%} to {high:.2%}); answered: {shares};"
+        f"{_CARD}\n\nTexts may leave after layers {', '.join(map(str, rule.layers))}.{table} The"
+        f" promise: {rule.promise.in_words()}. On {result.n} other texts {result.differ:.2%} differ"
+        f" (95 % interval {low:.2%} to {high:.2%}); answered: {shares};"
         f" {result.flops_ratio:.2f} times fewer operations. It holds for texts like those it was"
         " tested on. Scores above are of the whole model. On a GPU every text goes to the end.\n"
     )

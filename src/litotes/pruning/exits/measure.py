@@ -15,9 +15,9 @@ from litotes.core.counts import Counts
 from litotes.core.progress import Watch
 from litotes.core.timing import TimedAction, time_in_turns
 from litotes.evaluation.reliability import reliability
-from litotes.heads.exits import ExitHeads
 from litotes.model.checkpoint import Model
-from litotes.model.exits import Exits, label_margins
+from litotes.model.early_answers import EarlyExits
+from litotes.model.exits import label_margins
 from litotes.model.inference import compute_outputs
 from litotes.pruning.cost import flops
 from litotes.pruning.exits.control import Rehearsal
@@ -26,11 +26,14 @@ from litotes.pruning.exits.teaching import Lessons
 from litotes.text.tokenizer import Pieces
 
 
-def exit_logits(heads: ExitHeads, layer: int, lessons: Lessons) -> dict[str, NDArray[np.float32]]:
+def exit_logits(exits: EarlyExits, layer: int, lessons: Lessons) -> dict[str, NDArray[np.float32]]:
     """{task: (text, class)}"""
+    if layer == 0:
+        assert exits.table is not None
+        return exits.table.logits(lessons.texts)
     with torch.no_grad():
         vectors = lessons.vectors[layer]
-        return {task: own(vectors).numpy() for task, own in heads.outputs(layer).items()}
+        return {task: own(vectors).numpy() for task, own in exits.heads.outputs(layer).items()}
 
 
 def agreements(
@@ -46,10 +49,11 @@ def agreements(
     return found
 
 
-def rehearse(model: Model, heads: ExitHeads, rule: Exits, lessons: Lessons) -> Rehearsal:
+def rehearse(model: Model, exits: EarlyExits, lessons: Lessons) -> Rehearsal:
     log_odds, agrees = [], []
+    rule = exits.rule
     for layer in rule.layers:
-        logits = exit_logits(heads, layer, lessons)
+        logits = exit_logits(exits, layer, lessons)
         log_odds.append(rule.log_odds(layer, logits, model.calibration))
         agrees.append(np.logical_and.reduce(list(agreements(model, lessons, logits).values())))
     return Rehearsal(np.stack(log_odds), np.stack(agrees))
@@ -58,13 +62,13 @@ def rehearse(model: Model, heads: ExitHeads, rule: Exits, lessons: Lessons) -> R
 def exit_rows(model: Model, lessons: Lessons) -> tuple[ExitRow, ...]:
     """A row for every exit, and one for the end."""
     assert model.exits is not None
-    rule, heads = model.exits.rule, model.exits.heads
-    rehearsal = rehearse(model, heads, rule, lessons)
+    rule = model.exits.rule
+    rehearsal = rehearse(model, model.exits, lessons)
     places, differs = rehearsal.places(rule.cut), rehearsal.differs(rule.cut)
     rows = []
     for place, layer in enumerate(rule.layers):
         here = places == place
-        logits = exit_logits(heads, layer, lessons)
+        logits = exit_logits(model.exits, layer, lessons)
         ece = {}
         for task, agrees in agreements(model, lessons, logits).items():
             margins = label_margins(logits[task], model.calibration_of(task))
@@ -87,19 +91,21 @@ def share_interval(n_hit: int, n: int) -> tuple[float, float]:
 
 def operations_ratio(model: Model, lengths: Sequence[int], layers: Counts) -> float:
     """How many times fewer operations exits cost: those of the encoder, and of the exits themselves
-    (4 · width · classes for each text that comes to one). layers: where each text is answered.
+    (4 · width · classes for each text that comes to one, of the table classes for each piece).
+    layers: where each text is answered.
     """
     assert model.exits is not None
     classifier, rule = model.classifier, model.exits.rule
     spec, firsts_only = classifier.encoder.spec, classifier.firsts_only
     whole = flops(classifier.encoder, lengths, firsts_only=firsts_only).total
     n_classes = sum(task.n_outputs for task in classifier.tasks.values())
-    spent = 0
+    spent = sum(lengths) * n_classes if rule.has_table else 0
     for layer in np.unique(layers).tolist():
         own = [length for length, at in zip(lengths, layers, strict=True) if at == layer]
         cost = flops(classifier.encoder, own, firsts_only=firsts_only)
-        spent += cost.embeddings + sum(one.total for one in cost.layers[:layer])
-        n_passed = sum(passed <= layer for passed in rule.layers)
+        if layer:
+            spent += cost.embeddings + sum(one.total for one in cost.layers[:layer])
+        n_passed = sum(passed <= layer for passed in rule.inner_layers)
         spent += len(own) * n_passed * 4 * spec.width * n_classes
     return whole / spent
 

@@ -12,7 +12,8 @@ from litotes.model.checkpoint import Model
 
 @dataclass(frozen=True)
 class ExitSettings:
-    """layers: after how many layers texts may leave; empty: after each of the middle ones.
+    """layers: after how many layers texts may leave; empty: after each of the middle ones. static:
+    also before the first of them, by a table over pieces; the same as 0 among the layers.
 
     differ: the share of texts that may be answered otherwise than by the whole model. confidence:
     of that promise. seed: of how texts are divided. n_rounds: of the measurement of speed.
@@ -23,6 +24,7 @@ class ExitSettings:
     confidence: float = 0.95
     seed: int = 0
     n_rounds: int = 5
+    static: bool = False
 
 
 @dataclass(frozen=True)

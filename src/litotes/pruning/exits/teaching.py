@@ -32,17 +32,21 @@ _N_STEPS = 60
 class Lessons:
     """What exits see of some texts, and what they should say.
 
-    vectors: {layer: (text, 2 × width)}. logits: of the whole model, {task: (text, class)}.
+    vectors: {layer: (text, 2 × width)}. logits: of the whole model, {task: (text, class)}. texts:
+    what the table before the first layer reads.
     """
 
     vectors: Mapping[int, Tensor]
     logits: Mapping[str, Tensor]
+    texts: Sequence[Pieces] = ()
 
 
 def read_lessons(
     model: Model, texts: Sequence[Pieces], layers: Sequence[int], *, what: str, watch: Watch
 ) -> Lessons:
-    """Every text goes to the end. what: names the work in the progress bar."""
+    """Every text goes to the end. layers: those of the encoder that exits read. what: names the
+    work in the progress bar.
+    """
     classifier = model.classifier.eval()
     vectors: dict[int, list[Tensor]] = {layer: [] for layer in layers}
     logits: dict[str, list[Tensor]] = {task: [] for task in classifier.tasks}
@@ -66,6 +70,7 @@ def read_lessons(
     return Lessons(
         {layer: torch.cat(parts)[back] for layer, parts in vectors.items()},
         {task: torch.cat(parts)[back] for task, parts in logits.items()},
+        texts,
     )
 
 

@@ -13,7 +13,8 @@ from torch import nn
 from litotes.core.registry import pick
 from litotes.model.checkpoint import Model
 from litotes.model.classifier import Classifier
-from litotes.model.inference import Outputs, all_layers, compute_logits
+from litotes.model.inference import all_layers, compute_logits, static_tier
+from litotes.model.outputs import Outputs
 from litotes.runtime.cuda.buckets import BUCKETS, Buckets
 from litotes.runtime.runtime import Runtime
 from litotes.runtime.torch_runtime import TorchRuntime
@@ -51,9 +52,15 @@ class CudaRuntime(TorchRuntime):
         return self.buckets.sizes
 
     def compute(self, texts: Sequence[Pieces]) -> Outputs:
-        """Every text goes to the end: a recorded pass has no exits."""
+        """Every text that the table leaves goes to the end: a recorded pass has no exits."""
         if not texts:
             return super().compute(texts)
+        tier = static_tier(self._model)
+        return (
+            self._compute_whole(texts) if tier is None else tier.answer(texts, self._compute_whole)
+        )
+
+    def _compute_whole(self, texts: Sequence[Pieces]) -> Outputs:
         return Outputs(self._whole_logits(texts), all_layers(self._model, len(texts)))
 
     def _whole_logits(self, texts: Sequence[Pieces]) -> dict[str, NDArray[np.float32]]:

@@ -117,10 +117,10 @@ class ModelCheck:
             self._item_bytes[_INT16] = 2
         if not model["graph"]:
             raise ValueError("it has no graph")
-        self._n_branches = _n_exits(facts)
+        self._n_branches = _n_branches(facts)
         tasks = tasks_of(facts)
         several = _several_of(facts, tasks)
-        promised = _promised_outputs(tasks, several, has_exits=EXITS in facts)
+        promised = _promised_outputs(tasks, several, has_exits=has_branches(facts))
         self._check_model_graph(self._read(model["graph"][0], GRAPH), promised)
         if len(content) - self._n_tensor_bytes > MOST_OUTSIDE_TENSORS:
             raise ValueError(f"of its {len(content)} bytes only {self._n_tensor_bytes} are tensors")
@@ -249,14 +249,19 @@ class ModelCheck:
             self._names.add(name)
 
 
-def _n_exits(facts: Mapping[str, str]) -> int:
-    """How many exits the file says it has."""
+def has_branches(facts: Mapping[str, str]) -> bool:
+    """Whether texts may leave inside the graph, which then says where each of them did."""
+    return _n_branches(facts) > 0
+
+
+def _n_branches(facts: Mapping[str, str]) -> int:
+    """How many exits the file says it has; one before the first layer is asked outside of it."""
     if EXITS not in facts:
         return 0
     exits = from_json(facts[EXITS])
     if not isinstance(exits, dict) or not isinstance(exits.get("layers"), list):
         raise ValueError("its exits are not a table")
-    return len(exits["layers"])
+    return sum(layer != 0 for layer in exits["layers"])
 
 
 def _n_items(tensor: Message) -> int:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from litotes.core.errors import UserError, reason_of
 from litotes.model.folder import ModelFolder
-from litotes.model.inference import Outputs, join_outputs
+from litotes.model.outputs import Outputs, join_outputs
 from litotes.runtime.onnx.file_check import MOST_LETTERS, CheckedFile, check_file
-from litotes.runtime.onnx.file_format import EXITS, LAYERS, ONE_BY_ONE, PIECES, SEGMENTS
+from litotes.runtime.onnx.file_format import LAYERS, ONE_BY_ONE, PIECES, SEGMENTS
 from litotes.runtime.onnx.folder_check import check_folder
-from litotes.runtime.onnx.model_check import tasks_of
+from litotes.runtime.onnx.model_check import has_branches, tasks_of
 from litotes.text.tokenizer import Pieces
 
 
@@ -31,7 +31,7 @@ class OnnxSession:
         """By task: its labels, or one number."""
         self.tasks = tuple(self.n_outputs)
         self.max_pieces = int(file.facts["max_pieces"])
-        self._one_by_one, self.has_exits = ONE_BY_ONE in file.facts, EXITS in file.facts
+        self._one_by_one, self.has_exits = ONE_BY_ONE in file.facts, has_branches(file.facts)
 
     @classmethod
     def load(cls, path: Path, n_threads: int = 1) -> OnnxSession:

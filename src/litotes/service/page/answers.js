@@ -103,6 +103,7 @@ export function aboutAnswer({ truncated, unreadable, answered_at_layer: layer, .
   const unknown = "Unreadable: the model knows no part of this text, so no answer is shown.";
   const less = "Another label is more probable: a threshold that was fitted on held-out texts chose this one.";
   const missing = "The model this link asks for is not here; the first one answers.";
-  const early = layer < model.n_layers && `An exit was sure of it after layer ${layer} of ${model.n_layers}.`;
+  const place = layer === 0 ? "before the first layer, by a table of pieces" : `after layer ${layer} of ${model.n_layers}`;
+  const early = layer < model.n_layers && `An exit was sure of it ${place}.`;
   return [isMissing && missing, unreadable && unknown, truncated && cut, isLess && less, early].filter(Boolean).join(" ");
 }
