@@ -26,6 +26,11 @@ SHARES = [0.8, 0.6, 0.4]
 SETTINGS: dict[str, dict[str, Any]] = {
     "heads": {"pruning": "cascade", "pruning_options": {"schedule": SHARES, "final_heads": 0.5}},
     "both": {"pruning": "learned", "pruning_options": {"shares": SHARES, "fuse": True}},
+    "restored": {
+        "pruning": "learned",
+        "pruning_options": {"shares": SHARES, "restore": True, "fuse": True},
+        "head": "mean",
+    },
     "entmax": {"weighting": "entmax"},
     "modernbert": {
         "family": "modernbert",
@@ -49,8 +54,9 @@ N_ALIKE = 6
 THRESHOLD = 0.55
 
 
-def exiting_model(threshold: float = THRESHOLD, **choices: Any) -> Model:
-    made = model_of(encoder_of(**choices), SENTIMENT, SARCASM, calibration=CALIBRATION)
+def exiting_model(threshold: float = THRESHOLD, head: str = "linear", **choices: Any) -> Model:
+    encoder = encoder_of(**choices)
+    made = model_of(encoder, SENTIMENT, SARCASM, head=head, calibration=CALIBRATION)
     return with_exits(made, (1, 2), threshold=threshold)
 
 

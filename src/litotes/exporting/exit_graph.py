@@ -7,30 +7,35 @@ not computed (model/exits.py).
 
 Each exit has a branch inside the branch of the one before. How sure an exit is, is computed in
 float64, so that a threshold decides as `Exits.log_odds` does.
+
+Where no text leaves, an exit costs its operators, not its numbers. So all tasks are one product,
+and one more output, without weights and with the layer as its offset, says where a text was
+answered.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import torch
+from torch import nn
 
 from litotes.exporting.encoder_graph import EncoderWalk
 from litotes.exporting.graph import Graph, Value
-from litotes.exporting.head_graph import apply_linear, column, mean_piece, write_heads
+from litotes.exporting.head_graph import apply_linear, write_heads
 from litotes.exporting.products import Products
 from litotes.exporting.removal_graph import GraphState
 from litotes.exporting.texts_graph import Texts
-from litotes.model.calibration import Calibration
 from litotes.model.checkpoint import Model
 from litotes.model.early_answers import EarlyExits
-from litotes.model.exits import Sureness
 
 
 @dataclass(frozen=True)
 class Answered:
-    """Answers to all texts so far, by name. logits: {task: (text, class, 1)}.
+    """Answers to all texts, by name. logits: {task: (text, class, 1)}.
 
     layers: after how many layers each was given, (text,); None: of a model without exits.
     """
@@ -58,6 +63,8 @@ def _write_last(walk: EncoderWalk, model: Model, state: GraphState, first: int) 
 
 @dataclass(frozen=True)
 class _ExitWriter:
+    """Answers are kept together: (text, class of all tasks and then the layer, 1)."""
+
     walk: EncoderWalk
     model: Model
     exits: EarlyExits
@@ -66,83 +73,183 @@ class _ExitWriter:
     def graph(self) -> Graph:
         return self.walk.graph
 
+    @property
+    def _ends(self) -> dict[str, tuple[int, int]]:
+        """Where the classes of each task begin and end."""
+        found, end = {}, 0
+        for task, own in self.model.classifier.tasks.items():
+            found[task] = (end, end + own.n_outputs)
+            end += own.n_outputs
+        return found
+
+    @property
+    def _n_together(self) -> int:
+        return 1 + sum(task.n_outputs for task in self.model.classifier.tasks.values())
+
     def write(self, state: GraphState) -> Answered:
-        with self.graph.part("embeddings"):
+        graph = self.graph
+        with graph.part("embeddings"):
             # 0, 1, 2, …: the texts still there
-            n = self.graph.add("Squeeze", self.walk.texts.n)
-            zero, one = (self.graph.constant(np.int64(value)) for value in (0, 1))
-            there = self.graph.add("Range", zero, n, one)
-        return self._write_from(0, state, there, None)
+            n = graph.add("Squeeze", self.walk.texts.n)
+            zero, one = (graph.constant(np.int64(value)) for value in (0, 1))
+            there = graph.add("Range", zero, n, one)
+        together = self._write_from(0, state, there, None, [])
+        with graph.part("head"):
+            logits = {}
+            for task, (start, end) in self._ends.items():
+                logits[task] = graph.slice(together, graph.ints(start), graph.ints(end), axis=1)
+            last = graph.constant(np.int64(self._n_together - 1))
+            layers = graph.gather(together, last, axis=1)  # (text, 1)
+            layers = graph.cast(graph.add("Squeeze", layers, graph.ints(1)), np.int64)
+        return Answered(logits, layers)
 
     def _write_from(
-        self, place: int, state: GraphState, there: str, answered: Answered | None
-    ) -> Answered:
-        """From the exit at `place` in the list of exits on. there: (text still there,)"""
+        self,
+        place: int,
+        state: GraphState,
+        there: str,
+        answered: str | None,
+        owners: list[str],
+    ) -> str:
+        """From the exit at `place` in the list of exits on. there: (text still there,)
+
+        owners: for each group of pieces that had left before an exit, where the texts still there
+        stand among those that group is of; the states themselves are gathered once, at the end.
+        """
         layers = self.exits.rule.inner_layers
         first = layers[place - 1] if place else 0
         if place == len(layers):
-            logits = _write_last(self.walk, self.model, state, first)
+            logits = _write_last(self.walk, self.model, self._gather_removed(state, owners), first)
             with self.graph.part("head"):
-                return self._overwrite(answered, there, logits, self.walk.n_layers)
+                return self._overwrite(answered, there, self._join(logits))
         layer = layers[place]
         state = self.walk.write_layers(state, range(first, layer))
         with self.graph.part(f"exit.{layer}"):
-            logits = self._write_exit(layer, state)
-            answered = self._overwrite(answered, there, logits, layer)
-            stay = self._write_stay(layer, logits)  # (text that stays,): places among those there
+            found = self._write_exit(layer, state)
+            answered = self._overwrite(answered, there, found)
+            stay = self._write_stay(layer, found)  # (text that stays,): places among those there
             n_stay = self.graph.add("Shape", stay)
             nobody = self.graph.add(
                 "Squeeze", self.graph.add("Greater", self.graph.ints(1), n_stay)
             )
         with self.graph.branch() as rest:
             with self.graph.part(f"exit.{layer}"):
+                known = {owner: self.graph.gather(owner, stay) for owner in dict.fromkeys(owners)}
+                new = [stay] * (len(state.removed) - len(owners))
+                owners = [*(known[owner] for owner in owners), *new]
                 state = self._keep(state, stay)
                 self.walk.texts.keep(n_stay)
                 there = self.graph.gather(there, stay)
-            later = self._write_from(place + 1, state, there, answered)
-            rest.outputs = self._values(later)
+            later = self._write_from(place + 1, state, there, answered, owners)
+            rest.outputs = [self._value(later)]
         with self.graph.branch() as done, self.graph.part(f"exit.{layer}"):
-            done.outputs = self._values(self._repeat(answered))
+            # a branch gives only what is computed inside it
+            done.outputs = [self._value(self.graph.add("Identity", answered))]
         with self.graph.part(f"exit.{layer}"):
-            return self._write_if(nobody, done, rest)
+            return self.graph.add("If", nobody, then_branch=done, else_branch=rest)
 
-    def _write_exit(self, layer: int, state: GraphState) -> dict[str, str]:
-        """{task: (text, class, 1)} of the texts still there."""
-        graph, texts, products = self.graph, self.walk.texts, self.walk.products
-        pieces = products.to_texts(state.hidden, self.walk.spec.width)  # (text, piece, width)
-        first, mean = texts.first_piece(pieces), mean_piece(texts, pieces)
-        read = graph.concat(column(texts, first), column(texts, mean), axis=1)
-        outputs = self.exits.heads.outputs(layer)
-        return {task: apply_linear(graph, output, read) for task, output in outputs.items()}
+    def _write_exit(self, layer: int, state: GraphState) -> str:
+        """(text still there, class of all tasks and then the layer, 1)"""
+        graph, texts, width = self.graph, self.walk.texts, self.walk.spec.width
+        pieces = self.walk.products.to_texts(state.hidden, width)  # (text, piece, width)
+        n = graph.add("Shape", pieces, start=1, end=2)
+        # the first piece, and the sum of all, which becomes the mean: (text, 2, width)
+        most = texts.most_pieces
+        read = graph.constant(np.stack([np.eye(1, most)[0], np.ones(most)]).astype(np.float32))
+        sums = graph.matmul(graph.first(read, n, axis=1), pieces)
+        lengths = np.stack([np.ones(most + 1), np.arange(most + 1)], axis=1).astype(np.float32)
+        means = graph.over(sums, graph.gather(graph.constant(lengths[:, :, None]), n))
+        vectors = texts.reshape(means, 2 * width, 1)
+        return apply_linear(graph, self._join_heads(layer), vectors)
 
-    def _overwrite(
-        self, before: Answered | None, there: str, logits: Mapping[str, str], layer: int
-    ) -> Answered:
-        """Answers to the texts still there in place of earlier ones."""
+    def _join_heads(self, layer: int) -> nn.Linear:
+        """The heads of one exit as one, with one more output: the layer."""
+        outputs = self.exits.heads.outputs(layer).values()
+        joined = nn.Linear(2 * self.walk.spec.width, self._n_together)
+        with torch.no_grad():
+            joined.weight.zero_()
+            joined.bias.fill_(layer)
+            joined.weight[:-1] = torch.cat([own.weight for own in outputs])
+            joined.bias[:-1] = torch.cat([own.bias for own in outputs])
+        return joined
+
+    def _join(self, logits: Mapping[str, str]) -> str:
+        """Those of the model's own heads, and the number of its layers."""
         graph = self.graph
-        number = graph.constant(np.int64(layer))
-        layers = graph.add("Expand", number, graph.add("Shape", there))
-        if before is None or before.layers is None:
-            return Answered(logits, layers)
-        places = graph.unsqueeze(there, 1)
-        written = {}
-        for task, own in logits.items():
-            written[task] = graph.add("ScatterND", before.logits[task], places, own)
-        return Answered(written, graph.add("ScatterND", before.layers, places, layers))
+        shape = graph.concat(self.walk.texts.n, graph.ints(1, 1), axis=0)
+        layers = graph.add("Expand", graph.number(self.walk.n_layers), shape)
+        tasks = self.model.classifier.tasks
+        return graph.concat(*(logits[task] for task in tasks), layers, axis=1)
 
-    def _write_stay(self, layer: int, logits: Mapping[str, str]) -> str:
-        """The places of the texts that the exit is not sure of. (text that stays,)"""
-        graph, rule = self.graph, self.exits.rule
-        sure = ""
-        for task, sureness in rule.sureness[layer].items():
-            own = _write_log_odds(graph, logits[task], self.model.calibration_of(task), sureness)
-            sure = graph.add("Min", sure, own) if sure else own
-        stays = graph.add("Greater", graph.constant(np.float64(rule.cut)), sure)  # (text, 1)
-        places = graph.add("NonZero", graph.add("Squeeze", stays, graph.ints(1)))
-        return graph.add("Squeeze", places, graph.ints(0))
+    def _overwrite(self, before: str | None, there: str, found: str) -> str:
+        """Answers to the texts still there in place of earlier ones."""
+        if before is None:
+            return found
+        return self.graph.add("ScatterND", before, self.graph.unsqueeze(there, 1), found)
+
+    def _write_stay(self, layer: int, found: str) -> str:
+        """The places of the texts that the exit is not sure of. (text that stays,)
+
+        With all signs turned: the largest of the tasks is the one it is least sure of.
+        """
+        graph, sureness = self.graph, self.exits.rule.sureness[layer]
+        order, leads = self._write_leads(found)  # (text, task, 1)
+
+        def column(values: list[float]) -> str:
+            return graph.constant(np.array(values, dtype=np.float64)[:, None])
+
+        slopes = column([-sureness[task].slope for task in order])
+        offsets = column([-sureness[task].offset for task in order])
+        unsure = graph.plus(graph.times(graph.add("Abs", leads), slopes), offsets)
+        worst = graph.add("ReduceMax", unsure, graph.ints(1, 2), keepdims=0)  # (text,)
+        stays = graph.add("Greater", worst, graph.constant(np.float64(-self.exits.rule.cut)))
+        return graph.add("Squeeze", graph.add("NonZero", stays), graph.ints(0))
+
+    def _write_leads(self, found: str) -> tuple[list[str], str]:
+        """By how much a label leads the next one, or the second of two the first, less what decides
+        between them (`label_margins`); and the tasks in that order. (text, task, 1)
+        """
+        graph, precise = self.graph, self.graph.cast(found, np.float64)
+        pairs = {task: place for task, place in self._ends.items() if place[1] - place[0] == 2}
+        leads = []
+        if pairs:
+            signs = np.zeros((len(pairs), self._n_together))
+            for row, (start, _) in enumerate(pairs.values()):
+                signs[row, [start, start + 1]] = -1, 1
+            bounds = np.array([self._bound(task) for task in pairs])[:, None]
+            lead = graph.matmul(graph.constant(signs), precise)
+            leads.append(graph.minus(lead, graph.constant(bounds)) if bounds.any() else lead)
+        others = [task for task in self._ends if task not in pairs]
+        for task in others:
+            start, end = (graph.ints(value) for value in self._ends[task])
+            own = graph.slice(precise, start, end, axis=1)
+            best, _ = graph.add_several("TopK", own, graph.ints(2), n_outputs=2, axis=1)
+            leads.append(graph.matmul(graph.constant(np.array([[1.0, -1.0]])), best))
+        joined = leads[0] if len(leads) == 1 else graph.concat(*leads, axis=1)
+        return [*pairs, *others], joined
+
+    def _bound(self, task: str) -> float:
+        """What the second of two labels must lead by: 0 where no threshold was fitted."""
+        calibration = self.model.calibration_of(task)
+        if calibration.threshold is None:
+            return 0.0
+        odds = calibration.threshold / (1 - calibration.threshold)
+        return calibration.temperature * math.log(odds)
+
+    def _gather_removed(self, state: GraphState, owners: list[str]) -> GraphState:
+        """With the removed pieces of the texts still there alone."""
+        with self.graph.part("head"):
+            removed = list(state.removed)
+            for group, owner in enumerate(owners):
+                states, origins = removed[group]
+                removed[group] = (
+                    self.graph.gather(states, owner),
+                    self.graph.gather(origins, owner),
+                )
+        return replace(state, removed=tuple(removed))
 
     def _keep(self, state: GraphState, stay: str) -> GraphState:
-        """The state of the texts that stay."""
+        """The state of the texts that stay, but for what has been removed of them."""
         graph, products, width = self.graph, self.walk.products, self.walk.spec.width
 
         def keep(values: str | None) -> str | None:
@@ -150,9 +257,6 @@ class _ExitWriter:
 
         pieces = products.to_texts(state.hidden, width)
         hidden = products.to_rows(graph.gather(pieces, stay), width)
-        removed = []
-        for states, origins in state.removed:
-            removed.append((graph.gather(states, stay), graph.gather(origins, stay)))
         return replace(
             state,
             hidden=hidden,
@@ -160,46 +264,7 @@ class _ExitWriter:
             importance=keep(state.importance),
             heads=keep(state.heads),
             head_importance=keep(state.head_importance),
-            removed=tuple(removed),
         )
 
-    def _repeat(self, answered: Answered) -> Answered:
-        """The same under other names: a branch gives only what is computed inside it."""
-        graph = self.graph
-        logits = {task: graph.add("Identity", own) for task, own in answered.logits.items()}
-        assert answered.layers is not None
-        return Answered(logits, graph.add("Identity", answered.layers))
-
-    def _values(self, answered: Answered) -> list[Value]:
-        values = []
-        for task, own in answered.logits.items():
-            n_outputs = self.model.classifier.tasks[task].n_outputs
-            values.append(Value(own, np.float32, ("text", n_outputs, 1)))
-        assert answered.layers is not None
-        return [*values, Value(answered.layers, np.int64, ("text",))]
-
-    def _write_if(self, nobody: str, done: Graph, rest: Graph) -> Answered:
-        tasks = list(self.model.classifier.tasks)
-        *logits, layers = self.graph.add_several(
-            "If", nobody, n_outputs=len(tasks) + 1, then_branch=done, else_branch=rest
-        )
-        return Answered(dict(zip(tasks, logits, strict=True)), layers)
-
-
-def _write_log_odds(graph: Graph, logits: str, calibration: Calibration, sureness: Sureness) -> str:
-    """A + b · margin. (text, class, 1) → (text, 1)"""
-    precise = graph.cast(logits, np.float64)
-
-    def entry(values: str, place: int) -> str:
-        return graph.gather(values, graph.constant(np.int64(place)), axis=1)  # (text, 1)
-
-    if calibration.threshold is None:
-        best, _ = graph.add_several("TopK", precise, graph.ints(2), n_outputs=2, axis=1)
-        margins = graph.minus(entry(best, 0), entry(best, 1))
-    else:
-        odds = calibration.threshold / (1 - calibration.threshold)
-        shift = graph.constant(np.float64(calibration.temperature * np.log(odds)))
-        lead = graph.minus(entry(precise, 1), entry(precise, 0))
-        margins = graph.add("Abs", graph.minus(lead, shift))
-    scaled = graph.times(margins, graph.constant(np.float64(sureness.slope)))
-    return graph.plus(scaled, graph.constant(np.float64(sureness.offset)))
+    def _value(self, together: str) -> Value:
+        return Value(together, np.float32, ("text", self._n_together, 1))

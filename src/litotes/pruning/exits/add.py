@@ -7,7 +7,7 @@ texts  →  one pass of the whole model: what exits read, what they should say
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,11 +65,11 @@ def add_exits(
     settings = settings or ExitSettings()
     folder = open_model(model)
     whole = _load(folder, out)
-    layers = _check_layers(whole, settings)
-    settings = replace(settings, layers=layers, static=layers[0] == 0)
+    settings = with_layers(whole, settings)
     n_tested = n_needed(allowed=settings.differ, confidence=settings.confidence)
     texts = choose_texts(folder, source, unlabelled, n_tested=n_tested, seed=settings.seed)
-    made = _teach_and_test(whole, texts, settings, watch)
+    lessons = read_parts(whole, texts, settings.layers, watch)
+    made = teach_and_test(whole, lessons, settings, watch)
     result = _measure(made, texts, settings, watch)
     _save(result, folder, texts, out)
     return result
@@ -91,9 +91,9 @@ def _load(folder: ModelFolder, out: Path) -> Model:
     return model
 
 
-def _check_layers(model: Model, settings: ExitSettings) -> tuple[int, ...]:
-    """The layers that were asked for; if none, those in the middle: before a third of the layers
-    hardly any text is sure, and after two thirds there is little left to save.
+def with_layers(model: Model, settings: ExitSettings) -> ExitSettings:
+    """With the layers that were asked for; if none, those in the middle: before a third of the
+    layers hardly any text is sure, and after two thirds there is little left to save.
     """
     n_layers, layers = len(model.classifier.encoder.spec.walk), settings.layers
     if n_layers < 2:
@@ -107,16 +107,26 @@ def _check_layers(model: Model, settings: ExitSettings) -> tuple[int, ...]:
                 f"There is no exit after layer {layer}: this model has {n_layers} layers, so choose"
                 f" --layers from 0, which is a table before the first, to {n_layers - 1}."
             )
-    return tuple(sorted({*layers, *((0,) if settings.static else ())}))
+    found = tuple(sorted({*layers, *((0,) if settings.static else ())}))
+    return replace(settings, layers=found, static=found[0] == 0)
 
 
-def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watch) -> Model:
+def read_parts(
+    model: Model, texts: ExitTexts, layers: Sequence[int], watch: Watch
+) -> dict[str, Lessons]:
+    """What exits after any of these layers learn from, by the part of the texts."""
     lessons = {}
     for part in ("taught", "fitted", "tested"):
         pieces = _encode(model, getattr(texts, part))
-        lessons[part] = read_lessons(
-            model, pieces, _inner(settings), what=f"reading texts ({part})", watch=watch
-        )
+        what = f"reading texts ({part})"
+        lessons[part] = read_lessons(model, pieces, _inner(layers), what=what, watch=watch)
+    return lessons
+
+
+def teach_and_test(
+    model: Model, lessons: Mapping[str, Lessons], settings: ExitSettings, watch: Watch
+) -> Model:
+    """The model with exits after the layers of the settings, which have been read."""
     untested = Promise(settings.differ, settings.confidence, 0, 0)
     always = {
         layer: dict.fromkeys(model.classifier.tasks, Sureness(0, 0)) for layer in settings.layers
@@ -149,9 +159,9 @@ def _teach_and_test(model: Model, texts: ExitTexts, settings: ExitSettings, watc
     return replace(model, exits=replace(exits, rule=replace(chosen, promise=promise)))
 
 
-def _inner(settings: ExitSettings) -> list[int]:
+def _inner(layers: Sequence[int]) -> list[int]:
     """The layers of the encoder that exits read."""
-    return [layer for layer in settings.layers if layer]
+    return [layer for layer in layers if layer]
 
 
 def _fit_sureness(
@@ -184,7 +194,7 @@ def _measure(model: Model, texts: ExitTexts, settings: ExitSettings, watch: Watc
     assert model.exits is not None
     pieces = _encode(model, texts.measured)
     lessons = read_lessons(
-        model, pieces, _inner(settings), what="reading texts (measured)", watch=watch
+        model, pieces, _inner(settings.layers), what="reading texts (measured)", watch=watch
     )
     outputs = compute_outputs(model, pieces)
     assert outputs.layers is not None

@@ -64,7 +64,7 @@ def _count(texts: Sequence[Pieces], n_pieces: int) -> Any:
     return csr_matrix((values, (rows, columns)), shape=(len(texts), 1 + n_pieces))
 
 
-def _fit(counts: Any, answers: NDArray[np.float32], penalty: float) -> Floats:
+def _fit(counts: Any, answers: NDArray[Any], penalty: float) -> Floats:
     """Rows of the table, the first of them b. (1 + piece, class)"""
     shape = (counts.shape[1], answers.shape[1])
     wanted = np.exp(log_softmax(answers.astype(np.float64), axis=1))  # (text, class)
@@ -85,7 +85,7 @@ def _fit(counts: Any, answers: NDArray[np.float32], penalty: float) -> Floats:
     return rows
 
 
-def _divergence(logits: Floats, answers: NDArray[np.float32]) -> float:
+def _divergence(logits: Floats, answers: NDArray[Any]) -> float:
     """KL(answers ‖ logits), mean over texts. (text, class) each"""
     said, wanted = log_softmax(logits, axis=1), log_softmax(answers, axis=1)
     return float((np.exp(wanted) * (wanted - said)).sum(1).mean())
