@@ -28,7 +28,7 @@ from litotes.core.timing import TimedAction, time_in_turns
 from litotes.data.sources import load_with_test_part
 from litotes.exporting.model_graph import build_onnx
 from litotes.model.checkpoint import Model, load_model
-from litotes.model.inference import compute_outputs
+from litotes.model.inference import compute_outputs, static_tier
 from litotes.model.outputs import Outputs
 from litotes.runtime.onnx.file_check import check_content
 from litotes.runtime.onnx.session import OnnxSession
@@ -77,8 +77,10 @@ def _onnx(
 ) -> Callable[[], Outputs]:
     content = build_onnx(model, precision=precision, texts=learned, made_from={})
     session = OnnxSession.from_file(check_content(Path("model.onnx"), content))
-    workers = Workers(session, n_cores())
-    return lambda: workers.compute(texts)
+    workers, tier = Workers(session, n_cores()), static_tier(model)
+    if tier is None:
+        return lambda: workers.compute(texts)
+    return lambda: tier.answer(texts, workers.compute)  # as a runtime asks the table first
 
 
 def ratios(actions: dict[str, Callable[[], Outputs]], n_texts: int) -> dict[str, float]:
