@@ -240,7 +240,7 @@ def _time(folder: Path, corpus: str, benchmark: Benchmark) -> BenchResult:
         candidates,
         n_texts=len(benchmark.texts),
         n_rounds=N_ROUNDS,
-        watch=_say,
+        watch=ignore_progress,
     )
     return BenchResult(RIVAL, lines, {})
 
