@@ -18,6 +18,7 @@ from litotes.study.tables import ScoreTable
 
 N = 200
 VARIETIES = ("en-AU", "en-UK")
+LABELS = ("negative", "positive")
 
 STUDY = """
 name = "Made <up>"
@@ -88,7 +89,8 @@ def answers(
         [np.where(np.arange(n) < round(n * (score + more)), gold, 1 - gold) for more in by_seed]
     )
     shape = given.shape
-    return CellAnswers(gold, given, np.full(shape, probability), np.ones(len(given)), 2, texts)
+    ones = np.ones(len(given))
+    return CellAnswers(gold, given, np.full(shape, probability), ones, LABELS, texts)
 
 
 def score_table(

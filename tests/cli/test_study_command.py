@@ -88,7 +88,8 @@ def test_all_files_are_there(finished: Path) -> None:
         "runs",
         "timing.json",
     }
-    names = {"heads", "coverage-shared-words", "calibration-heads-sentiment"}
+    diagrams = {"calibration-heads-sentiment", "risk-heads-sentiment"}
+    names = {"heads", "coverage-shared-words", *diagrams}
     assert {path.name for path in (finished / "figures").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("svg", "png", "json")
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_study import PUBLISHED, answers, results_of, score_table, square, study_of
+from made_study import LABELS, PUBLISHED, answers, results_of, score_table, square, study_of
 
 from litotes.core.errors import UserError
 from litotes.data.coverage import Coverage
@@ -109,7 +109,7 @@ def test_uncalibrated_answers_are_those_of_the_logits() -> None:
     given = [calibration.apply(one) for calibration, one in zip(calibrations, logits, strict=True)]
     labels = np.stack([labels for labels, _ in given])
     probability = np.stack([shares[np.arange(50), own] for own, shares in given])
-    made = CellAnswers(gold, labels, probability.round(6), np.array([2.5, 0.4]), 2, "x")
+    made = CellAnswers(gold, labels, probability.round(6), np.array([2.5, 0.4]), LABELS, "x")
     before = [Calibration().apply(one) for one in logits]
     found_labels, found = uncalibrate(made)
     assert (found_labels == np.stack([labels for labels, _ in before])).all()

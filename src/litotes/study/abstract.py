@@ -1,4 +1,4 @@
-"""What a whole study found, in at most eight sentences: the first thing a reader sees.
+"""What a whole study found, in at most ten sentences: the first thing a reader sees.
 
 The sentences are computed, like everything else in the report.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from litotes.core.progress import Watch
 from litotes.core.storage import write_json, write_text
 from litotes.data import coverage_figure
-from litotes.evaluation import reliability_figure
+from litotes.evaluation import reliability_figure, risk_coverage_figure
 from litotes.report.figure import render_figure
 from litotes.report.html import inline, slugs
 from litotes.report.writing import write_figure
@@ -16,6 +16,7 @@ from litotes.study import figure as study_figure
 from litotes.study.confidence import Confidence
 from litotes.study.page import Pictures, html
 from litotes.study.report import Report, Section, table_json
+from litotes.study.risks import pooled_curves
 from litotes.study.timing import Timing
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
     """Draws all figures, writes each as SVG and PNG with its numbers as JSON, and returns them."""
     drawn = [section for section in report.sections if section.results.tables]
     n_diagrams = sum(len(section.confidences) for section in drawn)
+    curves = {section.name: pooled_curves(section.results.tables) for section in drawn}
+    n_diagrams += sum(map(len, curves.values()))
     save = _FigureWriter(folder, len(drawn) + len(report.vocabularies) + n_diagrams, watch)
     tables, narrow_tables = {}, {}
     places = slugs([section.name for section in drawn])
@@ -47,7 +50,13 @@ def draw_pictures(report: Report, folder: Path, watch: Watch) -> Pictures:
         for confidence in section.confidences:
             key = confidence.experiment, confidence.task
             diagrams[key] = _draw_diagram(confidence, save)
-    return Pictures(tables, vocabularies, diagrams, narrow_tables)
+    risks = {}
+    for experiment, by_task in curves.items():
+        for task, own in by_task.items():
+            content = {table: curve.as_json() for table, curve in own.items()}
+            picture = risk_coverage_figure.overlay(own)
+            risks[experiment, task] = save(f"risk {experiment} {task}", picture, content)
+    return Pictures(tables, vocabularies, diagrams, narrow_tables, risks)
 
 
 def _draw_tables(section: Section, save: _FigureWriter) -> str:

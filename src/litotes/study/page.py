@@ -12,6 +12,7 @@ from litotes.report.html import figure, folded, items, words
 from litotes.study import setup
 from litotes.study.confidence import Confidence
 from litotes.study.corpora import load_once
+from litotes.study.gap_html import GAPS_ABOUT, RISKS_ABOUT, gaps_part, risk_table
 from litotes.study.html_tables import (
     comparison_table,
     confidence_table,
@@ -31,13 +32,14 @@ class Pictures:
     """SVGs for the page.
 
     By the name of the experiment, by that of the coverage entry, and by (experiment, task).
-    narrow_tables: the tables once more, for a phone.
+    narrow_tables: the tables once more, for a phone. risks: by (experiment, task) again.
     """
 
     tables: Mapping[str, str] = field(default_factory=dict)
     vocabularies: Mapping[str, str] = field(default_factory=dict)
     confidences: Mapping[tuple[str, str], str] = field(default_factory=dict)
     narrow_tables: Mapping[str, str] = field(default_factory=dict)
+    risks: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 READING = (
@@ -70,6 +72,10 @@ def _parts(report: Report, timing: Timing, pictures: Pictures) -> Iterator[Part]
         yield Part(name, _vocabulary(vocabulary, pictures.vocabularies.get(name)))
     if any(section.confidences for section in report.sections):
         yield Part("Calibration", _calibration(report, pictures))
+    if any(section.gaps for section in report.sections):
+        yield Part("Gaps between groups", _gaps(report))
+    if any(section.risks for section in report.sections):
+        yield Part("Risk and coverage", _risks(report, pictures))
     if timing.rows:
         yield Part("Time", _time(timing))
     yield Part("How it was done", _setup(report))
@@ -122,6 +128,26 @@ def _calibration(report: Report, pictures: Pictures) -> str:
         )
     table = confidence_table(confidences)
     return f'<p>{about}</p>{table}<div class="diagrams">{diagrams}</div>'
+
+
+def _gaps(report: Report) -> str:
+    parts = [f"<p>{markup(GAPS_ABOUT)}</p>"]
+    for section in report.sections:
+        if section.gaps:
+            parts += [f"<h3>{markup(section.name)}</h3>", gaps_part(section.gaps)]
+    return "".join(parts)
+
+
+def _risks(report: Report, pictures: Pictures) -> str:
+    parts = [f"<p>{markup(RISKS_ABOUT)}</p>"]
+    for section in report.sections:
+        if section.risks:
+            parts.append(f"<h3>{markup(section.name)}</h3>")
+            for (name, task), picture in pictures.risks.items():
+                if name == section.name:
+                    parts.append(figure(picture, f"{name}, {task}: all rows and seeds of a table"))
+            parts.append(risk_table(section.risks))
+    return "".join(parts)
 
 
 def _failures(report: Report) -> str:

@@ -14,9 +14,12 @@ from litotes.report.html import words
 from litotes.study.abstract import confidence_summary, study_summary, vocabulary_summary
 from litotes.study.comparisons import Comparison, Tables
 from litotes.study.confidence import Confidence, check_confidence
+from litotes.study.gap_words import gap_summary, risk_summary
+from litotes.study.group_gaps import RowGaps, find_group_gaps
 from litotes.study.overall import OverallDifference, mean_of, overall_differences
 from litotes.study.plan import Setting, Study
 from litotes.study.results import ExperimentResults
+from litotes.study.risks import RiskArea, find_risks
 from litotes.study.sentences import Sentences, describe, is_inside
 from litotes.study.setup import base_recipe, describe_corpora, setup_sentences, shareable
 from litotes.study.tables import ScoreTable
@@ -32,6 +35,8 @@ class Section:
     sentences: Sentences
     setup: tuple[str, ...]
     confidences: tuple[Confidence, ...]
+    gaps: tuple[RowGaps, ...] = ()
+    risks: tuple[RiskArea, ...] = ()
 
     @property
     def name(self) -> str:
@@ -87,12 +92,16 @@ def make_report(
     tables = {one.name: one.tables for one in results}
     sections = tuple(_section(one, tables, study) for one in results)
     confidences: list[Confidence] = []
+    risks: list[RiskArea] = []
     for section in sections:
         confidences += section.confidences
+        risks += section.risks
     abstract = (
         *study_summary(study, results, n_runs=n_runs, n_failed=len(failures)),
         *vocabulary_summary(vocabularies),
         *confidence_summary(confidences),
+        *gap_summary({section.name: section.gaps for section in sections}),
+        *risk_summary(risks),
     )
     return Report(study, abstract, sections, tuple(vocabularies), n_runs, failures)
 
@@ -105,6 +114,8 @@ def _section(results: ExperimentResults, tables: Tables, study: Study) -> Sectio
         describe(results, overall),
         tuple(setup_sentences(results.experiment, study)),
         check_confidence(results),
+        find_group_gaps(results.tables),
+        find_risks(results.tables),
     )
 
 
@@ -120,6 +131,8 @@ def _section_json(section: Section, study: Study) -> dict[str, Any]:
         "words": section.sentences.as_json(),
         "setup": list(section.setup),
         "calibration": [one.as_json() for one in section.confidences],
+        "gaps": [one.as_json() for one in section.gaps],
+        "risks": [one.as_json() for one in section.risks],
         "notes": list(results.notes),
         "recipes": [_setting_json(setting, study) for setting in results.experiment.grid],
     }

@@ -66,16 +66,20 @@ class _Timing:
 class CellAnswers:
     """What the models of one cell answered.
 
-    gold (text,); answers and their probability (seed, text); temperature (seed,). texts: a hash;
-    cells with the same one were tested on the same texts.
+    gold (text,); answers and their probability (seed, text); temperature (seed,). labels: the
+    names of the classes. texts: a hash; cells with the same one were tested on the same texts.
     """
 
     gold: Counts
     answers: Counts
     probability: Floats
     temperature: Floats
-    n_classes: int
+    labels: tuple[str, ...]
     texts: str
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.labels)
 
 
 class RunFiles:
@@ -170,6 +174,6 @@ def _cell_answers(task: str, parts: Sequence[_Part], temperatures: Sequence[floa
         answers=np.array([part.answers for part in parts]),
         probability=np.array([part.probability for part in parts]),
         temperature=np.array(temperatures),
-        n_classes=len(first.labels),
+        labels=tuple(first.labels),
         texts=short_hash(first.texts, task, *first.labels, json.dumps(first.gold)),
     )

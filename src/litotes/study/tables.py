@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.evaluation.cross_matrix import CrossMatrix, make_cell
+from litotes.study.corpora import load_once
 from litotes.study.plan import Experiment, Setting, Study, TestedOn, format_value, label_values
 from litotes.study.run_files import CellAnswers, RunFiles
 
@@ -20,7 +21,7 @@ class ScoreTable:
     """One table of an experiment, the answers behind it, and published scores for it.
 
     values: the grid's values that all of its models share; tested_on: the test's name; failed:
-    {row: sentence}.
+    {row: sentence}; corpus: the name of what it was tested on.
     """
 
     values: Mapping[str, Any]
@@ -29,6 +30,7 @@ class ScoreTable:
     answers: Mapping[Place, CellAnswers]
     published: Mapping[Place, float]
     failed: Mapping[str, str] = field(default_factory=dict)
+    corpus: str = ""
 
     @property
     def title(self) -> str:
@@ -88,7 +90,8 @@ def _tables_of(
     for task, cells in answers.items():
         matrix = _matrix(task, test, cells, list(reasons), seed=study.bootstrap_seed)
         published = _published(experiment, settings, test, task, study)
-        yield ScoreTable(settings[0].shared, test.label(), matrix, cells, published, failed)
+        corpus = load_once(test.data or settings[0].recipe.data.source).name
+        yield ScoreTable(settings[0].shared, test.label(), matrix, cells, published, failed, corpus)
 
 
 def _published(
