@@ -12,6 +12,7 @@ from litotes.cli.options import add_data, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, parse_where, select_texts
 from litotes.cli.set_table import print_set_coverages
+from litotes.cli.slice_table import print_slices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from litotes.evaluation.gaps import Gaps
     from litotes.evaluation.model_comparison import ModelDifference
     from litotes.evaluation.set_coverage import SetCoverage
+    from litotes.evaluation.slices.search import Slices
 
 ABOUT = """\
 Scores a model on labelled texts, with 95 % intervals and the majority line, for each variety
@@ -42,6 +44,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="COLUMNS",
         help="variety,source,cell,…: test how groups of texts differ, with intervals and power",
     )
+    parser.add_argument(
+        "--slices",
+        action="store_true",
+        help="search words, lengths, sources and features that the model is worse on",
+    )
     add_where(parser, split="the test split")
     add_runtime(parser)
     add_verbose(parser)
@@ -54,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
     from litotes.evaluation.gaps import check_columns, find_gaps
     from litotes.evaluation.model_comparison import compare_models
     from litotes.evaluation.set_coverage import set_coverages
+    from litotes.evaluation.slices.search import find_slices
     from litotes.model.folder import kind_of, open_model
 
     evaluate_other_kind = command_of(kind_of(options.model), "evaluate")
@@ -77,9 +85,10 @@ def run(options: argparse.Namespace) -> None:
     gaps = None
     if columns is not None:
         gaps = find_gaps(predictions, columns, corpus=corpus.name, seed=seed)
-    content = _as_json(rows, against, sets, gaps)
+    slices = find_slices(predictions, seed=seed) if options.slices else None
+    content = _as_json(rows, against, sets, gaps, slices)
     if options.out:
-        _write(content, predictions, Path(options.out))
+        _write(content, predictions, slices, Path(options.out))
     say([*score_warnings(rows), *(gaps.notes if gaps is not None else ())])
     if options.json:
         print_json(content)
@@ -89,6 +98,8 @@ def run(options: argparse.Namespace) -> None:
         print_set_coverages(sets)
     if gaps is not None:
         print_gaps(gaps)
+    if slices is not None:
+        print_slices(slices)
     if against:
         _print_comparison(against, options.model, options.against)
 
@@ -98,6 +109,7 @@ def _as_json(
     against: Sequence[ModelDifference] | None,
     sets: Sequence[SetCoverage],
     gaps: Gaps | None,
+    slices: Slices | None,
 ) -> Any:
     """The scores alone, or with what else was asked for under names of their own."""
     scores = [row.as_json() for row in rows]
@@ -106,20 +118,27 @@ def _as_json(
         more["against"] = [row.as_json() for row in against]
     if gaps is not None:
         more["gaps"] = gaps.as_json()
+    if slices is not None:
+        more["slices"] = slices.as_json()
     if sets:
         more["unsure"] = [row.as_json() for row in sets]
     return {"scores": scores, **more} if more else scores
 
 
-def _write(content: Any, predictions: Mapping[str, TaskPredictions], out: Path) -> None:
+def _write(
+    content: Any, predictions: Mapping[str, TaskPredictions], slices: Slices | None, out: Path
+) -> None:
     """The scores, how reliable the probabilities of each classification are, and how many mistakes
-    remain when the least sure answers are left out.
+    remain when the least sure answers are left out; slices where they were searched.
     """
     from litotes.core.storage import write_json
     from litotes.evaluation import reliability_figure, risk_coverage_figure
+    from litotes.evaluation.slices.page import write_slices
     from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
+    if slices is not None:
+        write_slices(slices, out)
     labels = {task: one for task, one in predictions.items() if one.task.is_choice}
     if not labels:
         return

@@ -1,0 +1,1 @@
+"""Slices found, not given: the texts a model is worse on, by what they look like."""

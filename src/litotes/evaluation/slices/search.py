@@ -1,0 +1,214 @@
+"""On which texts is a model worse than elsewhere? Slices are found on one half of the texts and
+confirmed on the other.
+
+1. The texts are divided at random; texts that a split keeps together stay together.
+2. On the first half every candidate (`candidates.py`) is tested: is the error rate inside higher
+   than outside? Those with p < 0.05, at most N_KEPT of a task, the surest first, are kept.
+3. On the second half only these are tested, with Holm's correction (1979) over all of them.
+
+    z = (e_in − e_out) / √(ē (1 − ē) (1/n_in + 1/n_out)),   p = 1 − Φ(z), one-sided
+
+The second half knows nothing of the search, so with a chance of at least 0.95 no slice is confirmed
+by luck, however many were looked at. Intervals of the differences are Newcombe's (1998) on the
+second half. Slices overlap, and a word may stand for a platform or for a label that is hard
+everywhere. So beside each difference stands the one within cells and labels (Mantel & Haenszel
+1959; Greenland & Robins 1985): texts of a stratum k are compared with texts of the same stratum,
+
+    RD = Σ w_k (e_in,k − e_out,k) / Σ w_k,   w_k = n_in,k n_out,k / n_k
+
+with an interval of ±1.96 standard errors. Where it holds 0 the slice may be no more than its
+variety, source and labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from litotes.core.errors import UserError
+from litotes.core.one_line import one_line
+from litotes.core.values import Example
+from litotes.data.cells import cell_of
+from litotes.evaluation.evaluate import TaskPredictions
+from litotes.evaluation.gap_statistics import share_interval, share_test
+from litotes.evaluation.significance import SIGNIFICANT, holm
+from litotes.evaluation.slices.candidates import FEWEST, Bools, Candidate, find_candidates
+
+N_KEPT = 10
+"""Slices of a task that go on to the second half."""
+_Z = 1.959964  # 97.5 % of the normal distribution lie below
+
+
+@dataclass(frozen=True)
+class Slice:
+    """A slice that was kept. Differences are error rates inside less outside.
+
+    n: its texts in the second half, and the others. searched: the difference on the first half,
+    where chance has chosen it. within: the difference within cells and labels with its interval;
+    None where no stratum has texts on both sides.
+    """
+
+    task: str
+    kind: str
+    name: str
+    n: tuple[int, int]
+    error: float
+    error_elsewhere: float
+    searched: float
+    difference: float
+    interval: tuple[float, float]
+    p: float
+    adjusted_p: float
+    within: float | None
+    within_interval: tuple[float, float] | None
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.adjusted_p < SIGNIFICANT
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether its cells and labels may be all there is to it."""
+        return self.within_interval is None or self.within_interval[0] <= 0
+
+
+@dataclass(frozen=True)
+class Slices:
+    """What was kept, confirmed or not, the surest first. n_candidates: looked at, by task."""
+
+    slices: tuple[Slice, ...]
+    n_candidates: Mapping[str, int]
+    n_texts: Mapping[str, tuple[int, int]]
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return one_line(self, n_kept=len(self.slices), n_confirmed=len(self.confirmed()))
+
+    def confirmed(self) -> list[Slice]:
+        return [one for one in self.slices if one.is_confirmed]
+
+    def as_json(self) -> dict[str, Any]:
+        content = asdict(self)
+        for one, own in zip(self.slices, content["slices"], strict=True):
+            own |= {"confirmed": one.is_confirmed, "explained": one.is_explained}
+        return content
+
+
+def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) -> Slices:
+    """Searches every classification task; a seed divides the texts in one way."""
+    kept: list[Slice] = []
+    n_candidates, n_texts, notes = {}, {}, []
+    for task, result in predictions.items():
+        if result.task.is_regression:
+            notes.append(f"{task} is answered with a number: it is not searched for slices.")
+            continue
+        searched = divide(result.examples, seed=seed)
+        candidates = find_candidates(result.examples, searched)
+        n_candidates[task] = len(candidates)
+        n_texts[task] = (int(searched.sum()), int((~searched).sum()))
+        if not candidates:
+            notes.append(
+                f"{task}: no word, length, source, variety or feature has {FEWEST} texts, and"
+                f" {FEWEST} others, in each half of {len(searched)} texts: nothing to search."
+            )
+        kept += _search(result, candidates, searched)
+    if not n_candidates:
+        raise UserError("The model gives numbers, not labels: there are no mistakes to search.")
+    corrected = holm([one.p for one in kept]) if kept else ()
+    tested = [replace(one, adjusted_p=p) for one, p in zip(kept, corrected, strict=True)]
+    tested.sort(key=lambda one: (one.adjusted_p, one.p))
+    return Slices(tuple(tested), n_candidates, n_texts, tuple(notes))
+
+
+def divide(examples: Sequence[Example], *, seed: int) -> Bools:
+    """Which texts are searched: half of them, with their groups. (text,)"""
+    keys = [example.group or example.text for example in examples]
+    different = sorted(set(keys))
+    Random(seed).shuffle(different)
+    chosen = set(different[: len(different) // 2])
+    return np.array([key in chosen for key in keys], dtype=np.bool_)
+
+
+def _search(
+    result: TaskPredictions, candidates: Sequence[Candidate], searched: Bools
+) -> Iterator[Slice]:
+    wrong = result.gold() != result.predicted()  # (text,)
+    found = []
+    for number, candidate in enumerate(candidates):
+        p = _one_sided(wrong, candidate.own, searched)
+        if p < SIGNIFICANT:
+            found.append((p, number))
+    strata = _strata(result)
+    for _, number in sorted(found)[:N_KEPT]:
+        yield _confirm(result.task.name, candidates[number], wrong, searched, strata)
+
+
+def _confirm(
+    task: str, candidate: Candidate, wrong: Bools, searched: Bools, strata: Sequence[int]
+) -> Slice:
+    inside, outside = candidate.own & ~searched, ~candidate.own & ~searched
+    error, elsewhere = float(wrong[inside].mean()), float(wrong[outside].mean())
+    n = int(inside.sum()), int(outside.sum())
+    p = _one_sided(wrong, candidate.own, ~searched)
+    first = float(wrong[candidate.own & searched].mean() - wrong[~candidate.own & searched].mean())
+    within = stratified_difference(wrong, candidate.own, np.asarray(strata), ~searched)
+    return Slice(
+        task=task,
+        kind=candidate.kind,
+        name=candidate.name,
+        n=n,
+        error=error,
+        error_elsewhere=elsewhere,
+        searched=first,
+        difference=error - elsewhere,
+        interval=share_interval(error, n[0], elsewhere, n[1]),
+        p=p,
+        adjusted_p=p,
+        within=None if within is None else within[0],
+        within_interval=None if within is None else within[1],
+    )
+
+
+def _one_sided(wrong: Bools, own: Bools, half: Bools) -> float:
+    """The p of no more mistakes inside than outside, in one half. (text,) each"""
+    inside, outside = wrong[own & half], wrong[~own & half]
+    error, elsewhere = float(inside.mean()), float(outside.mean())
+    p = share_test(error, len(inside), elsewhere, len(outside))
+    return p / 2 if error > elsewhere else 1 - p / 2
+
+
+def _strata(result: TaskPredictions) -> list[int]:
+    """The number of each text's cell and gold label."""
+    numbers: dict[tuple[str, int], int] = {}
+    found = []
+    for example, gold in zip(result.examples, result.gold().tolist(), strict=True):
+        key = (str(cell_of(example)), gold)
+        found.append(numbers.setdefault(key, len(numbers)))
+    return found
+
+
+def stratified_difference(
+    wrong: Bools, own: Bools, strata: np.ndarray[Any, Any], half: Bools
+) -> tuple[float, tuple[float, float]] | None:
+    """The difference within strata with its interval; None where no stratum has both sides.
+
+    (text,) each
+    """
+    weights, differences, variances = [], [], []
+    for stratum in np.unique(strata[half]):
+        here = half & (strata == stratum)
+        inside, outside = wrong[here & own], wrong[here & ~own]
+        if len(inside) and len(outside):
+            weights.append(len(inside) * len(outside) / (len(inside) + len(outside)))
+            differences.append(inside.mean() - outside.mean())
+            variances.append(inside.var() / len(inside) + outside.var() / len(outside))
+    if not weights:
+        return None
+    shares = np.array(weights) / np.sum(weights)
+    value = float(shares @ np.array(differences))
+    margin = _Z * float(np.sqrt(shares**2 @ np.array(variances)))
+    return value, (max(value - margin, -1.0), min(value + margin, 1.0))

@@ -1,0 +1,183 @@
+"""Slices: nothing is found in random mistakes, what was planted is, and what is no more than its
+cells and labels is called so.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from litotes.cli.main import main
+from litotes.core.errors import UserError
+from litotes.core.values import Answer, Example, Task
+from litotes.evaluation.evaluate import TaskPredictions
+from litotes.evaluation.slices.candidates import FEWEST, find_candidates, words_of
+from litotes.evaluation.slices.figure import figure
+from litotes.evaluation.slices.page import findings, page_html
+from litotes.evaluation.slices.search import (
+    N_KEPT,
+    divide,
+    find_slices,
+    stratified_difference,
+)
+
+TASK = Task("mood", ("calm", "angry"))
+WORDS = [f"w{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(120)]
+
+
+def made(
+    n: int,
+    seed: int,
+    *,
+    planted: str = "",
+    rate: float = 0.2,
+    inside: float = 0.2,
+    varieties: tuple[str, ...] = ("a", "b"),
+) -> TaskPredictions:
+    """Texts of random words; texts with the planted word are wrong at the rate `inside`."""
+    generator = np.random.default_rng(seed)
+    examples, answers = [], []
+    for number in range(n):
+        words = generator.choice(WORDS, size=int(generator.integers(5, 30)), replace=False)
+        gold = int(generator.random() < 0.4)
+        wrong = generator.random() < (inside if planted and planted in words else rate)
+        variety = varieties[int(generator.integers(len(varieties)))]
+        text = " ".join([f"x{number}", *words])
+        examples.append(Example(text, {"mood": TASK.labels[gold]}, variety=variety))
+        answers.append(Answer(TASK.labels[gold != wrong], 0.8))
+    flags = (False,) * n
+    return TaskPredictions(TASK, tuple(examples), tuple(answers), flags, flags)
+
+
+def test_random_mistakes_have_no_slices() -> None:
+    n_wrong = n_kept = 0
+    n_corpora = 40
+    for seed in range(n_corpora):
+        found = find_slices({"mood": made(240, seed)}, seed=seed)
+        assert found.n_candidates["mood"] > 20
+        n_kept += len(found.slices)
+        n_wrong += bool(found.confirmed())
+    assert n_kept > n_corpora  # chance alone keeps some on the first half
+    assert n_wrong <= 0.05 * n_corpora + 3 * np.sqrt(0.05 * 0.95 * n_corpora)
+
+
+def test_a_planted_word_is_found_and_no_other() -> None:
+    n_found = 0
+    for seed in range(5):
+        result = made(800, seed, planted=WORDS[7], inside=0.55)
+        confirmed = find_slices({"mood": result}, seed=seed).confirmed()
+        n_found += [one.name for one in confirmed] == [WORDS[7]]
+    assert n_found >= 4
+    (one, *_) = confirmed
+    assert (one.kind, one.task) == ("word", "mood")
+    assert one.interval[0] < one.difference < one.interval[1]
+    assert one.difference == pytest.approx(0.35, abs=0.15)
+    assert not one.is_explained  # it is hard within every variety and label
+
+
+def test_a_word_that_stands_for_a_hard_variety_is_called_explained() -> None:
+    generator = np.random.default_rng(0)
+    examples, answers = [], []
+    for number in range(800):
+        is_hard = number % 2
+        # nine in ten texts of the hard variety have the word, one in ten of the other
+        words = ["sydney"] if generator.random() < (0.9 if is_hard else 0.1) else []
+        gold = int(generator.random() < 0.5)
+        wrong = generator.random() < (0.5 if is_hard else 0.1)
+        text = " ".join([f"x{number}", *words])
+        variety = "hard" if is_hard else "easy"
+        examples.append(Example(text, {"mood": TASK.labels[gold]}, variety=variety))
+        answers.append(Answer(TASK.labels[gold != wrong], 0.8))
+    flags = (False,) * len(examples)
+    result = TaskPredictions(TASK, tuple(examples), tuple(answers), flags, flags)
+    found = {(one.kind, one.name): one for one in find_slices({"mood": result}).confirmed()}
+    assert found["word", "sydney"].is_explained
+    assert found["word", "sydney"].difference > 0.2
+    assert ("variety", "hard") in found
+
+
+def test_lengths_features_and_sources_are_candidates() -> None:
+    texts = ["a b c d"] * 50 + ["so sooo good today and much more of it"] * 50
+    examples = []
+    for number, text in enumerate(texts):
+        source = "here" if number % 3 else "there"
+        examples.append(Example(f"{text} x{number}", {"mood": "calm"}, source=source))
+    searched = np.arange(100) % 2 == 0
+    found = {(one.kind, one.name): one for one in find_candidates(examples, searched)}
+    assert ("feature", "sooo") in found
+    assert found["feature", "sooo"].own.sum() == 50
+    assert ("word", "today") in found
+    assert ("source", "here") not in found or found["source", "here"].own.sum() == 66
+    assert [name for kind, name in found if kind == "length"]
+    assert ("word", "x1") not in found
+    for candidate in found.values():
+        for half in (searched, ~searched):
+            assert min((candidate.own & half).sum(), (~candidate.own & half).sum()) >= FEWEST
+    assert words_of(Example("Don’t STOP 7", {})) == {"don't", "stop"}
+
+
+def test_texts_that_belong_together_stay_together() -> None:
+    examples = [Example(f"t{number}", {}, group=f"g{number // 4}") for number in range(80)]
+    searched = divide(examples, seed=3)
+    by_group = searched.reshape(20, 4)
+    assert (by_group == by_group[:, :1]).all()
+    assert searched.sum() == 40
+    assert (searched != divide(examples, seed=4)).any()
+
+
+def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:
+    # two strata: 4/10 against 2/20, 6/12 against 3/6
+    wrong, own, strata = [], [], []
+    for stratum, (inside, outside) in enumerate((((4, 10), (2, 20)), ((6, 12), (3, 6)))):
+        for is_in, (n_wrong, n) in ((True, inside), (False, outside)):
+            wrong += [True] * n_wrong + [False] * (n - n_wrong)
+            own += [is_in] * n
+            strata += [stratum] * n
+    arrays = np.array(wrong), np.array(own), np.array(strata)
+    found = stratified_difference(*arrays, np.ones(len(wrong), dtype=bool))
+    assert found is not None
+    weights = (10 * 20 / 30, 12 * 6 / 18)
+    expected = (weights[0] * (0.4 - 0.1) + weights[1] * 0.0) / sum(weights)
+    assert found[0] == pytest.approx(expected)
+    assert found[1][0] < expected < found[1][1]
+    everything = np.ones(len(wrong), dtype=bool)
+    assert stratified_difference(arrays[0], everything, arrays[2], everything) is None
+
+
+def test_numbers_are_not_searched() -> None:
+    task = Task("score", ())
+    result = TaskPredictions(task, (), (), (), ())
+    with pytest.raises(UserError, match="numbers, not labels"):
+        find_slices({"score": result})
+
+
+def test_page_and_figure_say_what_was_found() -> None:
+    found = find_slices({"mood": made(800, 1, planted=WORDS[7], inside=0.55)}, seed=1)
+    assert len(found.slices) <= N_KEPT
+    said = " ".join(findings(found))
+    assert f"mood, word {WORDS[7]}: " in said
+    page = page_html(found, "<svg></svg>")
+    assert "not confirmed" in page
+    assert WORDS[7] in page
+    figure(found).draw_without_rendering()
+    empty = find_slices({"mood": made(60, 1)}, seed=1)
+    figure(empty).draw_without_rendering()
+
+
+@pytest.mark.slow
+def test_evaluate_searches_slices_when_asked(
+    trained_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["evaluate", "--model", str(trained_folder), "--data", "sampler", "--slices"]
+    words += ["--device", "cpu"]
+    assert main([*words, "--out", str(out)]) == 0
+    assert "slices looked at" in capsys.readouterr().out
+    names = {path.name for path in out.iterdir()}
+    assert {"slices.json", "slices.svg", "slices.html", "scores.json"} <= names
+    content = json.loads((out / "scores.json").read_text())["slices"]
+    assert content == json.loads((out / "slices.json").read_text())
+    assert set(content["n_candidates"]) == {"sentiment", "sarcasm"}
