@@ -56,7 +56,7 @@ def test_random_mistakes_have_no_slices() -> None:
     n_wrong = n_kept = 0
     n_corpora = 40
     for seed in range(n_corpora):
-        found = find_slices({"mood": made(240, seed)}, seed=seed)
+        found = find_slices({"mood": made(300, seed)}, seed=seed)
         assert found.n_candidates["mood"] > 20
         n_kept += len(found.slices)
         n_wrong += bool(found.confirmed())
