@@ -14,6 +14,7 @@ from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.evaluation.evaluate import TaskPredictions
+from litotes.evaluation.slices import candidates
 from litotes.evaluation.slices.candidates import FEWEST, find_candidates, words_of
 from litotes.evaluation.slices.figure import figure
 from litotes.evaluation.slices.page import findings, page_html
@@ -52,6 +53,13 @@ def made(
     return TaskPredictions(TASK, tuple(examples), tuple(answers), flags, flags)
 
 
+@pytest.fixture
+def without_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No random text shows a feature, and looking for them takes long."""
+    monkeypatch.setattr(candidates, "signs_of", lambda text: [])
+
+
+@pytest.mark.usefixtures("without_signs")
 def test_random_mistakes_have_no_slices() -> None:
     n_wrong = n_kept = 0
     n_corpora = 40
@@ -64,6 +72,7 @@ def test_random_mistakes_have_no_slices() -> None:
     assert n_wrong <= 0.05 * n_corpora + 3 * np.sqrt(0.05 * 0.95 * n_corpora)
 
 
+@pytest.mark.usefixtures("without_signs")
 def test_a_planted_word_is_found_and_no_other() -> None:
     n_found = 0
     for seed in range(5):
