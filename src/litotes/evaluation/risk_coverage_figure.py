@@ -40,7 +40,7 @@ def overlay(results: Mapping[str, RiskCoverage]) -> Figure:
         label = f"{name}: {result.area:.3f} (best {result.best_area:.3f})"
         ax.plot(result.coverage, result.risk, line, color=colour, linewidth=1.4, label=label)
     ax.set_xlim(0, 1)
-    ax.set_ylim(0, None)
+    ax.set_ylim(0, 1.3 * max(map(_highest, results.values())))  # room for the legend
     ax.set_xlabel("share of texts answered, the surest first")
     ax.set_ylabel("error rate among them")
     legend = ax.legend(frameon=False, fontsize=8, title="area", title_fontsize=8)
@@ -49,6 +49,12 @@ def overlay(results: Mapping[str, RiskCoverage]) -> Figure:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return picture
+
+
+def _highest(result: RiskCoverage) -> float:
+    """The highest risk but for the first few texts, of which one mistake is a rate of 1."""
+    known = [risk for share, risk in zip(result.coverage, result.risk, strict=True) if share > 0.05]
+    return max(known, default=1.0) or 0.01
 
 
 def figure(results: Mapping[str, RiskCoverage]) -> Figure:

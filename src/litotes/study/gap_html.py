@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from litotes.evaluation.gaps import VISIBLE, Gap
 from litotes.report.html import folded, row, table, words
-from litotes.study.gap_words import gap_sentences, leading_rows
-from litotes.study.group_gaps import RowGaps
+from litotes.study.gap_words import gap_sentences
+from litotes.study.group_gaps import RowGaps, leading_rows
 from litotes.study.overall import Estimate
 from litotes.study.risks import ALL_COLUMNS, RiskArea
 

@@ -7,17 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from litotes.evaluation.gaps import VISIBLE, Gap
-from litotes.study.group_gaps import ALL_ROWS, RowGaps
+from litotes.study.group_gaps import RowGaps, leading_rows
 from litotes.study.overall import Estimate
 from litotes.study.risks import ALL_COLUMNS, RiskArea
 
 _N_NAMED = 3
-
-
-def leading_rows(rows: Sequence[RowGaps]) -> list[RowGaps]:
-    """Of every table all rows together, or its only row."""
-    pooled = {row.table for row in rows if row.row == ALL_ROWS}
-    return [row for row in rows if row.row == ALL_ROWS or row.table not in pooled]
 
 
 def gap_sentences(rows: Sequence[RowGaps]) -> Iterator[str]:
@@ -30,9 +24,12 @@ def gap_sentences(rows: Sequence[RowGaps]) -> Iterator[str]:
                 f" macro-F1; random groups of these sizes are {one.spread_by_chance:.3f} apart"
                 f" (p = {one.spread_p:.3f})."
             )
-    gaps = [gap for row in rows for gap in row.gaps]
-    if gaps:
-        yield _count_sentence(gaps)
+    leading = leading_rows(rows)
+    single = [row for row in rows if row not in leading]
+    for own, what in ((leading, "all rows of a table together"), (single, "row by row")):
+        gaps = [gap for row in own for gap in row.gaps]
+        if gaps:
+            yield f"{_count_sentence(gaps)}, {what}."
 
 
 def gap_summary(by_experiment: Mapping[str, Sequence[RowGaps]]) -> Iterator[str]:
@@ -83,10 +80,7 @@ def _count_sentence(gaps: Sequence[Gap]) -> str:
     for kind, own in kinds.items():
         n_clear = sum(gap.is_significant for gap in own)
         counts.append(f"{n_clear} of {len(own)} in {kind}")
-    return (
-        f"Significant after correction over {len(gaps)} tests, single rows included:"
-        f" {', '.join(counts)}."
-    )
+    return f"Significant after correction over {len(gaps)} tests: {', '.join(counts)}"
 
 
 def _text(gap: Gap) -> str:

@@ -3,7 +3,8 @@
 As `evaluate --by` asks it of one model (`evaluation/gaps.py`), with means over seeds: each column
 is compared with all texts of the other columns of its table, for the models of every row, and for
 those of all rows together. Macro-F1, accuracy, and the recall of each label (equal opportunity) are
-tested, Holm's correction is over all tests of an experiment.
+tested. Holm's correction is over all tests of an experiment that take a table's rows together, and
+apart from these over those of single rows.
 
     difference   mean over models of (score on the column − score on the others)
     interval     other texts and other seeds (`evaluation/intervals.py`)
@@ -101,14 +102,24 @@ def find_group_gaps(tables: Sequence[ScoreTable]) -> tuple[RowGaps, ...]:
             found += _row_gaps(table, ALL_ROWS, names)
         for name in names:
             found += _row_gaps(table, name, [name])
-    p_values = [gap.p for row in found for gap in row.gaps]
+    leading = leading_rows(found)
+    single = [row for row in found if row not in leading]
+    corrected = {(row.table, row.row): row for row in (*_correct(leading), *_correct(single))}
+    return tuple(corrected[row.table, row.row] for row in found)
+
+
+def leading_rows(rows: Sequence[RowGaps]) -> list[RowGaps]:
+    """Of every table all rows together, or its only row."""
+    pooled = {row.table for row in rows if row.row == ALL_ROWS}
+    return [row for row in rows if row.row == ALL_ROWS or row.table not in pooled]
+
+
+def _correct(rows: Sequence[RowGaps]) -> Iterator[RowGaps]:
+    p_values = [gap.p for row in rows for gap in row.gaps]
     corrected = iter(holm(p_values) if p_values else ())
-    return tuple(_correct(row, corrected) for row in found)
-
-
-def _correct(row: RowGaps, corrected: Iterator[float]) -> RowGaps:
-    gaps = tuple(replace(gap, adjusted_p=next(corrected)) for gap in row.gaps)
-    return replace(row, gaps=gaps)
+    for row in rows:
+        gaps = tuple(replace(gap, adjusted_p=next(corrected)) for gap in row.gaps)
+        yield replace(row, gaps=gaps)
 
 
 def _row_gaps(table: ScoreTable, name: str, rows: Sequence[str]) -> Iterator[RowGaps]:
