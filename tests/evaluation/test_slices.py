@@ -24,33 +24,7 @@ from litotes.evaluation.slices.search import (
     find_slices,
     stratified_difference,
 )
-
-TASK = Task("mood", ("calm", "angry"))
-WORDS = [f"w{chr(97 + number // 26)}{chr(97 + number % 26)}" for number in range(120)]
-
-
-def made(
-    n: int,
-    seed: int,
-    *,
-    planted: str = "",
-    rate: float = 0.2,
-    inside: float = 0.2,
-    varieties: tuple[str, ...] = ("a", "b"),
-) -> TaskPredictions:
-    """Texts of random words; texts with the planted word are wrong at the rate `inside`."""
-    generator = np.random.default_rng(seed)
-    examples, answers = [], []
-    for number in range(n):
-        words = generator.choice(WORDS, size=int(generator.integers(5, 30)), replace=False)
-        gold = int(generator.random() < 0.4)
-        wrong = generator.random() < (inside if planted and planted in words else rate)
-        variety = varieties[int(generator.integers(len(varieties)))]
-        text = " ".join([f"x{number}", *words])
-        examples.append(Example(text, {"mood": TASK.labels[gold]}, variety=variety))
-        answers.append(Answer(TASK.labels[gold != wrong], 0.8))
-    flags = (False,) * n
-    return TaskPredictions(TASK, tuple(examples), tuple(answers), flags, flags)
+from reproduction.slice_errors import PLANTED, TASK, random_corpus
 
 
 @pytest.fixture
@@ -64,7 +38,7 @@ def test_random_mistakes_have_no_slices() -> None:
     n_wrong = n_kept = 0
     n_corpora = 40
     for seed in range(n_corpora):
-        found = find_slices({"mood": made(300, seed)}, seed=seed)
+        found = find_slices({"mood": random_corpus(300, seed)}, seed=seed)
         assert found.n_candidates["mood"] > 20
         n_kept += len(found.slices)
         n_wrong += bool(found.confirmed())
@@ -76,9 +50,9 @@ def test_random_mistakes_have_no_slices() -> None:
 def test_a_planted_word_is_found_and_no_other() -> None:
     n_found = 0
     for seed in range(5):
-        result = made(800, seed, planted=WORDS[7], inside=0.55)
+        result = random_corpus(800, seed, inside=0.55)
         confirmed = find_slices({"mood": result}, seed=seed).confirmed()
-        n_found += [one.name for one in confirmed] == [WORDS[7]]
+        n_found += [one.name for one in confirmed] == [PLANTED]
     assert n_found >= 4
     (one, *_) = confirmed
     assert (one.kind, one.task) == ("word", "mood")
@@ -164,15 +138,15 @@ def test_numbers_are_not_searched() -> None:
 
 
 def test_page_and_figure_say_what_was_found() -> None:
-    found = find_slices({"mood": made(800, 1, planted=WORDS[7], inside=0.55)}, seed=1)
+    found = find_slices({"mood": random_corpus(800, 1, inside=0.55)}, seed=1)
     assert len(found.slices) <= N_KEPT
     said = " ".join(findings(found))
-    assert f"mood, word {WORDS[7]}: " in said
+    assert f"mood, word {PLANTED}: " in said
     page = page_html(found, "<svg></svg>")
     assert "not confirmed" in page
-    assert WORDS[7] in page
+    assert PLANTED in page
     figure(found).draw_without_rendering()
-    empty = find_slices({"mood": made(60, 1)}, seed=1)
+    empty = find_slices({"mood": random_corpus(60, 1)}, seed=1)
     figure(empty).draw_without_rendering()
 
 

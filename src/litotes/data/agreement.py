@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 KAPPA: Mapping[str, Mapping[tuple[str, str], float]] = {
-    # Srirag et al. 2025, BESSTIE
+    # Srirag et al. 2025, BESSTIE: three values a task, read in the order Australian, Indian,
+    # British; that order is not confirmed by the paper's own table
     "besstie": {
         ("sentiment", "en-AU"): 0.61,
         ("sentiment", "en-IN"): 0.65,

@@ -23,7 +23,7 @@ HEAD = (
     "second half (95 % interval)",
     "p",
     "p corrected",
-    "within cells and labels",
+    "matched (95 % interval)",
     "",
 )
 _METHOD = (
@@ -32,9 +32,9 @@ _METHOD = (
     f" is tested; at most {N_KEPT} of a task, those with the smallest p below 0.05, are kept.",
     "On the second half these alone are tested (one-sided, two shares), with Holm's correction"
     " over all of them. Intervals are Newcombe's.",
-    "Within cells and labels: texts of one variety, source and gold label are compared with each"
-    " other (Mantel and Haenszel). Where that interval holds 0, the slice may be no more than its"
-    " varieties, sources and labels.",
+    "Matched: texts of one variety, source and gold label are compared with each other (Mantel and"
+    " Haenszel); a variety by source and label alone, a source by variety and label, a cell by"
+    " label. Where that interval holds 0, the slice may be no more than what it was matched by.",
     "The differences of the first half are those that a search has chosen and are too large.",
 )
 _CANNOT = (
@@ -90,7 +90,7 @@ def page_html(found: Slices, svg: str) -> str:
 def verdict_of(one: Slice) -> str:
     if not one.is_confirmed:
         return "not confirmed"
-    return "confirmed; may be its cells and labels" if one.is_explained else "confirmed"
+    return "confirmed; not when matched" if one.is_explained else "confirmed"
 
 
 def numbers_of(one: Slice) -> Iterator[str]:
@@ -102,10 +102,10 @@ def numbers_of(one: Slice) -> Iterator[str]:
     yield _with_interval(one.difference, one.interval)
     yield f"{one.p:.4f}"
     yield f"{one.adjusted_p:.4f}"
-    if one.within is None or one.within_interval is None:
+    if one.matched is None or one.matched_interval is None:
         yield "–"
     else:
-        yield _with_interval(one.within, one.within_interval)
+        yield _with_interval(one.matched, one.matched_interval)
 
 
 def name_of(one: Slice) -> str:
@@ -113,10 +113,10 @@ def name_of(one: Slice) -> str:
 
 
 def _sentence(one: Slice) -> str:
+    more = "; matched by variety, source and label it is not there" if one.is_explained else ""
     return (
         f"{100 * one.error:.1f} % mistakes against {100 * one.error_elsewhere:.1f} % elsewhere"
-        f" ({_with_interval(one.difference, one.interval)}, p corrected {one.adjusted_p:.4f})"
-        f"{'; its cells and labels may explain it' if one.is_explained else ''}."
+        f" ({_with_interval(one.difference, one.interval)}, p corrected {one.adjusted_p:.4f}){more}."
     )
 
 

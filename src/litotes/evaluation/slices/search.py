@@ -11,13 +11,15 @@ confirmed on the other.
 The second half knows nothing of the search, so with a chance of at least 0.95 no slice is confirmed
 by luck, however many were looked at. Intervals of the differences are Newcombe's (1998) on the
 second half. Slices overlap, and a word may stand for a platform or for a label that is hard
-everywhere. So beside each difference stands the one within cells and labels (Mantel & Haenszel
-1959; Greenland & Robins 1985): texts of a stratum k are compared with texts of the same stratum,
+everywhere. So beside each difference stands the matched one (Mantel & Haenszel 1959; Greenland &
+Robins 1985): texts of one variety, source and gold label, a stratum k, are compared with each
+other,
 
     RD = Σ w_k (e_in,k − e_out,k) / Σ w_k,   w_k = n_in,k n_out,k / n_k
 
-with an interval of ±1.96 standard errors. Where it holds 0 the slice may be no more than its
-variety, source and labels.
+with an interval of ±1.96 standard errors. A variety is matched by source and label, a source by
+variety and label, a cell by label. Where the interval holds 0, the slice may be no more than what
+it was matched by.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ import numpy as np
 from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.core.values import Example
-from litotes.data.cells import cell_of
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gap_statistics import share_interval, share_test
 from litotes.evaluation.significance import SIGNIFICANT, holm
@@ -48,8 +49,8 @@ class Slice:
     """A slice that was kept. Differences are error rates inside less outside.
 
     n: its texts in the second half, and the others. searched: the difference on the first half,
-    where chance has chosen it. within: the difference within cells and labels with its interval;
-    None where no stratum has texts on both sides.
+    where chance has chosen it. matched: the difference among texts of the same variety, source and
+    label; None where no stratum has texts on both sides.
     """
 
     task: str
@@ -63,8 +64,8 @@ class Slice:
     interval: tuple[float, float]
     p: float
     adjusted_p: float
-    within: float | None
-    within_interval: tuple[float, float] | None
+    matched: float | None
+    matched_interval: tuple[float, float] | None
 
     @property
     def is_confirmed(self) -> bool:
@@ -72,8 +73,8 @@ class Slice:
 
     @property
     def is_explained(self) -> bool:
-        """Whether its cells and labels may be all there is to it."""
-        return self.within_interval is None or self.within_interval[0] <= 0
+        """Whether its varieties, sources and labels may be all there is to it."""
+        return self.matched_interval is None or self.matched_interval[0] <= 0
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ def _search(
         p = _one_sided(wrong, candidate.own, searched)
         if p < SIGNIFICANT:
             found.append((p, number))
-    strata = _strata(result)
     for _, number in sorted(found)[:N_KEPT]:
+        strata = _strata(result, candidates[number].kind)
         yield _confirm(result.task.name, candidates[number], wrong, searched, strata)
 
 
@@ -155,7 +156,7 @@ def _confirm(
     n = int(inside.sum()), int(outside.sum())
     p = _one_sided(wrong, candidate.own, ~searched)
     first = float(wrong[candidate.own & searched].mean() - wrong[~candidate.own & searched].mean())
-    within = stratified_difference(wrong, candidate.own, np.asarray(strata), ~searched)
+    matched = stratified_difference(wrong, candidate.own, np.asarray(strata), ~searched)
     return Slice(
         task=task,
         kind=candidate.kind,
@@ -168,8 +169,8 @@ def _confirm(
         interval=share_interval(error, n[0], elsewhere, n[1]),
         p=p,
         adjusted_p=p,
-        within=None if within is None else within[0],
-        within_interval=None if within is None else within[1],
+        matched=None if matched is None else matched[0],
+        matched_interval=None if matched is None else matched[1],
     )
 
 
@@ -181,13 +182,14 @@ def _one_sided(wrong: Bools, own: Bools, half: Bools) -> float:
     return p / 2 if error > elsewhere else 1 - p / 2
 
 
-def _strata(result: TaskPredictions) -> list[int]:
-    """The number of each text's cell and gold label."""
-    numbers: dict[tuple[str, int], int] = {}
+def _strata(result: TaskPredictions, kind: str) -> list[int]:
+    """The number of each text's variety, source and gold label, less what the slice itself is."""
+    numbers: dict[tuple[str, str, int], int] = {}
     found = []
     for example, gold in zip(result.examples, result.gold().tolist(), strict=True):
-        key = (str(cell_of(example)), gold)
-        found.append(numbers.setdefault(key, len(numbers)))
+        variety = "" if kind in ("variety", "cell") else str(example.variety)
+        source = "" if kind in ("source", "cell") else str(example.source)
+        found.append(numbers.setdefault((variety, source, gold), len(numbers)))
     return found
 
 
