@@ -116,7 +116,8 @@ def _sentence(one: Slice) -> str:
     more = "; matched by variety, source and label it is not there" if one.is_explained else ""
     return (
         f"{100 * one.error:.1f} % mistakes against {100 * one.error_elsewhere:.1f} % elsewhere"
-        f" ({_with_interval(one.difference, one.interval)}, p corrected {one.adjusted_p:.4f}){more}."
+        f" ({_with_interval(one.difference, one.interval)}, p corrected {one.adjusted_p:.4f})"
+        f"{more}."
     )
 
 
