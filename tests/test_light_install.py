@@ -43,7 +43,10 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
         ([TEXTS[0], "--method", "effective"], 2, TRAIN),
         ([TEXTS[0], "--out", "FOLDER/why.html"], 2, TRAIN),
     ],
-    "evaluate": [(["--model", "EXPORTED", "--data", "sampler"], 0, "macro-F1")],
+    "evaluate": [
+        (["--model", "EXPORTED", "--data", "sampler"], 0, "macro-F1"),
+        (["--model", "EXPORTED", "--data", "sampler", "--slices"], 0, "slices looked at"),
+    ],
     "calibrate": [
         (["--model", "EXPORTED", "--data", "sampler", "--out", "FOLDER/one"], 0, "now answers"),
         (["--model", "PLAIN", "--data", "sampler", "--out", "FOLDER/two"], 2, TRAIN),

@@ -63,7 +63,7 @@ SIGNS: dict[str, Sign] = {
     "British spelling": _changed_by("american-spelling", "british-spelling"),
     "American spelling": _changed_by("british-spelling", "american-spelling"),
     "goin'": _pattern(r"\b\w+in['’](?!\w)", "g-dropping"),
-    "u, pls": _pattern(rf"\b(?:{_SHORT})\b", "text-speak"),
+    "u, pls": _pattern(rf"(?<![\w./&'’-])(?:{_SHORT})(?![\w/&'’-]|\.\w)", "text-speak"),
     "wanna": _pattern(rf"\b(?:{_HEARD})\b", "eye-dialect"),
     "sooo": _pattern(r"([a-z])\1\1", "elongation"),
     "emoji": _pattern(_EMOJI, "emoji"),

@@ -100,8 +100,8 @@ def numbers_of(one: Slice) -> Iterator[str]:
     yield f"{one.error_elsewhere:.3f}"
     yield format_signed(one.searched, 3)
     yield _with_interval(one.difference, one.interval)
-    yield f"{one.p:.4f}"
-    yield f"{one.adjusted_p:.4f}"
+    yield _p(one.p)
+    yield _p(one.adjusted_p)
     if one.matched is None or one.matched_interval is None:
         yield "–"
     else:
@@ -116,9 +116,13 @@ def _sentence(one: Slice) -> str:
     more = "; matched by variety, source and label it is not there" if one.is_explained else ""
     return (
         f"{100 * one.error:.1f} % mistakes against {100 * one.error_elsewhere:.1f} % elsewhere"
-        f" ({_with_interval(one.difference, one.interval)}, p corrected {one.adjusted_p:.4f})"
+        f" ({_with_interval(one.difference, one.interval)}, p corrected {_p(one.adjusted_p)})"
         f"{more}."
     )
+
+
+def _p(value: float) -> str:
+    return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
 
 
 def _with_interval(value: float, interval: tuple[float, float]) -> str:
