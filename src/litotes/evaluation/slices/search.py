@@ -104,7 +104,7 @@ def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) ->
     kept: list[Slice] = []
     n_candidates, n_texts, notes = {}, {}, []
     for task, result in predictions.items():
-        if result.task.is_regression:
+        if not result.task.is_choice:
             notes.append(f"{task} is answered with a number: it is not searched for slices.")
             continue
         searched = divide(result.examples, seed=seed)
