@@ -18,11 +18,12 @@ FIGURE = "gpu.svg"
 KINDS = ("dense", "pruned", "cascade")
 
 INTRODUCTION = """\
-All numbers below come from one run of `litotes bench gpu`; its lines take turns as those above do.
-A line that fails is named at the end, and the others are still measured.
+The lines of a group take turns as those above do; groups may be measured one by one (`--groups`),
+each in a process of its own. A line that fails is named at the end, and the others are still
+measured.
 
 ```
-litotes bench gpu --data besstie:PATH --csv 100000 --out runs/gpu
+litotes bench gpu --data besstie:PATH --texts 2048 --csv 100000 --out runs/gpu
 litotes bench gpu --quick                  # every group in short, on the built-in corpus
 ```
 
@@ -34,7 +35,7 @@ def gpu_half(measured: Measured | None) -> str:
     """The whole half, headings included; nothing where nothing was measured."""
     if measured is None:
         return ""
-    parts = ["## On a GPU", about(measured), INTRODUCTION.rstrip()]
+    parts = ["## On a GPU", about(measured), INTRODUCTION.rstrip(), earlier(measured)]
     for title, words, table in SECTIONS:
         made = table(measured)
         if made:
@@ -58,6 +59,14 @@ def about(measured: Measured) -> str:
         f" pruned one takes {subject['times_fewer_operations']:g} times fewer operations (shares"
         f" {shares})."
     )
+
+
+def earlier(measured: Measured) -> str:
+    """Which groups are of an older run on such a machine."""
+    names = [f"`{name}`" for name in measured.content.get("earlier", ())]
+    if not names:
+        return ""
+    return f"The groups {' and '.join(names)} are of an earlier run on such a machine."
 
 
 def _speeds(group: str) -> Callable[[Measured], str]:
