@@ -13,7 +13,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := --numprocesses $(PROCESSES) --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test lint types format light wheel bench clean
+.PHONY: help install run check test lint types format light wheel tour bench clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,9 @@ $(LIGHT): $(INSTALLED) $(BUILTIN)/model/manifest.json $(wildcard src/litotes/exp
 
 wheel: $(LIGHT)  ## the package in dist/, with that file: to install it where only answers are wanted
 	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+
+tour: $(INSTALLED)  ## the tour of attention as pages that need no network, in dist/tour
+	$(BIN)/python -m reproduction.tour.edition
 
 bench: $(INSTALLED)  ## every ratio, measured side by side in one run (add ARGS=--quick for two minutes)
 	$(BIN)/litotes bench $(ARGS) --out runs/bench
