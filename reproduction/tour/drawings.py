@@ -58,12 +58,18 @@ def _bars_of(ax: Axes, names: Sequence[str], values: Sequence[float], *, decimal
     places = range(len(names))
     ax.barh(places, values, color=BLUE, height=0.7)
     for place, value in zip(places, values, strict=True):
-        ax.text(value, place, f" {value:.{decimals}f}", va="center", fontsize=9, color=INK)
+        _number(ax, value, place, f"{value:.{decimals}f}")
     ax.set_yticks(places, names)
     ax.invert_yaxis()
     ax.set_xticks([])
     ax.spines["bottom"].set_visible(False)
     ax.margins(x=0.15)
+
+
+def _number(ax: Axes, value: float, place: float, written: str) -> None:
+    """Behind the end of a bar that lies."""
+    shift = {"xytext": (4, 0), "textcoords": "offset points"}
+    ax.annotate(written, (value, place), va="center", fontsize=9, color=INK, **shift)
 
 
 def _two_bars(ax: Axes, places: Any, pair: Mapping[str, Sequence[float]]) -> None:
@@ -73,14 +79,14 @@ def _two_bars(ax: Axes, places: Any, pair: Mapping[str, Sequence[float]]) -> Non
     ax.bar(places + 0.2, seconds, width=0.38, color=BLUE, label=second)
 
 
-def _map(ax: Axes, weights: Any, pieces: Sequence[str] = ()) -> None:
-    """A map (query, key), each weight as opaque as it is large; above 0 and below in two colours
-    where there are both.
+def _map(
+    ax: Axes, weights: Any, pieces: Sequence[str] = (), *, above: tuple[int, int, int] = _BELOW
+) -> None:
+    """A map (query, key), each weight as opaque as it is large. above: the colour of those above 0,
+    where some may lie below.
     """
     numbers = np.asarray(weights, dtype=float)
-    has_both = numbers.min() < -0.01
     image = np.zeros((*numbers.shape, 4))
-    above = _ABOVE if has_both else _BELOW
     image[..., :3] = np.where(numbers[..., None] > 0, above, _BELOW) / np.array(255.0)
     image[..., 3] = np.clip(np.abs(numbers) / max(np.abs(numbers).max(), 1e-9), 0, 1)
     ax.imshow(image, interpolation="nearest")
@@ -145,7 +151,7 @@ def _family(made: SimpleNamespace) -> Figure:
         places, parts[:, 0], left=parts[:, 1], color=ORANGE, height=0.7, label="table of pieces"
     )
     for place, total in zip(places, parts.sum(1), strict=True):
-        left.text(total, place, f" {total:.0f}", va="center", fontsize=9, color=INK)
+        _number(left, total, place, f"{total:.0f}")
     left.set_yticks(places, names)
     left.invert_yaxis()
     left.set_xlim(0, 235)
@@ -163,7 +169,7 @@ def _fine_tuning(made: SimpleNamespace) -> Figure:
     steps = [4 * (number + 1) for number in range(len(made.frozen))]
     _lines(ax, steps, made.curves)
     ax.axhline(0.5, color=GREY, linewidth=1.2, linestyle="--")
-    ax.text(steps[-1], 0.5, "chance", ha="right", va="bottom", fontsize=9)
+    ax.text(steps[-1] + 0.5, 0.5, "chance", va="center", fontsize=9)
     ax.set_xlabel("step")
     ax.set_ylim(0, 1.05)
     _legend(ax, loc="upper left")
@@ -196,9 +202,9 @@ def _shows(made: SimpleNamespace) -> Figure:
 def _effective(made: SimpleNamespace) -> Figure:
     picture, (left, middle, right) = _figure(3.5, 1, 1, 1.05)
     _title(left, "weights A")
-    _map(left, made.standard)
+    _map(left, made.standard, above=_ABOVE)
     _title(middle, "effective weights A⊥")
-    _map(middle, made.kept)
+    _map(middle, made.kept, above=_ABOVE)
     for ax in (left, middle):
         ax.set_xlabel("looked at ([CLS] first)")
         ax.set_ylabel("looks")
