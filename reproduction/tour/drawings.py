@@ -265,13 +265,12 @@ def _decoding(made: SimpleNamespace) -> Figure:
         _map(ax, weights)
         ax.set_xticks(range(len(pieces)), pieces, fontsize=9)
         ax.set_yticks(range(len(target)), target, fontsize=9)
-    _title(right, "mean log-probability")
-    values = list(made.log_probability.values())
-    right.plot(range(len(values)), values, color=BLUE, linewidth=2, marker="o", markersize=5)
-    right.set_xticks(range(len(values)), ["greedy", *map(str, list(made.log_probability)[1:])])
-    right.grid(axis="y", color=GRID, linewidth=0.8)
+    _title(right, "share of right letters")
+    _lines(right, range(len(made.beams)), made.right)
+    right.set_xticks(range(len(made.beams)), [str(n) for n in made.beams])
     right.set_xlabel("beams")
-    right.margins(y=0.2)
+    right.set_ylim(0, 1)
+    _legend(right, loc="upper left")
     return picture
 
 
