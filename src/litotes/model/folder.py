@@ -230,9 +230,7 @@ def read_files(folders: Iterable[ModelFolder]) -> dict[Path, FileContent]:
 
     Reading and hashing leave the interpreter free: torch can be imported meanwhile.
     """
-    files: list[Path] = []
-    for folder in folders:
-        files += folder.large_files
+    files = [file for folder in folders for file in folder.large_files]
     return {file: _read_file(file) for file in dict.fromkeys(files) if file.is_file()}
 
 
