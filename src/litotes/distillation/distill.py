@@ -95,10 +95,10 @@ def carry_out(
     with locked(plan.work):
         clear_staged(plan.work, below=True)
         plan = _without_needless_models(plan)
-        _run(plan.teachers, run_teacher, n_workers=n_workers, watch=watch, what="teachers")
+        run_all(plan.teachers, run_teacher, n_workers=n_workers, watch=watch, what="teachers")
         lessons = gather_lessons(plan)
         students = plan_students(plan, lessons)
-        _run(students, run_student, n_workers=n_workers, watch=watch, what="students")
+        run_all(students, run_student, n_workers=n_workers, watch=watch, what="students")
         result = _measure(plan, students, lessons, watch)
         write_json(plan.work / FINISHED, {"key": plan.key()})
         _remove_models(plan)
@@ -179,13 +179,13 @@ def texts_to_show(plan: DistillPlan) -> tuple[tuple[Path, tuple[Example, ...]], 
     return tuple((folder, tuple(texts)) for folder, texts in shown.items())
 
 
-def _run(
+def run_all(
     jobs: Mapping[str, Job],
     work: Callable[[Job, Watch], None],
     *,
     n_workers: int,
-    watch: Watch,
     what: str,
+    watch: Watch = ignore_progress,
 ) -> None:
     """Does all jobs that are not done; the first that fails is told when the others are done."""
     todo = {name: job for name, job in jobs.items() if not job.is_done()}
