@@ -9,14 +9,18 @@ from pathlib import Path
 
 import pytest
 from fake_hub import FakeHub
+from made_exits import with_table
+from tiny_models import model_of
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import MANIFEST
-from litotes.model.checkpoint import save_parts
+from litotes.encoders import pretrained
+from litotes.model.checkpoint import save_model, save_parts
 from litotes.model.folder import open_model
 from litotes.model.hub import TRAVELS, pull_model, push_model
 from litotes.model.manifest import Manifest
+from litotes.model.static_table import TABLE
 from litotes.prediction.predictor import Predictor
 
 NAME = "somebody/tiny"
@@ -88,6 +92,38 @@ def test_a_folder_of_several_models(hub: FakeHub, trained_folder: Path, tmp_path
     pull_model(NAME, tmp_path / "back", endpoint=hub.endpoint)
     assert len(open_model(tmp_path / "back").parts) == 1
     assert same_answers(whole, tmp_path / "back")
+
+
+def test_a_table_travels_with_its_model(
+    hub: FakeHub, tiny: pretrained.Pretrained, tmp_path: Path
+) -> None:
+    folder, theirs = tmp_path / "early", tmp_path / "theirs"
+    save_model(with_table(model_of(tiny), (1,), threshold=0.6), folder, card="# Early\n")
+    assert push_model(folder, NAME, endpoint=hub.endpoint).left_out == ()
+    pull_model(NAME, theirs, endpoint=hub.endpoint)
+    assert (theirs / TABLE).read_bytes() == (folder / TABLE).read_bytes()
+    assert same_answers(folder, theirs)
+    hub.put(NAME, TABLE, hub.files(NAME)[TABLE] + b" ")
+    with pytest.raises(UserError, match=rf"{TABLE} of somebody/tiny is not the file"):
+        pull_model(NAME, tmp_path / "changed", endpoint=hub.endpoint)
+    (folder / TABLE).unlink()
+    with pytest.raises(UserError, match="missing"):
+        push_model(folder, NAME, endpoint=hub.endpoint)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", TABLE])
+def test_a_list_without_what_decides_is_refused(
+    hub: FakeHub, tiny: pretrained.Pretrained, tmp_path: Path, name: str
+) -> None:
+    folder, theirs = tmp_path / "early", tmp_path / "theirs"
+    save_model(with_table(model_of(tiny), (1,), threshold=0.6), folder, card="")
+    push_model(folder, NAME, endpoint=hub.endpoint)
+    stated = json.loads(hub.files(NAME)[MANIFEST])["files"]
+    del stated[name]
+    hub.put(NAME, MANIFEST, json.dumps(Manifest(stated).as_json()).encode())
+    with pytest.raises(UserError, match=f"lists no {name}"):
+        pull_model(NAME, theirs, endpoint=hub.endpoint)
+    assert not theirs.exists()
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "litotes.json", "tokenizer.json"])

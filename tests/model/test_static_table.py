@@ -5,12 +5,11 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from made_exits import PROMISE, exits_of
+from made_exits import N_OUTPUTS, N_PIECES, PROMISE, table_of, with_table
 from tiny_exports import export_unmeasured
 from tiny_models import TEXTS, model_of
 
@@ -19,43 +18,21 @@ from litotes.core.errors import UserError
 from litotes.encoders import pretrained
 from litotes.exporting.export import working_copy
 from litotes.exporting.model_graph import build_onnx, write_export
-from litotes.model.checkpoint import Model, load_model, save_model
+from litotes.model.checkpoint import load_model, save_model
 from litotes.model.exits import Exits, Sureness
 from litotes.model.folder import open_model
 from litotes.model.inference import compute_logits, compute_outputs
 from litotes.model.manifest import hash_folder
 from litotes.model.outputs import Outputs
-from litotes.model.static_table import STORED, TABLE, StaticTable, StaticTier, parse_table
+from litotes.model.static_table import STORED, TABLE, StaticTier, parse_table
 from litotes.prediction.predictor import Predictor
 from litotes.text.tokenizer import Pieces
-
-N_OUTPUTS = {"mood": 3, "sarcasm": 2}
-N_PIECES = 40
-
-
-def table_of(n_pieces: int = N_PIECES, n_outputs: dict[str, int] = N_OUTPUTS) -> StaticTable:
-    shape = (1 + n_pieces, sum(n_outputs.values()))
-    drawn = np.random.default_rng(0).normal(size=shape)
-    return StaticTable(drawn.astype(STORED), n_outputs)
 
 
 def texts_of(*lengths: int) -> list[Pieces]:
     drawn = np.random.default_rng(1)
     texts = [drawn.integers(0, N_PIECES, length).tolist() for length in lengths]
     return [Pieces(text, [0] * len(text), False) for text in texts]
-
-
-def with_table(model: Model, layers: Sequence[int], *, threshold: float) -> Model:
-    """Exits after some layers, and a table before the first."""
-    tasks = model.classifier.tasks
-    sureness = {layer: dict.fromkeys(tasks, Sureness(-1.0, 1.0)) for layer in (0, *layers)}
-    rule = Exits((0, *layers), sureness, threshold, PROMISE)
-    exits = exits_of(model.classifier, layers or (1,), threshold=threshold)
-    if not layers:
-        exits = type(exits).for_classifier(model.classifier, rule)
-    n_outputs = {name: task.n_outputs for name, task in tasks.items()}
-    table = table_of(model.classifier.encoder.spec.n_vocabulary, n_outputs)
-    return replace(model, exits=replace(exits, rule=rule, table=table))
 
 
 def test_logits_are_a_sum_over_pieces() -> None:

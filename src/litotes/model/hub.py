@@ -3,9 +3,9 @@
     folder  →  checked against its manifest  →  one commit with the files that may travel
     commit  →  manifest  →  the files it lists, from that commit  →  checked  →  folder
 
-Nothing but weights in safetensors, JSON and text travels: no pickle, no code, no exported file
-(`litotes export` makes it again). What decides an answer must be what the manifest states, on both
-ends; what people edit, the card say, may have been edited since.
+Nothing but weights in safetensors, the table of an exit, JSON and text travels: no pickle, no code,
+no exported file (`litotes export` makes it again). What decides an answer must be what the manifest
+states, on both ends; what people edit, the card say, may have been edited since.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from litotes.core.storage import MANIFEST, json_bytes, read_json_table, sha256_o
 from litotes.core.targets import free_folder, make_folder
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.manifest import Manifest, changed_file, read_manifest
+from litotes.model.static_table import TABLE
 
 TRAVELS = (".safetensors", ".json", ".jsonl", ".md", ".txt")
-"""How the names of files end that are pushed and pulled."""
-DECIDING = (DESCRIPTION, *HASHED)
+"""How the names of files end that are pushed and pulled; of other files only the table travels."""
+DECIDING = (DESCRIPTION, *HASHED, TABLE)
 _STAYS = ("export.json",)
 """The note of an exported file, which stays at home with it."""
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*)(?:@([\w./-]+))?")
@@ -128,7 +129,7 @@ def pull_model(
                 files += fetch.fetch_folder(f"{part}/")
             for path in sorted(files, key=lambda path: Path(path).name == DESCRIPTION):
                 write_bytes(folder / path, (staged / path).read_bytes())
-        open_model(folder)
+        _check_is_whole(open_model(folder), repository)
     return OnHub(repository, fetch.commit, folder, tuple(files), (), tuple(fetch.notes))
 
 
@@ -173,7 +174,22 @@ def _travelling(folder: ModelFolder) -> dict[str, bytes]:
 
 
 def _deciding(folder: ModelFolder) -> tuple[str, ...]:
-    return (DESCRIPTION,) if folder.parts else DECIDING
+    """The files without which the folder gives no answer."""
+    if folder.parts:
+        return (DESCRIPTION,)
+    has_table = folder.exits is not None and folder.exits.has_table
+    return (DESCRIPTION, *HASHED, TABLE) if has_table else (DESCRIPTION, *HASHED)
+
+
+def _check_is_whole(folder: ModelFolder, repository: str) -> None:
+    """What was pulled must have all that its descriptions speak of."""
+    for part in (folder, *folder.parts):
+        for name in _deciding(part):
+            if part.manifest is None or name not in part.manifest.files:
+                raise UserError(
+                    f"{repository} lists no {_path_in(folder, part)}{name}, without which it gives"
+                    " no answer: nothing was pulled. Ask its owner to push it again."
+                )
 
 
 def _files_of(folder: ModelFolder) -> Iterator[Path]:
@@ -187,6 +203,8 @@ def _others(folder: ModelFolder) -> list[str]:
 
 
 def _may_travel(name: str) -> bool:
+    if name == TABLE:
+        return True
     is_plain = _FILE.fullmatch(name) is not None
     return is_plain and name.endswith(TRAVELS) and name not in (*_STAYS, MANIFEST)
 
