@@ -5,6 +5,7 @@ cells and labels is called so.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from litotes.evaluation.slices.figure import figure
 from litotes.evaluation.slices.page import findings, page_html
 from litotes.evaluation.slices.search import (
     N_KEPT,
+    Slices,
     divide,
     find_slices,
     stratified_difference,
@@ -130,11 +132,45 @@ def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:
     assert stratified_difference(arrays[0], everything, arrays[2], everything) is None
 
 
-def test_numbers_are_not_searched() -> None:
-    task = Task("score", ())
+def test_the_interval_of_matched_texts_holds_where_a_stratum_has_few() -> None:
+    """20 texts of a slice in 12 strata, some of them with one; nothing sets them apart."""
+    generator = np.random.default_rng(0)
+    n_draws, n_covered, n_above = 400, 0, 0
+    everything = np.ones(500, dtype=bool)
+    for _ in range(n_draws):
+        strata = np.concatenate([generator.integers(12, size=20), np.repeat(np.arange(12), 40)])
+        rates = generator.uniform(0.15, 0.45, 12)
+        wrong, own = generator.random(500) < rates[strata], np.arange(500) < 20
+        found = stratified_difference(wrong, own, strata, everything)
+        assert found is not None
+        low, high = found[1]
+        n_covered += low <= 0 <= high
+        n_above += low > 0
+    assert n_covered >= 0.87 * n_draws
+    assert n_above <= 0.05 * n_draws
+
+
+@pytest.mark.parametrize(
+    ("task", "kind"),
+    [(Task("score", ()), "a number"), (Task("moods", ("a", "b"), multi_label=True), "several")],
+)
+def test_only_tasks_with_one_label_are_searched(task: Task, kind: str) -> None:
     result = TaskPredictions(task, (), (), (), ())
-    with pytest.raises(UserError, match="numbers, not labels"):
-        find_slices({"score": result})
+    with pytest.raises(UserError, match=f"{task.name} is answered with {kind}"):
+        find_slices({task.name: result})
+
+
+def test_what_matching_leaves_open_is_not_called_nothing() -> None:
+    (one, *_) = find_slices({"mood": random_corpus(800, 1, inside=0.55)}, seed=1).confirmed()
+    unclear = replace(one, kind="variety", matched=0.02, matched_interval=(-0.1, 0.14))
+    alone = replace(one, matched=None, matched_interval=None)
+    said = {}
+    for name, changed in {"clear": one, "unclear": unclear, "alone": alone}.items():
+        found = Slices((changed,), {"mood": 1}, {"mood": (400, 400)})
+        *_, said[name] = findings(found)
+    assert "match" not in said["clear"]
+    assert said["unclear"].endswith("; matched by source and label it may be nothing.")
+    assert said["alone"].endswith("; no texts are alike enough to be matched.")
 
 
 def test_page_and_figure_say_what_was_found() -> None:

@@ -33,14 +33,23 @@ _METHOD = (
     "On the second half these alone are tested (one-sided, two shares), with Holm's correction"
     " over all of them. Intervals are Newcombe's.",
     "Matched: texts of one variety, source and gold label are compared with each other (Mantel and"
-    " Haenszel); a variety by source and label alone, a source by variety and label, a cell by"
-    " label. Where that interval holds 0, the slice may be no more than what it was matched by.",
+    " Haenszel, with Sato's variance); a variety by source and label alone, a source by variety and"
+    " label, a cell by label. Where that interval holds 0, the slice may be no more than what it"
+    " was matched by.",
     "The differences of the first half are those that a search has chosen and are too large.",
 )
 _CANNOT = (
     "Why a model is worse on a slice. A word may stand for a topic, a place or a style.",
     "That a slice which was not confirmed is harmless: half of the texts may be too few to see it.",
 )
+
+_BY_ALL = "matched by variety, source and label"
+_MATCHED = {
+    "variety": "matched by source and label",
+    "source": "matched by variety and label",
+    "cell": "matched by label",
+}
+"""By what the texts of a slice are matched, by its kind."""
 
 
 def write_slices(found: Slices, folder: Path) -> None:
@@ -90,7 +99,7 @@ def page_html(found: Slices, svg: str) -> str:
 def verdict_of(one: Slice) -> str:
     if not one.is_confirmed:
         return "not confirmed"
-    return "confirmed; not when matched" if one.is_explained else "confirmed"
+    return "confirmed; unclear when matched" if one.is_explained else "confirmed"
 
 
 def numbers_of(one: Slice) -> Iterator[str]:
@@ -113,7 +122,9 @@ def name_of(one: Slice) -> str:
 
 
 def _sentence(one: Slice) -> str:
-    more = "; matched by variety, source and label it is not there" if one.is_explained else ""
+    more = f"; {_MATCHED.get(one.kind, _BY_ALL)} it may be nothing" if one.is_explained else ""
+    if one.matched is None:
+        more = "; no texts are alike enough to be matched"
     return (
         f"{100 * one.error:.1f} % mistakes against {100 * one.error_elsewhere:.1f} % elsewhere"
         f" ({_with_interval(one.difference, one.interval)}, p corrected {_p(one.adjusted_p)})"

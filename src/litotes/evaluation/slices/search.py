@@ -11,13 +11,13 @@ confirmed on the other.
 The second half knows nothing of the search, so with a chance of at least 0.95 no slice is confirmed
 by luck, however many were looked at. Intervals of the differences are Newcombe's (1998) on the
 second half. Slices overlap, and a word may stand for a platform or for a label that is hard
-everywhere. So beside each difference stands the matched one (Mantel & Haenszel 1959; Greenland &
-Robins 1985): texts of one variety, source and gold label, a stratum k, are compared with each
-other,
+everywhere. So beside each difference stands the matched one (Mantel & Haenszel 1959): texts of one
+variety, source and gold label, a stratum k, are compared with each other,
 
     RD = Σ w_k (e_in,k − e_out,k) / Σ w_k,   w_k = n_in,k n_out,k / n_k
 
-with an interval of ±1.96 standard errors. A variety is matched by source and label, a source by
+with an interval of ±1.96 standard errors by Sato (1989, Biometrics 45, 1323), which also hold where
+a stratum has one text or two of the slice. A variety is matched by source and label, a source by
 variety and label, a cell by label. Where the interval holds 0, the slice may be no more than what
 it was matched by.
 """
@@ -105,7 +105,8 @@ def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) ->
     n_candidates, n_texts, notes = {}, {}, []
     for task, result in predictions.items():
         if not result.task.is_choice:
-            notes.append(f"{task} is answered with a number: it is not searched for slices.")
+            kind = "several labels" if result.task.multi_label else "a number"
+            notes.append(f"{task} is answered with {kind}: it is not searched for slices.")
             continue
         searched = divide(result.examples, seed=seed)
         candidates = find_candidates(result.examples, searched)
@@ -118,7 +119,7 @@ def find_slices(predictions: Mapping[str, TaskPredictions], *, seed: int = 0) ->
             )
         kept += _search(result, candidates, searched)
     if not n_candidates:
-        raise UserError("The model gives numbers, not labels: there are no mistakes to search.")
+        raise UserError(f"There are no mistakes to search: {' '.join(notes)}")
     corrected = holm([one.p for one in kept]) if kept else ()
     tested = [replace(one, adjusted_p=p) for one, p in zip(kept, corrected, strict=True)]
     tested.sort(key=lambda one: (one.adjusted_p, one.p))
@@ -200,17 +201,22 @@ def stratified_difference(
 
     (text,) each
     """
-    weights, differences, variances = [], [], []
+    weights, differences = [], []
+    by_difference = constant = 0.0  # Sato's ΣP and ΣQ
     for stratum in np.unique(strata[half]):
         here = half & (strata == stratum)
         inside, outside = wrong[here & own], wrong[here & ~own]
-        if len(inside) and len(outside):
-            weights.append(len(inside) * len(outside) / (len(inside) + len(outside)))
-            differences.append(inside.mean() - outside.mean())
-            variances.append(inside.var() / len(inside) + outside.var() / len(outside))
+        a, b = int(inside.sum()), int(outside.sum())  # mistakes
+        n_in, n_out, n = len(inside), len(outside), len(inside) + len(outside)
+        if n_in and n_out:
+            weights.append(n_in * n_out / n)
+            differences.append(a / n_in - b / n_out)
+            skew = n_in * n_out * (n_out - n_in) / 2
+            by_difference += (n_in**2 * b - n_out**2 * a + skew) / n**2
+            constant += (a * (n_out - b) + b * (n_in - a)) / (2 * n)
     if not weights:
         return None
-    shares = np.array(weights) / np.sum(weights)
-    value = float(shares @ np.array(differences))
-    margin = _Z * float(np.sqrt(shares**2 @ np.array(variances)))
+    value = float(np.average(differences, weights=weights))
+    variance = max(value * by_difference + constant, 0.0) / sum(weights) ** 2
+    margin = _Z * float(np.sqrt(variance))
     return value, (max(value - margin, -1.0), min(value + margin, 1.0))
