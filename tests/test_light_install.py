@@ -46,6 +46,11 @@ LINES: dict[str, list[tuple[list[str], int, str]]] = {
     "evaluate": [
         (["--model", "EXPORTED", "--data", "sampler"], 0, "macro-F1"),
         (["--model", "EXPORTED", "--data", "sampler", "--slices"], 0, "slices looked at"),
+        (
+            ["--model", "EXPORTED", "--data", "sampler", "--slices", "--out", "FOLDER/scored"],
+            0,
+            "litotes[figures]",
+        ),
     ],
     "calibrate": [
         (["--model", "EXPORTED", "--data", "sampler", "--out", "FOLDER/one"], 0, "now answers"),

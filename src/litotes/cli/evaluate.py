@@ -13,6 +13,7 @@ from litotes.cli.predictors import load_predictors
 from litotes.cli.selection import add_where, parse_where, select_texts
 from litotes.cli.set_table import print_set_coverages
 from litotes.cli.slice_table import print_slices
+from litotes.core.extras import has_extra
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -88,6 +89,8 @@ def run(options: argparse.Namespace) -> None:
     slices = find_slices(predictions, seed=seed) if options.slices else None
     content = _as_json(rows, against, sets, gaps, slices)
     if options.out:
+        if not has_extra("figures"):
+            say(["No figure is drawn, for lack of matplotlib: `pip install 'litotes[figures]'`."])
         _write(content, predictions, slices, Path(options.out))
     say([*score_warnings(rows), *(gaps.notes if gaps is not None else ())])
     if options.json:
@@ -129,7 +132,8 @@ def _write(
     content: Any, predictions: Mapping[str, TaskPredictions], slices: Slices | None, out: Path
 ) -> None:
     """The scores, how reliable the probabilities of each classification are, and how many mistakes
-    remain when the least sure answers are left out; slices where they were searched.
+    remain when the least sure answers are left out; slices where they were searched. Without
+    matplotlib only their numbers.
     """
     from litotes.core.storage import write_json
     from litotes.evaluation import reliability_figure, risk_coverage_figure
@@ -137,17 +141,30 @@ def _write(
     from litotes.report.writing import write_figure
 
     write_json(out / "scores.json", content)
-    if slices is not None:
+    has_figures = has_extra("figures")
+    if slices is not None and has_figures:
         write_slices(slices, out)
+    elif slices is not None:
+        write_json(out / "slices.json", slices.as_json())
     labels = {task: one for task, one in predictions.items() if one.task.is_choice}
     if not labels:
         return
     curves = {task: one.reliability() for task, one in labels.items()}
-    numbers = {task: curve.as_json() for task, curve in curves.items()}
-    write_figure(out / "reliability", reliability_figure.figure(curves), numbers, with_png=False)
     risks = {task: one.risk_coverage() for task, one in labels.items()}
-    numbers = {task: risk.as_json() for task, risk in risks.items()}
-    write_figure(out / "risk_coverage", risk_coverage_figure.figure(risks), numbers, with_png=False)
+    numbers = {
+        "reliability": {task: one.as_json() for task, one in curves.items()},
+        "risk_coverage": {task: one.as_json() for task, one in risks.items()},
+    }
+    if not has_figures:
+        for name, own in numbers.items():
+            write_json(out / f"{name}.json", own)
+        return
+    pictures = {
+        "reliability": reliability_figure.figure(curves),
+        "risk_coverage": risk_coverage_figure.figure(risks),
+    }
+    for name, picture in pictures.items():
+        write_figure(out / name, picture, numbers[name], with_png=False)
 
 
 def _print_comparison(rows: Sequence[ModelDifference], model: str, other: str) -> None:
