@@ -11,14 +11,16 @@ import torch
 from several_model import TEXTS, train_several, write_table
 
 from litotes.core.errors import UserError
-from litotes.core.values import Task
+from litotes.core.values import Answer, Prediction, Task
 from litotes.data.sources import load
+from litotes.data.sources.several import BETWEEN, split_labels
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.several_scores import SeveralScores, score_several
 from litotes.exporting.export import export_models
 from litotes.model.calibration import Calibration
 from litotes.model.folder import open_model
 from litotes.model.several_labels import apply_to_each, fit_each
+from litotes.prediction.columns import answer_columns
 from litotes.prediction.predictor import Predictor
 from litotes.training.losses import label_weights, text_losses, text_weights
 from litotes.training.recipe import Recipe
@@ -174,6 +176,16 @@ def test_answers_have_every_label_that_reaches_its_threshold(predictor: Predicto
     assert len(seen) > 1
 
 
+def test_what_a_table_says_is_read_again_as_it_was_meant() -> None:
+    column, *_ = answer_columns({"moods": MOODS})
+    for given in ((), ("angry",), ("angry", "fond")):
+        answer = Answer(given, None, dict.fromkeys(LABELS, 0.5))
+        written = column.value(Prediction("tea", {"moods": answer}, False))
+        assert written
+        assert split_labels(written, BETWEEN, "here") == given
+    assert column.value(Prediction("", {}, False, problem="it is empty")) is None
+
+
 def test_the_exported_file_gives_the_same_labels(folder: Path, predictor: Predictor) -> None:
     import onnxruntime
 
@@ -225,7 +237,9 @@ def test_a_description_that_cannot_be_is_refused(folder: Path) -> None:
             check_description({**good, **change})
 
 
-def test_what_needs_one_label_says_so(folder: Path, tmp_path: Path) -> None:
+def test_what_needs_one_label_says_so(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     from litotes.cli.main import main
 
     table = write_table(tmp_path)
@@ -234,12 +248,18 @@ def test_what_needs_one_label_says_so(folder: Path, tmp_path: Path) -> None:
     assert main(["evaluate", "--model", str(folder), "--data", source, "--device", "cpu"]) == 0
     for command in (
         ["evaluate", "--model", str(folder), "--data", plain],
+        ["evaluate", "--model", str(folder), "--data", source, "--slices"],
+        ["evaluate", "--model", str(folder), "--data", source, "--against", str(folder)],
         ["stress", "--model", str(folder), "--data", source, "--out", str(tmp_path / "s")],
         ["calibrate", "--model", str(folder), "--data", source, "--out", str(tmp_path / "c")],
         ["prune", "--model", str(folder), "--data", source, "--out", str(tmp_path / "p")],
         ["exits", "--model", str(folder), "--data", source, "--out", str(tmp_path / "e")],
     ):
         assert main([*command, "--device", "cpu"]) == 2, command
+    capsys.readouterr()
+    by = ["evaluate", "--model", str(folder), "--data", source, "--by", "variety"]
+    assert main([*by, "--device", "cpu"]) == 2
+    assert "moods is answered with several labels" in capsys.readouterr().err
 
 
 def test_scores_are_several_scores(folder: Path) -> None:

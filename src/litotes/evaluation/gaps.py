@@ -132,6 +132,8 @@ def find_gaps(
             for name in _compared(parts):
                 gaps += _compare(result, parts[name], column, name, seed)
             spreads += find_spread(result, parts, column, seed=seed)
+    if not any(result.task.is_choice for result in predictions.values()):
+        raise UserError(f"There are no gaps to test: {' '.join(notes)}")
     if not groups:
         wanted = ", ".join(columns)
         raise UserError(

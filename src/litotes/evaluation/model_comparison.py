@@ -56,8 +56,8 @@ def _common_tasks(
     tasks = [task for task in common if own[task].task.is_choice]
     if not tasks:
         raise UserError(
-            f"The models have no classification task in common here: one answers {', '.join(own)},"
-            f" the other {', '.join(other)}."
+            "The models have no task in common here that is answered with one label: one answers"
+            f" {', '.join(own)}, the other {', '.join(other)}."
         )
     return tasks
 

@@ -5,8 +5,8 @@ text                     string  text
 mood                     string  mood.label
 mood_probability         float   mood.probability
 mood_probability_angry   float   mood.probabilities.angry   (for each label, where asked for)
-moods                    string  moods.label                (angry|calm; several labels have no
-                                                             probability of their own)
+moods                    string  moods.label                (angry|calm, or none; several labels
+                                                             have no probability of their own)
 mood_labels              string  mood.labels                (angry|calm; with mood_unsure, where
 mood_unsure              string  mood.unsure                the model was calibrated to say so)
 warmth                   float   warmth.label               (a regression has one column)
@@ -24,10 +24,9 @@ from operator import attrgetter
 from typing import Any
 
 from litotes.core.values import Prediction, Task
+from litotes.data.sources.several import BETWEEN, NONE
 
 STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
-BETWEEN = "|"
-"""Stands between the labels of a set in one cell."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +128,13 @@ class _Field:
 
 @dataclass(frozen=True)
 class _GivenLabels:
-    """Reads the labels that were given for one task, in one cell."""
+    """Reads the labels that were given for one task, in one cell; as a source reads it again."""
 
     task: str
 
     def __call__(self, prediction: Prediction) -> str | None:
         label = getattr(prediction.answers.get(self.task), "label", None)
-        return BETWEEN.join(label) if isinstance(label, tuple) else None
+        return (BETWEEN.join(label) or NONE) if isinstance(label, tuple) else None
 
 
 @dataclass(frozen=True)
