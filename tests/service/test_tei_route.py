@@ -42,6 +42,23 @@ def shares(predictor: Predictor, task: str, text: str, pair: str | None = None) 
     return dict(predictor.predict(text, pairs=pair).answers[task].probabilities)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        (None, "`inputs` must be a string or a list."),
+        (True, "`inputs` must be a string or a list."),
+        ([["a", "b", "c"]], "`inputs.0` is a list, and not of one text or two."),
+        (["a", []], "`inputs.1` is a list, and not of one text or two."),
+    ],
+)
+def test_a_wrong_shape_is_told_in_plain_words(
+    served: FastAPI, ask: Any, inputs: Any, words: str
+) -> None:
+    answer = ask(served, "/predict", {"inputs": inputs})
+    assert answer.status_code == 422
+    assert words in answer.json()["error"]
+
+
 def test_one_text_and_the_first_task(served: FastAPI, predictor: Predictor, ask: Any) -> None:
     for inputs in (TEXTS[0], [TEXTS[0]]):
         answer = ask(served, "/predict", {"inputs": inputs})

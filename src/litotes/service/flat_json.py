@@ -144,7 +144,7 @@ class _Reader:
         found: list[FlatItem] = []
         while self._next() != "]":
             if len(found) == MOST_IN_PAIR:
-                raise WrongShape("pair_length", key, place)
+                raise self._wrong_length(key, place)
             found.append(self._flat_item(key, place))
             if self._next() == "]":
                 break
@@ -153,8 +153,12 @@ class _Reader:
                 raise NotJson
         self._expect("]")
         if len(found) < self._fewest_in_pair[key]:
-            raise WrongShape("pair_length", key, place)
+            raise self._wrong_length(key, place)
         return found
+
+    def _wrong_length(self, key: str, place: int) -> WrongShape:
+        is_always_two = self._fewest_in_pair[key] == MOST_IN_PAIR
+        return WrongShape("pair_length" if is_always_two else "sides_length", key, place)
 
     def _flat_item(self, key: str, place: int) -> FlatItem:
         if self._next() in ("[", "{"):

@@ -153,6 +153,8 @@ _FAULTS = {
     "surrogate": "holds half of a surrogate pair, which is no character",
     "blank": "is blank: there is nothing to read",
     "pair_length": "is a list, and not of two texts",
+    "sides_length": "is a list, and not of one text or two",
+    "inputs_type": "must be a string or a list",
     "too_short": "is empty",
     "too_long": "has more items than there are to ask for",
     "list_type": "must be a list",

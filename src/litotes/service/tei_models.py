@@ -50,6 +50,14 @@ def _check_direction(name: str) -> str:
 Direction = Annotated[
     str, AfterValidator(_check_direction), Field(json_schema_extra={"enum": ["Right", "right"]})
 ]
+
+
+def _check_inputs(inputs: Any) -> str | list[Any]:
+    if not isinstance(inputs, str | list):
+        raise PydanticCustomError("inputs_type", "neither")
+    return inputs
+
+
 _TEXT_SCHEMA = {"type": "string", "pattern": TEXT_PATTERN}
 _SIDES_SCHEMA = {
     "type": "array",
@@ -58,7 +66,8 @@ _SIDES_SCHEMA = {
     "maxItems": MOST_IN_PAIR,
 }
 Inputs = Annotated[
-    str | list[Any],
+    Any,
+    AfterValidator(_check_inputs),
     WithJsonSchema(
         {
             "anyOf": [
