@@ -66,7 +66,9 @@ def test_texts_that_leave_before_the_first_layer(
     assert [row["layer"] for row in content["rows"]] == [0, 1, 2]
     assert content["exits"]["layers"] == [0, 1]
     assert content["rows"][0]["share"] > 0
-    assert "Layer 0 is a table" in (tmp_path / "early" / "README.md").read_text()
+    card = (tmp_path / "early" / "README.md").read_text()
+    assert "Layer 0 is a table" in card
+    assert "On a GPU every text that the table leaves goes to the end." in card
     answers = Predictor.load(tmp_path / "early").predict(["bad queue", "the great tea is not bad"])
     assert all(one.answered_at_layer in (0, 1, 2) for one in answers)
     alone = ["--differ", "30", "--confidence", "0.5", "--layers", "0"]

@@ -241,10 +241,11 @@ def _card(result: ExitsResult) -> str:
     low, high = result.interval
     shares = ", ".join(f"{row.share:.0%} after layer {row.layer}" for row in result.rows)
     table = " Layer 0 is a table of pieces, before the first layer." if rule.has_table else ""
+    on_gpu = "every text that the table leaves" if rule.has_table else "every text"
     return (
         f"{_CARD}\n\nTexts may leave after layers {', '.join(map(str, rule.layers))}.{table} The"
         f" promise: {rule.promise.in_words()}. On {result.n} other texts {result.differ:.2%} differ"
         f" (95 % interval {low:.2%} to {high:.2%}); answered: {shares};"
         f" {result.flops_ratio:.2f} times fewer operations. It holds for texts like those it was"
-        " tested on. Scores above are of the whole model. On a GPU every text goes to the end.\n"
+        f" tested on. Scores above are of the whole model. On a GPU {on_gpu} goes to the end.\n"
     )
