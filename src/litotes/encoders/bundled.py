@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from litotes.encoders.fetchable import FETCHABLE, WEIGHTS, fetched_folder, require_fetched
+from litotes.encoders.fetchable import FETCHABLE, WEIGHTS, require_fetched
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,6 @@ def installed_folder(name: str) -> Path | None:
     if package is None or not package.submodule_search_locations:
         return None
     return Path(package.submodule_search_locations[0]) / BUNDLED[name].folder
-
-
-def is_bundled_here(name: str) -> bool:
-    return installed_folder(name) is not None or fetched_folder(name) is not None
 
 
 def bundled_folder(name: str) -> Path:

@@ -111,7 +111,12 @@ def _check_files(name: str, folder: Path) -> int:
     files = list(wanted.files) if folder == own_folder(name) else list(NEEDED)
     damaged = find_damage(folder, wanted, files=files)
     if damaged:
+        first = ""
+        if name in BUNDLED and folder == installed_folder(name):  # it comes before what is fetched
+            first = f"Uninstall it: `pip uninstall {wanted.packages[0].name}`. Then "
+        run = f"{first}run" if first else "Run"
         raise UserError(
-            f"{folder}: {', '.join(damaged)} missing or damaged. Run `litotes encoders get {name}`."
+            f"{folder}: {', '.join(damaged)} missing or damaged. {run} `litotes encoders get"
+            f" {name}`."
         )
     return len(files)
