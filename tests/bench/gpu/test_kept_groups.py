@@ -40,6 +40,14 @@ def test_a_group_measured_again_replaces_its_lines(tmp_path: Path) -> None:
     assert [line["ms"] for line in lines] == [3.0]
 
 
+def test_a_group_measured_again_is_of_no_earlier_run(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.json"
+    before = measured("classify", 1.0) | {"earlier": ["classify", "training"]}
+    file.write_text(json.dumps(before), encoding="utf-8")
+    add_groups(file, measured("classify", 3.0))
+    assert json.loads(file.read_text("utf-8"))["earlier"] == ["training"]
+
+
 @pytest.mark.parametrize("other", [{"machine": {"gpu": "two"}}, {"n_texts": 5}, {"data": "else"}])
 def test_figures_of_another_machine_or_texts_are_not_mixed_in(
     tmp_path: Path, other: dict[str, Any]
