@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from litotes.core.errors import UserError
 from litotes.data.keys import example_key
 from litotes.data.sources import load
 from litotes.distillation import DistillRecipe, plan_distillation
@@ -25,3 +26,6 @@ def test_neutral_texts_are_even_and_others_as_they_were_answered(
     answers = with_even_answers(given, plan)["sentiment"]
     assert answers == {nine: (0.5, 0.5), lovely: (0.2, 0.8)}
     assert given["sentiment"][nine] == (0.9, 0.1)
+    table.write_text("text,sentiment\nLovely.,positive\nBad.,negative\n", encoding="utf-8")
+    with pytest.raises(UserError, match="calls no text neutral"):
+        with_even_answers(given, plan)

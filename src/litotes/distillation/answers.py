@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from litotes.core.errors import UserError
 from litotes.core.numbers import counted
 from litotes.core.values import Example
 from litotes.data.keys import example_key
@@ -66,12 +67,20 @@ def with_even_answers(answers: Answers, plan: DistillPlan) -> Answers:
     """
     found = {task: dict(by_text) for task, by_text in answers.items()}
     for source in plan.recipe.distill.even:
+        n_even = 0
         for example in load(source):
             for name, label in example.labels.items():
                 task = plan.data.train.tasks.get(name)
                 if task is not None and label == NEUTRAL and NEUTRAL not in task.labels:
                     even = (1 / task.n_outputs,) * task.n_outputs
                     found.setdefault(name, {})[example_key(example)] = even
+                    n_even += 1
+        if not n_even:
+            raise UserError(
+                f"distill.even names {source}, which calls no text neutral in a task where the"
+                " student has no such label. Ask it for such texts (of a built-in corpus by"
+                " classes=3), or leave it out."
+            )
     return found
 
 
