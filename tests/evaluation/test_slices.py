@@ -95,7 +95,7 @@ def test_lengths_features_and_sources_are_candidates() -> None:
     assert ("feature", "sooo") in found
     assert found["feature", "sooo"].own.sum() == 50
     assert ("word", "today") in found
-    assert ("source", "here") not in found or found["source", "here"].own.sum() == 66
+    assert ("source", "here") not in found  # 34 others are too few in two halves
     assert [name for kind, name in found if kind == "length"]
     assert ("word", "x1") not in found
     for candidate in found.values():
