@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from litotes.core.registry import pick
 
-_ADDRESS = r"https?://\S+|www\.\S+|\S+@\w[\w.-]*\.\w+|[@#]\w+"
+# what comes before an @ or an ending is looked for in so many signs at most: without a limit every
+# word of a long text would be searched to its end
+_ADDRESS = r"https?://\S+|www\.\S+|\S{1,64}@\w[\w.-]{0,252}\.\w+|[@#]\w+"
 _FACE = r"[:;=]['’]?-?[()DPp|/](?!\w)"
-_FILE = r"[\w-]+(?:\.[\w-]+)*\.(?:com|org|net|edu|gov|pdf|html?|docx?|xlsx?)\b"
+_FILE = r"[\w-]{1,64}(?:\.[\w-]{1,64}){0,8}\.(?:com|org|net|edu|gov|pdf|html?|docx?|xlsx?)\b"
 _NUMBER = r"\d+(?:[.,:/]\d+)+"
 _SHORT_FORM = r"(?:[A-Za-z]\.){2,}|(?:Mr|Mrs|Ms|Dr|St|Jr|Sr|vs|etc)\.(?=\s|$)"
 _WORD = r"[^\W_]+(?:['’][^\W_]+)*['’]?(?<!['’])|[^\W_]+"
