@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -112,6 +113,9 @@ def test_changes_word_by_word() -> None:
         ('{"words": ["a"], "span": [0, 2]}', "span"),
         ('{"words": ["a"], "span": [1, 1]}', "span"),
         ('{"words": "a"}', "list of strings"),
+        ('{"words": ["a"], "split": ["test"]}', "the split"),
+        ('{"words": ["a"], "tags": ["X\\u001b[2J"]}', "cannot be printed"),
+        ('{"words": ["\\ud800"], "tags": ["X"]}', "half a character"),
         ("not json", "JSON"),
     ],
 )
@@ -156,6 +160,16 @@ def test_texts_are_cut_like_the_training_texts(way: str, words: str) -> None:
     found = cut_text(text, way)
     assert [word.written for word in found] == words.split()
     assert [text[word.start : word.end] for word in found] == words.split()
+
+
+@pytest.mark.parametrize("unit", ["a!", "aa.", "ab-", "a@", "a.b_", "'’a"])
+def test_a_long_text_without_blanks_is_cut_in_no_time(unit: str) -> None:
+    """Such a text took a minute when every word was searched for an @ or an ending to its end."""
+    text = (unit * 20_000)[:40_000]
+    started = process_time()
+    words = cut_text(text, "treebank")
+    assert process_time() - started < 5
+    assert "".join(word.written for word in words) == text
 
 
 def test_real_files(shared_data: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.data.tables.files import read_lines
-from litotes.data.words.corpus import WordCorpus, WordExample, check_words, labels_of
+from litotes.data.words.corpus import WordCorpus, WordExample, check_tags, check_words, labels_of
 from litotes.data.words.files import OPTIONS, cutting_of, find_parts, set_test_apart, task_of
 
 _DOCUMENT = "-DOCSTART-"
@@ -41,7 +41,7 @@ def _texts(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
             words.append(columns[0])
             tags.append(columns[-1])
         elif words:
-            yield check_words(words, place), tuple(tags)
+            yield check_words(words, place), check_tags(tags, place)
             words, tags = [], []
     if words:
-        yield check_words(words, place), tuple(tags)
+        yield check_words(words, place), check_tags(tags, place)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.data.tables.files import read_lines, require_file
-from litotes.data.words.corpus import WordCorpus, WordExample, check_words, labels_of
+from litotes.data.words.corpus import WordCorpus, WordExample, check_tags, check_words, labels_of
 
 TASK = "part_of_speech"
 _N_COLUMNS, _FORM, _TAG = 10, 1, 3
@@ -54,7 +54,7 @@ def _sentences(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
         place, columns = f"{file}, line {number}", line.rstrip("\r\n").split("\t")
         if not columns[0].strip():
             if words:
-                yield check_words(words, place), tuple(tags)
+                yield check_words(words, place), check_tags(tags, place)
             words, tags = [], []
         elif not columns[0].startswith("#"):
             if len(columns) != _N_COLUMNS:
@@ -67,4 +67,5 @@ def _sentences(file: Path) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
                 words.append("_".join(columns[_FORM].split()))
                 tags.append(columns[_TAG])
     if words:
-        yield check_words(words, f"{file}, its end"), tuple(tags)
+        place = f"{file}, its end"
+        yield check_words(words, place), check_tags(tags, place)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from litotes.core.errors import UserError
+from litotes.core.harmless import is_utf8
 from litotes.core.one_line import one_line
 from litotes.data.keys import text_key
 from litotes.data.splitting import fraction
@@ -132,4 +133,14 @@ def check_words(words: Sequence[str], place: str) -> tuple[str, ...]:
             raise UserError(
                 f"{place}: {word!r:.60} is not one word. Words must not be empty or hold blanks."
             )
+        if not is_utf8(word):
+            raise UserError(f"{place}: {word!r:.60} holds half a character. Save it as UTF-8.")
     return tuple(words)
+
+
+def check_tags(tags: Sequence[str], place: str) -> tuple[str, ...]:
+    """Labels that a model may answer: they are printed, and a terminal obeys some characters."""
+    for tag in tags:
+        if not tag or not tag.isprintable():
+            raise UserError(f"{place}: the tag {tag!r:.60} cannot be printed. Name it otherwise.")
+    return tuple(tags)

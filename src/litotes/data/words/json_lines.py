@@ -14,7 +14,14 @@ from litotes.core.errors import UserError
 from litotes.core.json_text import from_json
 from litotes.data.splitting import SPLIT_WORDS
 from litotes.data.tables.files import read_lines
-from litotes.data.words.corpus import Span, WordCorpus, WordExample, check_words, labels_of
+from litotes.data.words.corpus import (
+    Span,
+    WordCorpus,
+    WordExample,
+    check_tags,
+    check_words,
+    labels_of,
+)
 from litotes.data.words.files import OPTIONS, cutting_of, find_parts, set_test_apart, task_of
 
 __all__ = ["OPTIONS", "read"]
@@ -40,7 +47,7 @@ def _example(line: str, place: str, split: str) -> WordExample:
         raise UserError(f'{place}: an object with "words", a list of strings, is expected.')
     words = check_words(row["words"], place)
     own = row.get("split", split)
-    if own not in SPLIT_WORDS:
+    if not isinstance(own, str) or own not in SPLIT_WORDS:
         raise UserError(f"{place}: the split {own!r:.60} is none of {', '.join(SPLIT_WORDS)}.")
     tags = None
     if row.get("tags") is not None:
@@ -52,7 +59,7 @@ def _example(line: str, place: str, split: str) -> WordExample:
 def _tags(value: Any, n_words: int, place: str) -> tuple[str, ...]:
     if not _are_strings(value) or len(value) != n_words:
         raise UserError(f'{place}: "tags" must be {n_words} strings, one for each word.')
-    return tuple(value)
+    return check_tags(value, place)
 
 
 def _span(value: Any, n_words: int, place: str) -> Span | None:
