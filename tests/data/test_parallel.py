@@ -11,6 +11,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.data.parallel import PARALLEL, Pair, load_parallel
+from litotes.data.words import load_words
 
 
 def write(file: Path, *lines: str) -> Path:
@@ -53,12 +54,43 @@ def test_interpretations_are_gathered_by_tweet(tmp_path: Path) -> None:
     assert any("1 lines without" in note for note in texts.notes)
 
 
+def test_both_uses_of_the_interpretations_know_the_same_tweets(tmp_path: Path) -> None:
+    """A line without the blank after its comma, a tweet in capitals, a person who said nothing."""
+    lines = ["love it!,hate it!", "Love  it!, i hate it!", "so fun,", "so fun, no, not fun"]
+    write(tmp_path / "train.csv.gz", *lines)
+    texts, words = load_parallel(f"sign:{tmp_path}"), load_words(f"sarcasm-sign:{tmp_path}")
+    assert texts.train == (
+        Pair("love it!", ("hate it!", "i hate it!")),
+        Pair("so fun", ("no, not fun",)),
+    )
+    assert {one.text for one in words} == {pair.source for pair in texts.train}
+    assert texts.notes == words.notes == ("1 lines without an interpretation were left out.",)
+    assert [one.tags for one in words] == [("changed", "kept"), ("changed", "kept")]
+    write(tmp_path / "train.csv.gz", "no comma")
+    for load in (load_parallel, load_words):
+        name = "sign" if load is load_parallel else "sarcasm-sign"
+        with pytest.raises(UserError, match="line 1: a tweet, a comma"):
+            load(f"{name}:{tmp_path}")
+
+
+def test_case_and_blanks_do_not_carry_a_text_into_another_part(tmp_path: Path) -> None:
+    rows = []
+    for number in range(60):
+        rows += [f"Text  {number}\tone", f"text {number}\tother"]
+    texts = load_parallel(f"tsv:{write(tmp_path / 'pairs.tsv', *rows)}?test=0.3")
+    assert not {pair.key for pair in texts.train} & {pair.key for pair in texts.test}
+    assert len(texts.test) == 36
+
+
 def test_real_interpretations_share_no_tweet(shared_data: Path) -> None:
     texts = load_parallel(f"sign:{shared_data / 'sarcasm-sign'}")
     parts = [{pair.source for pair in part} for part in (texts.train, texts.valid, texts.test)]
     assert not parts[0] & parts[1]
     assert not (parts[0] | parts[1]) & parts[2]
     assert len(texts.train) > 2200
+    words = load_words(f"sarcasm-sign:{shared_data / 'sarcasm-sign'}")
+    tweets = {pair.key for part in (texts.train, texts.valid, texts.test) for pair in part}
+    assert {one.key for one in words} == tweets
     assert sum(len(pair.targets) >= 5 for pair in texts.test) == len(texts.test) > 250
 
 
@@ -79,19 +111,24 @@ def test_files_of_ones_own_are_divided_by_text(tmp_path: Path) -> None:
     [
         ("multi31k:x", "Did you mean 'multi30k'"),
         ("sign", "needs a path"),
-        ("tsv:FOLDER/none.tsv", "no such file"),
+        ("tsv:FOLDER/none.tsv", "does not exist"),
         ("tsv:FOLDER/bad.tsv", "line 2: 3 columns"),
         ("tsv:FOLDER/ok.tsv?tets=0.1", "Did you mean 'test'"),
         ("tsv:FOLDER/ok.tsv?test=0.6&valid=0.6", "nothing to learn from"),
         ("lines:FOLDER/ok.tsv", "second file"),
         ("lines:FOLDER/ok.tsv?to=FOLDER/bad.tsv", "1 lines on one side and 2"),
         ("multi30k:FOLDER/none", "not a folder"),
+        ("sign:FOLDER/none", "not a folder"),
+        ("sign:FOLDER?part=dev", "has no options"),
+        ("tsv:FOLDER/nul.tsv", "line 1 holds a NUL byte"),
+        ("tsv:~nobody-of-this-name/x.tsv", "no home folder"),
         ("multi30k:FOLDER?from=de&to=de", "the same language"),
     ],
 )
 def test_what_is_wrong_is_said(spec: str, words: str, tmp_path: Path) -> None:
     write(tmp_path / "bad.tsv", "a\tb", "a\tb\tc")
     write(tmp_path / "ok.tsv", "a\tb")
+    write(tmp_path / "nul.tsv", "a\0\tb")
     with pytest.raises(UserError, match=words):
         load_parallel(spec.replace("FOLDER", str(tmp_path)))
 

@@ -100,9 +100,9 @@ def _translate(translator: Translator, options: argparse.Namespace) -> Iterator[
     if options.texts:
         return iter(translator.translate(options.texts, **settings))
     if options.file is not None:
-        from litotes.data.parallel import read_lines
+        from litotes.data.parallel import lines_of
 
-        return translator.stream(_full(read_lines(options.file), str(options.file)), **settings)
+        return translator.stream(_full(lines_of(options.file), str(options.file)), **settings)
     # a person who types waits for each answer
     at_once = 1 if sys.stdin.isatty() else None
     return translator.stream(_full(_stdin(), "stdin"), at_once=at_once, **settings)
@@ -164,10 +164,10 @@ def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[st
     if not options.references:
         return None
     from litotes.core.errors import UserError
-    from litotes.data.parallel import read_lines
+    from litotes.data.parallel import lines_of
     from litotes.translation import score_translations
 
-    columns = [read_lines(file) for file in options.references]
+    columns = [list(lines_of(file)) for file in options.references]
     for file, lines in zip(options.references, columns, strict=True):
         if len(lines) != len(found):
             raise UserError(f"{file} has {len(lines)} lines for {len(found)} texts.")

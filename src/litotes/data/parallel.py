@@ -5,9 +5,8 @@ NAME:PATH[?key=value&key=value]
 
 from __future__ import annotations
 
-import gzip
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
@@ -15,9 +14,13 @@ from pathlib import Path
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.one_line import one_line
-from litotes.core.registry import pick, unknown_name
+from litotes.core.registry import pick
+from litotes.data.keys import text_key
+from litotes.data.sarcasm_sign import PARTS, note_silent, read_interpretations
+from litotes.data.sources import check_source_options, expand_path
 from litotes.data.sources.options import choice, number
 from litotes.data.sources.query import parse_query
+from litotes.data.tables.files import find_file, read_lines
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,11 @@ class Pair:
 
     source: str
     targets: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """What makes two source texts the same."""
+        return text_key(self.source)
 
 
 @dataclass(frozen=True)
@@ -70,34 +78,24 @@ def load_parallel(spec: str) -> ParallelTexts:
     name, _, path = address.partition(":")
     source = pick(PARALLEL, name, "source of parallel texts")
     options = parse_query(query)
-    for key in options:
-        if key not in source.options:
-            raise UserError(unknown_name(key, source.options, f"option of {name}"))
+    check_source_options(options, name, source.options)
     if not path:
         raise UserError(f"{name} needs a path: write for example {source.example}.")
-    texts = source.read(Path(path).expanduser(), options)
+    texts = source.read(expand_path(path), options)
     if not texts.train:
         raise UserError(f"{path} holds no pair of texts to learn from.")
     return texts
 
 
-def read_lines(file: Path) -> list[str]:
-    """The lines of a text file, packed by gzip or not."""
-    try:
-        content = file.read_bytes()
-        if file.suffix == ".gz":
-            content = gzip.decompress(content)
-        text = content.decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise UserError(f"{file}: no such file.") from error
-    except (OSError, EOFError, ValueError) as error:
-        raise UserError(f"{file}: not readable as UTF-8 text ({error}).") from error
-    lines = text.replace("\r\n", "\n").split("\n")
-    return lines[:-1] if lines and not lines[-1] else lines
+def lines_of(file: Path) -> Iterator[str]:
+    """The lines of a text file, packed by gzip or not, one at a time."""
+    for _, line in read_lines(file):
+        yield line.rstrip("\r\n")
 
 
-def pair_lines(sources: Sequence[str], targets: Sequence[str], where: str) -> list[Pair]:
+def pair_lines(sources: Iterable[str], targets: Iterable[str], where: str) -> list[Pair]:
     """Line by line; pairs one side of which is empty are left out."""
+    sources, targets = list(sources), list(targets)
     if len(sources) != len(targets):
         raise UserError(
             f"{where}: {len(sources)} lines on one side and {len(targets)} on the other. Both files"
@@ -115,14 +113,14 @@ def divide(name: str, pairs: Sequence[Pair], options: Mapping[str, str]) -> Para
     valid, test = number(options, "valid", 0.05), number(options, "test", 0.05)
     if valid + test >= 1:
         raise UserError(f"valid={valid:g} and test={test:g} leave nothing to learn from.")
-    sources = sorted({pair.source for pair in pairs})
-    random.Random(0).shuffle(sources)
-    n_valid, n_test = round(valid * len(sources)), round(test * len(sources))
-    part_of = dict.fromkeys(sources[:n_valid], "valid")
-    part_of |= dict.fromkeys(sources[n_valid : n_valid + n_test], "test")
+    keys = sorted({pair.key for pair in pairs})
+    random.Random(0).shuffle(keys)
+    n_valid, n_test = round(valid * len(keys)), round(test * len(keys))
+    part_of = dict.fromkeys(keys[:n_valid], "valid")
+    part_of |= dict.fromkeys(keys[n_valid : n_valid + n_test], "test")
     parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
     for pair in pairs:
-        parts[part_of.get(pair.source, "train")].append(pair)
+        parts[part_of.get(pair.key, "train")].append(pair)
     train, watched, tested = (tuple(part) for part in parts.values())
     return ParallelTexts(name, train, watched, tested)
 
@@ -134,7 +132,7 @@ def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
         raise UserError("multi30k: from and to are the same language. Write from=de&to=en.")
     parts = []
     for part in ("train", "val", "test_2016_flickr"):
-        source, target = (read_lines(_find(folder, f"{part}.{one}")) for one in languages)
+        source, target = (lines_of(_find(folder, f"{part}.{one}")) for one in languages)
         parts.append(tuple(pair_lines(source, target, where=f"{folder}, {part}")))
     train, valid, test = parts
     name = f"multi30k {languages[0]} to {languages[1]}"
@@ -143,30 +141,30 @@ def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
 
 def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
     """Sarcastic tweets and what five people say was meant (Peled and Reichart 2017, arXiv
-    1704.06836): a tweet, a comma and a blank, an interpretation.
+    1704.06836).
 
     The files divide pairs; a tweet's interpretations are gathered here, and a tweet that two files
     hold stays in the later one.
     """
-    parts, n_bad = [], 0
-    for part in ("train", "dev", "test"):
-        by_tweet: dict[str, list[str]] = {}
-        for line in read_lines(_find(folder, f"{part}.csv")):
-            tweet, comma, meant = line.partition(", ")
-            if comma and tweet.strip() and meant.strip():
-                by_tweet.setdefault(tweet.strip(), []).append(meant.strip())
-            else:
-                n_bad += 1
-        parts.append(tuple(Pair(tweet, tuple(said)) for tweet, said in by_tweet.items()))
-    train, valid, test = parts
-    texts = _without_leaks(ParallelTexts("sign", train, valid, test))
-    note = f"{n_bad} lines without an interpretation were left out."
-    return replace(texts, notes=(*texts.notes, note)) if n_bad else texts
+    said: dict[str, dict[str, list[str]]] = {part: {} for part in PARTS}
+    written: dict[str, str] = {}
+    n_silent = 0
+    for one in read_interpretations(folder):
+        if one.meant:
+            written.setdefault(one.key, one.tweet)
+            said[one.part].setdefault(one.key, []).append(one.meant)
+        else:
+            n_silent += 1
+    train, valid, test = (
+        tuple(Pair(written[key], tuple(meant)) for key, meant in part.items())
+        for part in said.values()
+    )
+    return _without_leaks(ParallelTexts("sign", train, valid, test, note_silent(n_silent)))
 
 
 def _read_tsv(file: Path, options: Mapping[str, str]) -> ParallelTexts:
     pairs = []
-    for place, line in enumerate(read_lines(file), start=1):
+    for place, line in enumerate(lines_of(file), start=1):
         cells = line.split("\t")
         if len(cells) != 2:
             raise UserError(
@@ -180,16 +178,15 @@ def _read_tsv(file: Path, options: Mapping[str, str]) -> ParallelTexts:
 def _read_two_files(file: Path, options: Mapping[str, str]) -> ParallelTexts:
     if "to" not in options:
         raise UserError("lines needs a second file: write lines:FILE?to=FILE.")
-    other = Path(options["to"]).expanduser()
-    pairs = pair_lines(read_lines(file), read_lines(other), where=f"{file} and {other}")
+    other = expand_path(options["to"])
+    pairs = pair_lines(lines_of(file), lines_of(other), where=f"{file} and {other}")
     return divide(file.name, pairs, options)
 
 
 def _find(folder: Path, name: str) -> Path:
     if not folder.is_dir():
         raise UserError(f"{folder} is not a folder: give the one that holds {name} (or {name}.gz).")
-    packed = folder / f"{name}.gz"
-    return packed if packed.is_file() else folder / name
+    return find_file(folder, name)
 
 
 def _without_leaks(texts: ParallelTexts) -> ParallelTexts:
@@ -198,9 +195,9 @@ def _without_leaks(texts: ParallelTexts) -> ParallelTexts:
     kept: list[tuple[Pair, ...]] = []
     n_dropped = 0
     for part in (texts.test, texts.valid, texts.train):
-        new = tuple(pair for pair in part if pair.source not in later)
+        new = tuple(pair for pair in part if pair.key not in later)
         n_dropped += len(part) - len(new)
-        later |= {pair.source for pair in part}
+        later |= {pair.key for pair in part}
         kept.append(new)
     test, valid, train = kept
     note = f"{n_dropped} pairs whose source text also sits in a later part were left out."

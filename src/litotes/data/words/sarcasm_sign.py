@@ -1,12 +1,12 @@
 """sarcasm-sign: where the sarcasm of a tweet sits, by what people changed to say it plainly.
 
-Peled and Reichart 2017, arXiv 1704.06836: a sarcastic tweet and an interpretation by a person a
-line, five lines a tweet. A word of the tweet counts as changed where two of five interpreters, or
-the same share of more, replaced or left it out (word by word, `difflib`); what they only added
-belongs to no word. As a span: the longest stretch of changed words, of equals the first.
+Peled and Reichart 2017, arXiv 1704.06836. A word of the tweet counts as changed where two of five
+interpreters, or the same share of more, replaced or left it out (word by word, `difflib`); what
+they only added belongs to no word. As a span: the longest stretch of changed words, of equals the
+first.
 
-The files are divided by line, and a tweet can be in two of them: here all are read together and
-divided anew by tweet.
+All files are read together and divided anew by tweet. The parts are others than those of `sign`
+(`data/parallel.py`), which keeps the authors': a model of one must not be judged by the other's.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from difflib import SequenceMatcher
 from itertools import groupby
 from pathlib import Path
 
-from litotes.core.errors import UserError
 from litotes.data.keys import text_key
+from litotes.data.sarcasm_sign import note_silent, read_interpretations
 from litotes.data.splitting import split_by_hash
-from litotes.data.tables.files import find_files, read_lines
 from litotes.data.words.corpus import Span, WordCorpus, WordExample
 
 TASK = "locus"
@@ -27,30 +26,21 @@ KEPT, CHANGED = "kept", "changed"
 CHANGED_SHARE = 2 / 5
 """Of the interpreters."""
 TEST_SHARE = 0.2
-_FILES = {"train": "train.csv", "dev": "dev.csv", "test": "test.csv"}
 
 
 def read(path: Path, options: Mapping[str, str]) -> WordCorpus:
-    if not path.is_dir():
-        raise UserError(f"{path} is not a folder: give the one that holds train.csv.gz.")
-    by_tweet: dict[str, list[tuple[str, ...]]] = {}
+    said: dict[str, list[tuple[str, ...]]] = {}
     words_of: dict[str, tuple[str, ...]] = {}
-    for file in find_files(path, _FILES).values():
-        for number, line in read_lines(file):
-            tweet, meant = _split_line(line, f"{file}, line {number}")
-            key = text_key(" ".join(tweet))
-            words_of.setdefault(key, tweet)
-            by_tweet.setdefault(key, []).append(meant)
-    examples = [_example(words_of[key], meant) for key, meant in by_tweet.items()]
-    return WordCorpus("sarcasm-sign", TASK, (KEPT, CHANGED), tuple(examples), cutting="signs")
-
-
-def _split_line(line: str, place: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Tweets hold no commas: the first one ends them. Few lines lack the blank after it."""
-    tweet, comma, meant = line.partition(",")
-    if not comma or not tweet.strip():
-        raise UserError(f"{place}: a tweet, a comma and its interpretation are expected.")
-    return tuple(tweet.split()), tuple(meant.split())
+    n_silent = 0
+    for one in read_interpretations(path):
+        if not one.meant:
+            n_silent += 1
+            continue
+        words_of.setdefault(one.key, tuple(one.tweet.split()))
+        said.setdefault(one.key, []).append(tuple(one.meant.split()))
+    examples = tuple(_example(words_of[key], meant) for key, meant in said.items())
+    notes = note_silent(n_silent)
+    return WordCorpus("sarcasm-sign", TASK, (KEPT, CHANGED), examples, "signs", notes)
 
 
 def _example(words: tuple[str, ...], interpretations: Sequence[tuple[str, ...]]) -> WordExample:
