@@ -14,11 +14,13 @@ from litotes.core.errors import Stopped, UserError
 from litotes.core.progress import Watch
 from litotes.data.words.cutting import cut_text
 from litotes.model.word_checkpoint import load_word_model
-from litotes.tagging.answers import answer_texts
+from litotes.tagging.answers import _best_span, answer_texts
 from litotes.tagging.recipe import WordRecipe, read_recipe, recipe_of
 from litotes.tagging.run import WordRun, train_words
 from litotes.tagging.tagger import Tagger
 from litotes.tagging.word_set import make_windows, make_word_set
+from litotes.text.tokenizer import Pieces
+from litotes.text.word_pieces import Window
 
 WORDS = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
 MARKED = {"great", "bad", "love", "hate"}
@@ -122,6 +124,16 @@ def test_a_span_or_none(runs: dict[str, WordRun]) -> None:
     assert none.as_json()["feeling"].keys() == {"span", "probability"}
 
 
+def test_words_that_were_not_read_take_no_share_of_a_span() -> None:
+    window = Window(Pieces([0, 5, 6], [0] * 3, True), 0, range(4), ((1,), (2,), (), ()))
+    logits = torch.tensor([[0.0, 0.0], [1.0, -1.0], [-1.0, 1.0], [9.0, 9.0], [9.0, 9.0]])
+    found = _best_span(logits, window)
+    short = Window(Pieces([0, 5, 6], [0] * 3, False), 0, range(2), ((1,), (2,)))
+    alone = _best_span(logits[:3], short)
+    assert found.span == alone.span == (0, 2)
+    assert found.probability == pytest.approx(alone.probability)
+
+
 def test_every_word_of_a_long_text_is_answered(runs: dict[str, WordRun]) -> None:
     words = ["tea", "great"] * 400
     for name in ("tagging", "pruned"):
@@ -206,12 +218,16 @@ def test_the_commands(
     html = page.read_text()
     assert "<mark" in html
     assert "<b>" not in html
-    for command, words in {
-        "export": ["--model", model],
-        "predict": ["x", "--model", model, "--format", "csv"],
-        "explain": ["x", "--model", model, "--out", "x.svg"],
-        "calibrate": ["--model", model, "--data", "sampler"],
-    }.items():
+    for command, *words in (
+        ["export", "--model", model],
+        ["predict", "x", "--model", model, "--format", "csv"],
+        ["predict", "x", "--model", model, "--probabilities"],
+        ["predict", "x", "--model", model, "--workers", "2"],
+        ["predict", "x", "--model", model, "--precision", "float32"],
+        ["evaluate", "--model", model, "--data", source, "--slices"],
+        ["explain", "x", "--model", model, "--out", "x.svg"],
+        ["calibrate", "--model", model, "--data", "sampler"],
+    ):
         capsys.readouterr()
         assert main([command, *words]) == 2, command
         assert "word" in capsys.readouterr().err, command

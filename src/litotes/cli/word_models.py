@@ -25,6 +25,13 @@ _NOT_FOR_WORDS = {
     "keep_formulas": "--keep-formulas",
     "against": "--against",
     "by": "--by",
+    "slices": "--slices",
+    "probabilities": "--probabilities",
+    "precision": "--precision",
+    "verbose": "--verbose",
+    "address": "--address",
+    "workers": "--workers",
+    "rows_per_part": "--rows-per-part",
     "task": "--task",
     "method": "--method",
 }
@@ -33,15 +40,17 @@ _NOT_FOR_WORDS = {
 
 def train(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, print_lines, progress, say
+    from litotes.cli.train import out_of
     from litotes.tagging.recipe import read_recipe
     from litotes.tagging.run import train_words
 
     recipe = read_recipe(options.recipe, changes=options.set)
     if options.seed is not None:
         recipe = recipe.changed(seed=options.seed)
-    out = Path(options.out) if options.out else Path("runs") / f"{options.recipe.stem}-model"
     with progress() as watch:
-        result = train_words(recipe, out, device=options.device, resume=options.resume, watch=watch)
+        result = train_words(
+            recipe, out_of(options), device=options.device, resume=options.resume, watch=watch
+        )
     say(result.notes)
     if options.json:
         notes = list(result.notes)

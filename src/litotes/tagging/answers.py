@@ -81,9 +81,10 @@ def _join(logits: Sequence[Tensor], windows: Sequence[Window]) -> Tensor:
 
 def _best_span(logits: Tensor, window: Window) -> TextAnswers:
     """The most probable pair i ≤ j of words that were read, or none. logits (position, 2)"""
-    shares = logits.log_softmax(0)
-    starts, ends = shares[:, 0], shares[:, 1]  # (position,)
     unread = torch.tensor([False, *(not own for own in window.places)])
+    # words that were not read take no share: they repeat what the first piece says
+    shares = logits.masked_fill(unread[:, None], -torch.inf).log_softmax(0)
+    starts, ends = shares[:, 0], shares[:, 1]  # (position,)
     scores = starts[:, None] + ends[None, :]  # (first, last)
     possible = torch.ones_like(scores, dtype=torch.bool).triu()
     # position 0 is "none" and goes with itself alone
