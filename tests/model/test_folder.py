@@ -42,6 +42,14 @@ def test_parts_are_opened_with_their_folder(tmp_path: Path) -> None:
     assert [list(part.tasks) for part in folder.models] == [["sentiment"], ["sarcasm"]]
 
 
+def test_parts_label_whole_texts(tmp_path: Path) -> None:
+    describe(tmp_path, parts=["words"])
+    words = {"kind": "tagging", "words": "blanks", "tasks": {"words": ["no", "yes"]}}
+    describe(tmp_path / "words", **words)
+    with pytest.raises(UserError, match="one of its parts does not label whole texts"):
+        open_model(tmp_path)
+
+
 def test_a_part_that_leads_back_is_not_opened_for_ever(tmp_path: Path) -> None:
     describe(tmp_path / "model", parts=["again"])
     (tmp_path / "model" / "again").symlink_to(tmp_path / "model")

@@ -20,6 +20,8 @@ from litotes.core.errors import UserError
 from litotes.translation import Translation, Translator, train_translation
 from litotes.translation.attention_maps import draw_source_attention, explain_translation
 from litotes.translation.interpretation import interpret
+from litotes.translation.recipe import SearchSettings
+from litotes.translation.search import Found
 
 RECIPE = """
 kind = "translation"
@@ -64,6 +66,7 @@ def test_a_recipe_becomes_a_model_that_answers(
     assert main(["translate", "ab cd", "--model", "run", "--json", "--beams", "2"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)["translations"]
     assert answer["text"] == "ab cd"
+    assert answer["truncated"] is False
     assert main(["train", "recipe.toml", "--out", "run"]) == 2
     assert "already holds a model" in capsys.readouterr().err
 
@@ -98,6 +101,8 @@ def test_lines_are_translated_as_they_come(
         (["ab", "--file", "x"], "not both"),
         (["ab", "cd", "--explain", "x.svg"], "exactly one"),
         (["ab", "--explain", "x.pdf"], ".svg, .png or .json"),
+        (["ab", "--explain", "x.svg", "--out", "x.txt"], "leave the others out"),
+        (["ab", "--explain", "x.svg", "--references", "REFERENCES"], "leave the others out"),
         ([" "], "Text 1 is empty"),
         (["ab", "--references", "REFERENCES"], "2 lines for 1 texts"),
     ],
@@ -119,6 +124,36 @@ def test_streams_answer_in_order(translator: Translator) -> None:
         assert [one.output for one in found] == [one.output for one in one_by_one]
         for one, other in zip(found, one_by_one, strict=True):
             assert one.score == pytest.approx(other.score, abs=1e-4)
+
+
+def test_many_beams_are_searched_for_few_texts_at_a_time(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The memory of a search grows with its hypotheses, not with its texts."""
+    sizes: list[int] = []
+
+    def find(sources: list[Any], search: SearchSettings) -> list[Found]:
+        sizes.append(len(sources))
+        return [Found((), 0.0)] * len(sources)
+
+    monkeypatch.setattr(translator, "_find_batch", find)
+    for beams, most in ((1, 64), (8, 64), (200, 2), (1000, 1)):
+        sizes.clear()
+        translator.translate(["ab"] * 130, beams=beams)
+        assert (sum(sizes), max(sizes)) == (130, most)
+    for wrong in ({"beams": 0}, {"beams": 1001}, {"length_penalty": -1.0}):
+        with pytest.raises(UserError, match=next(iter(wrong))):
+            translator.translate(["ab"], **wrong)
+
+
+def test_an_output_is_one_line_of_the_file(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = [Translation("a", "one\ntwo", 0.0, False), Translation("b", "three", 0.0, False)]
+    monkeypatch.setattr(Translator, "translate", lambda *given, **settings: broken)
+    out = tmp_path / "out.txt"
+    assert main(["translate", "a", "b", "--model", str(model), "--out", str(out)]) == 0
+    assert out.read_text() == "one two\nthree\n"
 
 
 def test_the_attention_of_a_translation_adds_up(translator: Translator) -> None:

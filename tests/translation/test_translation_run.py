@@ -18,6 +18,7 @@ from made_pairs import make_recipe, make_texts
 from litotes.cli.main import main
 from litotes.core.errors import Stopped, UserError
 from litotes.data.parallel import Pair, ParallelTexts
+from litotes.model.checkpoint import write_description
 from litotes.model.folder import open_model
 from litotes.training.epoch_loop import RunContext
 from litotes.training.processes import join_processes
@@ -205,6 +206,41 @@ def test_a_damaged_folder_is_refused(quick: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("table", "changes", "words"),
+    [
+        # without a check the memory would be taken first: 16 million rows of a table
+        ("decoder", {"n_positions": 2**24}, "more weights than the files hold"),
+        ("decoder", {"n_vocabulary": 2**24, "tied": "target"}, "more weights than"),
+        ("decoder", {"n_vocabulary": 2**24, "tied": "none"}, "more weights than"),
+        ("decoder", {"n_vocabulary": 2**24}, "does not fit"),
+        ("decoder", {"source_width": 16}, "does not fit"),
+        ("decoder", {"inner_width": 2**24}, "more weights than"),
+        ("decoder", {"n_positions": 8}, "damaged"),
+        ("decoder", [], "decoder is not a table"),
+        ("encoder", [], "damaged"),
+        ("search", {"beams": 10**6}, "beams"),
+        ("search", {"ratio": "wide"}, "ratio"),
+        ("search", [], "search is not a table"),
+        ("facts", [], "facts is not a table"),
+        ("max_pieces", -1, "out of range"),
+        ("max_pieces", "many", "damaged"),
+    ],
+)
+def test_a_description_that_makes_no_model_is_refused(
+    table: str, changes: Any, words: str, quick: Path, tmp_path: Path
+) -> None:
+    """Its hashes are right: the folder was made like this."""
+    folder = tmp_path / "made"
+    copytree(quick, folder)
+    description = json.loads((folder / "litotes.json").read_text())
+    is_part = isinstance(changes, dict)
+    description[table] = description[table] | changes if is_part else changes
+    write_description(folder, description)
+    with pytest.raises(UserError, match=words):
+        load_translation(folder)
+
+
+@pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"model": {"width": 30, "n_attention_heads": 4}}, "not a multiple"),
@@ -223,10 +259,14 @@ def test_recipes_are_checked(changes: dict[str, Any], words: str) -> None:
 def test_texts_that_are_cut_are_counted(tmp_path: Path) -> None:
     long = (Pair("ab " * 40, ("cd",)), Pair("ef gh", ("gh ef",)))
     texts = ParallelTexts("long", long * 4, (), ())
-    run = train_translation(
-        make_recipe(training={"epochs": 1}), tmp_path / "out", texts=texts, device="cpu"
-    )
+    recipe = make_recipe(training={"epochs": 1})
+    run = train_translation(recipe, tmp_path / "out", texts=texts, device="cpu")
     assert any("more than 24 pieces" in note for note in run.notes)
     assert any("not tested" in note for note in run.notes)
+    tested = ParallelTexts("long", long[1:] * 4, (), long)
+    other = train_translation(recipe, tmp_path / "tested", texts=tested, device="cpu")
+    assert [note for note in other.notes if "more than 24" in note] == [
+        "1 test text had more than 24 pieces and lost the rest. Set model.max_pieces."
+    ]
     (answer,) = Translator.load(run.folder, device="cpu").translate(["ab " * 40])
     assert answer.truncated

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,8 @@ def _check(options: argparse.Namespace) -> None:
         return
     if len(options.texts) != 1:
         raise UserError("--explain shows one text: give exactly one.")
+    if options.out is not None or options.references:
+        raise UserError("--explain names its own file and scores nothing: leave the others out.")
     if options.explain.suffix not in (".svg", ".png", ".json"):
         raise UserError(f"{options.explain}: --explain writes .svg, .png or .json.")
 
@@ -148,16 +151,21 @@ def _write_all(found: Sequence[Translation], options: argparse.Namespace) -> Non
 
     scores = _score(found, options)
     if options.out is not None:
-        write_text(Path(options.out), "".join(f"{one.output}\n" for one in found))
+        write_text(Path(options.out), "".join(f"{_in_one_line(one)}\n" for one in found))
         say([f"{len(found)} texts translated: {options.out}."])
     if options.json:
-        answers = [{"text": one.text, "output": one.output, "score": one.score} for one in found]
+        answers = [asdict(one) for one in found]
         print_json({"translations": answers, "scores": scores})
         return
     if options.out is None:
         print_lines(*(one.output for one in found))
     if scores is not None:
         print_translation_scores(scores)
+
+
+def _in_one_line(translation: Translation) -> str:
+    """A break in an output would move all later ones away from their texts."""
+    return " ".join(translation.output.splitlines())
 
 
 def _score(found: Sequence[Translation], options: argparse.Namespace) -> dict[str, object] | None:

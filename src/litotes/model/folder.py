@@ -195,6 +195,8 @@ def open_model(
         raise folder.damaged("its parts are not names")
     # a part of a part is not opened: a link back to its own folder would never end
     parts = tuple(_open(folder.path / name) for name in names)
+    if any(part.kind != CLASSIFICATION for part in parts):
+        raise folder.damaged("one of its parts does not label whole texts")
     return replace(folder, parts=parts)
 
 
@@ -212,8 +214,7 @@ def _refusal(folder: ModelFolder, kinds: Collection[str]) -> str:
     """Why a model cannot be used here, and where it can."""
     answers = KINDS[folder.kind]
     if folder.kind == CLASSIFICATION:
-        wanted = " or ".join(kinds)
-        return f"{folder} answers {answers}; a model of kind {wanted} is needed here."
+        return f"{folder} answers {answers}; a model of kind {' or '.join(kinds)} is needed here."
     return (
         f"{folder} is a {folder.kind} model: it answers {answers}, which is not supported here."
         " `litotes predict`, `evaluate` and `explain` take it; in Python, `litotes.Tagger`."

@@ -32,6 +32,7 @@ from litotes.core.storage import (
 )
 from litotes.core.version import __version__
 from litotes.encoders.config import spec_from_json
+from litotes.encoders.pretrained import read_tokenizer
 from litotes.encoders.weights import check_fits, empty_encoder, read_tensors
 from litotes.model.checkpoint import write_description
 from litotes.model.description import FORMAT
@@ -40,6 +41,7 @@ from litotes.model.manifest import ADVICE, Manifest, changed_file
 from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints
 from litotes.translation.model import EncoderDecoder
+from litotes.translation.recipe import search_of
 from litotes.translation.spec import decoder_spec_from_json
 
 SCORES, OUTPUTS = "scores.json", "translations.jsonl"
@@ -105,7 +107,14 @@ def load_translation(path: str | Path) -> TranslationModel:
         )
     try:
         return _load(folder, description, manifest)
-    except (ArithmeticError, LookupError, TypeError, ValueError, RuntimeError) as error:
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        TypeError,
+        ValueError,
+        RuntimeError,
+    ) as error:
         file = folder / DESCRIPTION
         raise UserError(f"{file}: damaged ({reason_of(error)}). {ADVICE}") from error
 
@@ -123,13 +132,16 @@ def _load(folder: Path, description: Mapping[str, Any], manifest: Manifest) -> T
         manifest.check(file, hashlib.sha256(contents[name]).hexdigest())
     tensors = read_tensors(folder / WEIGHTS, contents[WEIGHTS])
     network = _build(description, tensors, str(folder))
-    tokenizer = PieceTokenizer(
-        folder / TOKENIZER,
-        max_pieces=min(int(description["max_pieces"]), network.spec.n_positions),
-        content=contents[TOKENIZER],
+    max_pieces = int(description["max_pieces"])
+    if max_pieces > network.spec.n_positions:
+        raise ValueError(f"the decoder has no positions for {max_pieces} pieces")
+    tokenizer = read_tokenizer(
+        folder, network.encoder.spec, max_pieces=max_pieces, content=contents[TOKENIZER]
     )
-    if tokenizer.n_vocabulary > network.spec.n_vocabulary:
-        raise ValueError("the tokenizer knows more pieces than the model")
+    for key in ("search", "facts"):
+        if not isinstance(description[key], dict):
+            raise ValueError(f"{key} is not a table")
+    search_of(description["search"], f"{folder / DESCRIPTION}, search")
     return TranslationModel(network, tokenizer, description["search"], description["facts"])
 
 
@@ -144,6 +156,8 @@ def _build(
     check_fits(encoder, n_bytes, where)  # first: a description may ask for an endless model
     if decoder.n_weights > n_bytes:
         raise ValueError("the decoder has more weights than the files hold")
+    if (decoder.source_width, decoder.n_vocabulary) != (encoder.width, encoder.n_vocabulary):
+        raise ValueError("the decoder does not fit the width or the vocabulary of the encoder")
     network = EncoderDecoder(empty_encoder(encoder), decoder)
     wanted = {name for name, _ in network.named_parameters()}
     if wanted != set(tensors):

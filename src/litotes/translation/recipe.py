@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -109,6 +109,14 @@ class SearchSettings(BaseModel):
     beams: int = Field(5, ge=1, le=1000, description="1: the best piece at every step")
     length_penalty: float = Field(1.0, ge=0, le=10, description="0 favours short texts")
     ratio: float = Field(2.0, gt=0, le=100, description="target pieces per source piece, at most")
+
+
+def search_of(content: Mapping[str, Any], where: str) -> SearchSettings:
+    """The checked settings of a search; `where` is named when they are wrong."""
+    try:
+        return SearchSettings.model_validate(content)
+    except ValidationError as error:
+        raise UserError(f"{where}: {first_problem(error, SearchSettings)}") from error
 
 
 class TranslationRecipe(BaseModel):

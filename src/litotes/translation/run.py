@@ -122,11 +122,11 @@ def _run(start: Start, texts: ParallelTexts, context: RunContext, *, resume: boo
     return scores
 
 
-def _notes(n_cut: int, max_pieces: int) -> list[str]:
+def _notes(n_cut: int, max_pieces: int, part: str = "training") -> list[str]:
     if not n_cut:
         return []
     return [
-        f"{counted(n_cut, 'training text')} had more than {max_pieces} pieces and lost the rest."
+        f"{counted(n_cut, f'{part} text')} had more than {max_pieces} pieces and lost the rest."
         " Set model.max_pieces."
     ]
 
@@ -139,6 +139,9 @@ def _finish(
         context.watch("translating the test texts", 0, len(test), "")
         translator = Translator(model, device=str(context.device))
         found = translator.translate([pair.source for pair in test])
+        scores["notes"] += _notes(
+            sum(one.truncated for one in found), model.tokenizer.max_pieces, "test"
+        )
         write_text(context.folder / OUTPUTS, _as_lines(test, found))
         if has_extra("translate"):
             outputs = [one.output for one in found]

@@ -48,9 +48,11 @@ class DecoderSpec:
 
     @property
     def n_weights(self) -> int:
-        """At least; the tables of pieces may be the encoder's."""
+        """At least: biases and norms are not counted, nor tables of pieces that are shared."""
         attention = 4 * self.width * self.width + 2 * self.width * (self.width + self.source_width)
-        return self.n_layers * (attention + 2 * self.width * self.inner_width)
+        blocks = self.n_layers * (attention + 2 * self.width * self.inner_width)
+        n_tables = {"all": 0, "target": 1, "none": 2}[self.tied]
+        return blocks + (self.n_positions + n_tables * self.n_vocabulary) * self.width
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -58,6 +60,8 @@ class DecoderSpec:
 
 def decoder_spec_from_json(content: Mapping[str, Any]) -> DecoderSpec:
     """Reads what `DecoderSpec.as_json` wrote; what no decoder can have is a ValueError."""
+    if not isinstance(content, dict):
+        raise ValueError("the decoder is not a table")
     known = {one.name: one for one in fields(DecoderSpec)}
     for setting, value in content.items():
         if setting not in known:

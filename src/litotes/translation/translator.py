@@ -17,7 +17,7 @@ from litotes.text.tokenizer import PieceTokenizer
 from litotes.translation.folder import TranslationModel, load_translation
 from litotes.translation.model import EncoderDecoder
 from litotes.translation.pairs import Numbers, as_numbers, pack_sources
-from litotes.translation.recipe import SearchSettings
+from litotes.translation.recipe import SearchSettings, search_of
 from litotes.translation.search import Found, Frame, search_beams, search_greedily
 
 AT_ONCE = 512
@@ -50,7 +50,7 @@ class Translator:
         self.model = model
         self.network: EncoderDecoder = model.network.to(choose_device(device)).eval()
         self.tokenizer: PieceTokenizer = model.tokenizer
-        self.search = SearchSettings.model_validate(model.search)
+        self.search = search_of(model.search, "The model's search")
         self.frame = find_frame(model.tokenizer)
 
     @classmethod
@@ -67,7 +67,7 @@ class Translator:
         """One for each text. beams, length_penalty: None: as the model's recipe says."""
         changes = {"beams": beams, "length_penalty": length_penalty}
         given = {name: value for name, value in changes.items() if value is not None}
-        search = SearchSettings.model_validate(self.search.model_dump() | given)
+        search = search_of(self.search.model_dump() | given, "translate")
         for place, text in enumerate(texts, start=1):
             if not text.strip():
                 raise UserError(f"Text {place} is empty: there is nothing to translate.")
@@ -96,9 +96,11 @@ class Translator:
         order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
         lengths = [len(sources[place]) for place in order]
         on_cuda = self.network.device.type == "cuda"
-        most = (1024, 32_768) if on_cuda else (64, 2048)
+        n_texts, n_pieces, n_rows = (1024, 32_768, 8192) if on_cuda else (64, 2048, 512)
+        # every hypothesis takes a row of the cache, and as many logits as there are pieces
+        n_texts = max(1, min(n_texts, n_rows // search.beams))
         found: dict[int, Found] = {}
-        for some in batches_by_budget(lengths, max_texts=most[0], max_pieces=most[1]):
+        for some in batches_by_budget(lengths, max_texts=n_texts, max_pieces=n_pieces):
             places = [order[number] for number in some]
             batch = self._find_batch([sources[place] for place in places], search)
             found |= dict(zip(places, batch, strict=True))
