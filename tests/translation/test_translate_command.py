@@ -68,7 +68,7 @@ def test_a_recipe_becomes_a_model_that_answers(
     assert answer["text"] == "ab cd"
     assert answer["truncated"] is False
     assert main(["train", "recipe.toml", "--out", "run"]) == 2
-    assert "already holds a model" in capsys.readouterr().err
+    assert "already holds a trained model" in capsys.readouterr().err
 
 
 def test_lines_are_translated_as_they_come(

@@ -24,6 +24,7 @@ LAST_FILES = {
     "tokenizer.json",
     "README.md",
     "config.json",
+    "translations.jsonl",
     TRAINED_TEXTS,
     MANIFEST,
 }

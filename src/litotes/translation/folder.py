@@ -21,15 +21,7 @@ from torch import Tensor
 
 from litotes.core.errors import UserError, reason_of
 from litotes.core.kinds import TRANSLATION
-from litotes.core.parsing import read_as
-from litotes.core.storage import (
-    LOCK,
-    MANIFEST,
-    find_foreign_file,
-    write_bytes,
-    write_json,
-    write_text,
-)
+from litotes.core.storage import write_bytes, write_json, write_text
 from litotes.core.version import __version__
 from litotes.encoders.config import spec_from_json
 from litotes.encoders.pretrained import read_tokenizer
@@ -39,25 +31,11 @@ from litotes.model.description import FORMAT
 from litotes.model.folder import DESCRIPTION, TOKENIZER, WEIGHTS, read_description
 from litotes.model.manifest import ADVICE, Manifest, changed_file
 from litotes.text.tokenizer import PieceTokenizer
-from litotes.training.checkpoints import Checkpoints
 from litotes.translation.model import EncoderDecoder
 from litotes.translation.recipe import search_of
 from litotes.translation.spec import decoder_spec_from_json
 
 SCORES, OUTPUTS = "scores.json", "translations.jsonl"
-_FILES = {
-    "recipe.json",
-    "history.jsonl",
-    "checkpoints",
-    "tensorboard",
-    WEIGHTS,
-    TOKENIZER,
-    DESCRIPTION,
-    MANIFEST,
-    SCORES,
-    OUTPUTS,
-    LOCK,
-}
 _KEYS = {"format", "litotes", "kind", "encoder", "decoder", "max_pieces", "search", "facts"}
 
 
@@ -65,7 +43,7 @@ _KEYS = {"format", "litotes", "kind", "encoder", "decoder", "max_pieces", "searc
 class TranslationModel:
     """An encoder-decoder with its tokenizer. search: how texts are found, where nobody says.
 
-    facts: the recipe, and what the texts were.
+    facts: the key of the run, its recipe, and what the texts were.
     """
 
     network: EncoderDecoder
@@ -165,40 +143,3 @@ def _build(
         raise ValueError(f"the weight {odd!r:.80} is missing or unknown")
     network.load_state_dict(dict(tensors), strict=False)
     return network.eval()
-
-
-def find_finished(folder: Path, key: str, *, resume: bool) -> dict[str, Any] | None:
-    """What `scores.json` says, if the folder holds the finished run of this key; refuses a folder
-    that holds anything but this run.
-    """
-    if (folder / DESCRIPTION).is_file():
-        if not resume:
-            raise UserError(
-                f"{folder} already holds a model. Choose another --out, or take it as it is with"
-                " --resume."
-            )
-        content = read_as(folder / SCORES, dict[str, Any], advice="Choose another --out.")
-        _check_key(folder, str(content.get("key")), key)
-        return content
-    foreign = find_foreign_file(folder, _FILES)
-    if foreign is not None:
-        raise UserError(
-            f"{folder} holds files that are not of a translation run ({foreign}). Choose an empty"
-            " or a new folder for --out."
-        )
-    found = Checkpoints(folder / "checkpoints", key="").stored_key()
-    if found is not None and not resume:
-        raise UserError(
-            f"{folder} holds a run that was stopped. Go on with --resume, or choose another --out."
-        )
-    if found is not None:
-        _check_key(folder, found, key)
-    return None
-
-
-def _check_key(folder: Path, found: str, key: str) -> None:
-    if found != key:
-        raise UserError(
-            f"{folder} holds a run of another recipe or of other texts. Choose another --out, or"
-            " start it as it was started."
-        )

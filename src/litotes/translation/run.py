@@ -18,16 +18,19 @@ from litotes.core.extras import has_extra
 from litotes.core.json_text import to_json
 from litotes.core.numbers import counted
 from litotes.core.one_line import one_line
+from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.storage import locked, write_json, write_text
 from litotes.data.parallel import Pair, ParallelTexts, load_parallel
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext
 from litotes.training.processes import join_processes
+from litotes.training.run_folder import find_finished_model
 from litotes.translation.folder import (
     OUTPUTS,
+    SCORES,
     TranslationModel,
-    find_finished,
+    load_translation,
     save_translation,
 )
 from litotes.translation.loop import TranslationLoop
@@ -76,17 +79,20 @@ def train_translation(
         torch.set_float32_matmul_precision("high")
     texts = texts or load_parallel(recipe.data.source)
     key = f"{recipe.key()}-{texts.fingerprint()[:16]}"
+    checkpoints = Checkpoints(out / "checkpoints", key=key)
     with join_processes(chosen.type) as processes, ExitStack() as stack:
         if processes.is_first:
             stack.enter_context(locked(out))
         processes.wait()  # until the first one has made the folder
-        finished = find_finished(out, key, resume=resume)
-        if finished is None:
+        finished = find_finished_model(out, key, checkpoints, resume=resume, load=load_translation)
+        if finished is not None:
+            scores = read_as(out / SCORES, dict[str, Any], advice="Choose another --out.")
+        else:
             context = RunContext(chosen, out, key, processes, watch)
-            finished = _run(start, texts, context, resume=resume)
+            scores = _run(start, texts, context, resume=resume)
         if processes.is_first:
-            Checkpoints(out / "checkpoints", key="").clear()
-    return TranslationRun(out, finished)
+            checkpoints.clear()
+    return TranslationRun(out, scores)
 
 
 def _run(start: Start, texts: ParallelTexts, context: RunContext, *, resume: bool) -> Any:
@@ -103,6 +109,7 @@ def _run(start: Start, texts: ParallelTexts, context: RunContext, *, resume: boo
     context.processes.wait()
     state = loop.run()
     facts = {
+        "key": context.key,
         "recipe": recipe.model_dump(mode="json"),
         "data": {"name": texts.name, "n_train": len(train), "sha256": texts.fingerprint()},
     }
