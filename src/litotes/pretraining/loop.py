@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.progress import Milestone
 from litotes.core.values import MISSING
@@ -92,14 +91,9 @@ class PretrainLoop(EpochLoop):
         # every process draws all, so that all agree on what is chosen
         seed = derive_seed(self.seed, "mask", self.state.step)
         texts = read_masked(self.reader, self.masker, places, seed=seed)
-        optimizer = self.tensors.optimizer
-        optimizer.zero_grad(set_to_none=True)
+        self.tensors.optimizer.zero_grad(set_to_none=True)
         total = self._add_gradients(texts)
-        parameters = list(self.tensors.parameters.values())
-        self.context.processes.add_up(parameter.grad for parameter in parameters)
-        if self.settings.max_gradient_norm:
-            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
-        optimizer.step()
+        self._update_weights()
         return total
 
     def _add_gradients(self, texts: Sequence[MaskedText]) -> Tensor:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.utils import clip_grad_norm_
 
 from litotes.model.word_model import WordModel
 from litotes.tagging.losses import label_weights, span_loss, tag_loss, total_weight
@@ -61,20 +60,14 @@ class WordLoop(JudgedLoop):
         return score_name(self.recipe)
 
     def _take_step(self, places: Sequence[int]) -> Tensor:
-        processes = self.context.processes
-        share = processes.share(places)
+        share = self.context.processes.share(places)
         # fewer texts than processes: one without weight keeps every parameter in the graph
         own, weight = (share, 1.0) if share else (places[:1], 0.0)
-        optimizer = self.tensors.optimizer
-        optimizer.zero_grad(set_to_none=True)
+        self.tensors.optimizer.zero_grad(set_to_none=True)
         normaliser = total_weight(self._targets(places), self.weights)
         loss = weight * self._loss(own) / normaliser
         loss.backward()
-        parameters = list(self.tensors.parameters.values())
-        processes.add_up(parameter.grad for parameter in parameters)
-        if self.settings.max_gradient_norm:
-            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
-        optimizer.step()
+        self._update_weights()
         return loss.detach()
 
     def _targets(self, places: Sequence[int]) -> Tensor:

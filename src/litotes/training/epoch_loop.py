@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
 
 from litotes.core.errors import Stopped, UserError
 from litotes.core.json_text import to_json
@@ -139,6 +140,14 @@ class EpochLoop(ABC):
         optimizer = self.tensors.optimizer
         set_learning_rate(optimizer, self.settings, step=step, n_steps=self.n_steps)
         self.encoder.set_progress(step / self.n_steps)
+
+    def _update_weights(self) -> None:
+        """A step of the optimizer by the gradients of all processes together."""
+        parameters = list(self.tensors.parameters.values())
+        self.context.processes.add_up(parameter.grad for parameter in parameters)
+        if self.settings.max_gradient_norm:
+            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
+        self.tensors.optimizer.step()
 
     def _read_losses(self, *, all_but: int = 0) -> None:
         """Adds up the losses that are there, over all processes; each must be a number."""

@@ -18,7 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import Parameter, functional
-from torch.nn.utils import clip_grad_norm_
 from torch.optim import AdamW, Optimizer
 
 from litotes.core.progress import Milestone
@@ -71,20 +70,15 @@ class TranslationLoop(EpochLoop):
         self.translation.set_progress(self.state.step / self.n_steps)
 
     def _take_step(self, places: Sequence[int]) -> Tensor:
-        processes, optimizer = self.context.processes, self.tensors.optimizer
-        share = processes.share(places)
+        share = self.context.processes.share(places)
         # fewer pairs than processes: one without weight keeps every parameter in the graph
         own, weight = (share, 1.0) if share else (places[:1], 0.0)
         n_guessed = sum(len(self.train.targets[place]) - 1 for place in places)
-        optimizer.zero_grad(set_to_none=True)
+        self.tensors.optimizer.zero_grad(set_to_none=True)
         total = self._loss_sum(self.train, own, smoothing=self.own.label_smoothing)
         loss = weight * total / n_guessed
         loss.backward()
-        parameters = list(self.tensors.parameters.values())
-        processes.add_up(parameter.grad for parameter in parameters)
-        if self.settings.max_gradient_norm:
-            clip_grad_norm_(parameters, self.settings.max_gradient_norm)
-        optimizer.step()
+        self._update_weights()
         return loss.detach()
 
     def _loss_sum(self, pairs: PairSet, places: Sequence[int], *, smoothing: float = 0.0) -> Tensor:
