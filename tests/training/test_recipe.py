@@ -8,7 +8,9 @@ from litotes.core.errors import UserError
 from litotes.distillation.settings import read_distill_recipe
 from litotes.pretraining import read_recipe as read_pretrain_recipe
 from litotes.study.plan import read_study
-from litotes.training.recipe import Recipe, read_recipe
+from litotes.tagging.recipe import read_recipe as read_word_recipe
+from litotes.training.recipe import Recipe, read_kind, read_recipe
+from litotes.translation import read_translation_recipe
 
 RECIPES = sorted((Path(__file__).parents[2] / "recipes").glob("*.toml"))
 
@@ -20,7 +22,15 @@ def test_every_recipe_reads_and_begins_with_its_command(file: Path) -> None:
         "pretrain": read_pretrain_recipe,
         "distill": read_distill_recipe,
     }
-    readers.get(file.stem.split("_")[0], read_recipe)(file)
+    of_kind = {
+        "classification": read_recipe,
+        "tagging": read_word_recipe,
+        "span": read_word_recipe,
+        "translation": read_translation_recipe,
+    }
+    command = file.stem.split("_")[0]
+    read = readers[command] if command in readers else of_kind[str(read_kind(file))]
+    read(file)
     assert file.read_text().startswith("# litotes ")
 
 
