@@ -21,6 +21,7 @@ from litotes.tagging.tagger import Tagger
 from litotes.tagging.word_set import make_windows, make_word_set
 from litotes.text.tokenizer import Pieces
 from litotes.text.word_pieces import Window
+from litotes.training.recipe import read_kind
 
 WORDS = ("the", "tea", "is", "great", "queue", "not", "bad", "love", "and", "hate")
 MARKED = {"great", "bad", "love", "hate"}
@@ -249,6 +250,9 @@ def test_recipes_that_ship_can_be_read(root: Path) -> None:
         assert read_recipe(root / "recipes" / f"{kind}.toml").kind == kind
     with pytest.raises(UserError, match="train_words"):
         litotes.train(root / "recipes" / "span.toml", "x")
+    with pytest.raises(UserError, match="train_translation"):
+        litotes.train(root / "recipes" / "multi30k.toml", "x")
+    assert read_kind(root / "recipes" / "span.toml", changes=["kind = tagging"]) == "tagging"
     with pytest.raises(UserError, match="class_weights"):
         read_recipe(root / "recipes" / "span.toml", changes=["training.class_weights=true"])
 

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
 from litotes.training.recipe import (
     Options,
     Where,
     apply_changes,
-    first_problem,
+    check_recipe,
     read_settings,
 )
 from litotes.training.settings import TrainingSettings
@@ -181,12 +180,7 @@ def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> PretrainRecipe:
 
 def recipe_of(content: dict[str, Any], where: str) -> PretrainRecipe:
     """The checked recipe; `where` is named when it is wrong."""
-    try:
-        recipe = PretrainRecipe.model_validate({"data": {}} | content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, PretrainRecipe)}") from error
-    if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
-        raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
+    recipe = check_recipe(PretrainRecipe, {"data": {}} | content, where)
     problem = _contradiction(recipe)
     if problem is not None:
         raise UserError(f"{where}: {problem}")

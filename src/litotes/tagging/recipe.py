@@ -8,12 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
 from litotes.core.one_line import one_line
-from litotes.training.recipe import Options, apply_changes, first_problem, put, read_settings
+from litotes.training.recipe import (
+    Options,
+    apply_changes,
+    check_recipe,
+    put,
+    read_settings,
+)
 from litotes.training.settings import TrainingSettings
 
 _FROZEN = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -169,12 +174,7 @@ def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> WordRecipe:
 
 def recipe_of(content: dict[str, Any], where: str) -> WordRecipe:
     """The checked recipe; `where` is named when it is wrong."""
-    try:
-        recipe = WordRecipe.model_validate({"data": {}} | content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, WordRecipe)}") from error
-    if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
-        raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
+    recipe = check_recipe(WordRecipe, {"data": {}} | content, where)
     if recipe.kind == "span" and recipe.training.class_weights:
         raise UserError(f"{where}: class_weights is about tags; leave it out of a span's recipe.")
     return recipe

@@ -8,18 +8,19 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from reprlib import Repr
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.json_text import from_json
-from litotes.core.kinds import CLASSIFICATION, WORD_KINDS
+from litotes.core.kinds import CLASSIFICATION, KINDS, TRANSLATION, WORD_KINDS
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.training.settings import TrainingSettings
 
+AnyRecipe = TypeVar("AnyRecipe", bound=BaseModel)
 Words = str | list[str] | None
 Options = dict[str, bool | int | float | str | list[float]]
 
@@ -157,8 +158,12 @@ def read_kind(file: Path, *, changes: Sequence[str] = ()) -> object:
     content: dict[str, Any] = {}
     if file.is_file():
         content = read_settings(file, "recipe")
-        apply_changes(content, [change for change in changes if change.startswith("kind=")])
+        apply_changes(content, [change for change in changes if _key(change) == "kind"])
     return content.get("kind", CLASSIFICATION)
+
+
+def _key(change: str) -> str:
+    return change.partition("=")[0].strip()
 
 
 def read_settings(file: Path, kind: str) -> dict[str, Any]:
@@ -199,15 +204,24 @@ def put(content: dict[str, Any], path: Sequence[str], value: Any, *, where: str)
 
 def recipe_of(content: dict[str, Any], where: str) -> Recipe:
     """The checked recipe; `where` is named when it is wrong."""
-    if content.get("kind") in WORD_KINDS:
+    kind = content.get("kind")
+    if kind in (*WORD_KINDS, TRANSLATION):
+        function = "litotes.train_words"
+        if kind == TRANSLATION:
+            function = "litotes.translation.train_translation"
         raise UserError(
-            f'{where}: kind = "{content["kind"]}" makes a model that answers words, which is not'
-            " for this. `litotes train` takes it; in Python, `litotes.train_words`."
+            f'{where}: kind = "{kind}" makes a model that answers {KINDS[kind]}, which is not for'
+            f" this. `litotes train` takes it; in Python, `{function}`."
         )
+    return check_recipe(Recipe, content, where)
+
+
+def check_recipe(model: type[AnyRecipe], content: Mapping[str, Any], where: str) -> AnyRecipe:
+    """The recipe of any kind of run; `where` is named when it is wrong."""
     try:
-        recipe = Recipe.model_validate(content)
+        recipe = model.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, Recipe)}") from error
+        raise UserError(f"{where}: {first_problem(error, model)}") from error
     if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
         raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
     return recipe

@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from litotes.core.errors import UserError
-from litotes.core.harmless import is_utf8
-from litotes.training.recipe import Options, apply_changes, first_problem, read_settings
+from litotes.training.recipe import (
+    Options,
+    apply_changes,
+    check_recipe,
+    read_settings,
+)
 from litotes.training.settings import TrainingSettings
 
 KIND = "translation"
@@ -113,10 +117,7 @@ class SearchSettings(BaseModel):
 
 def search_of(content: Mapping[str, Any], where: str) -> SearchSettings:
     """The checked settings of a search; `where` is named when they are wrong."""
-    try:
-        return SearchSettings.model_validate(content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, SearchSettings)}") from error
+    return check_recipe(SearchSettings, content, where)
 
 
 class TranslationRecipe(BaseModel):
@@ -150,12 +151,7 @@ def read_translation_recipe(file: Path, *, changes: Sequence[str] = ()) -> Trans
 
 def translation_recipe_of(content: dict[str, Any], where: str) -> TranslationRecipe:
     """The checked recipe; `where` is named when it is wrong."""
-    try:
-        recipe = TranslationRecipe.model_validate({"data": {}} | content)
-    except ValidationError as error:
-        raise UserError(f"{where}: {first_problem(error, TranslationRecipe)}") from error
-    if not is_utf8(json.dumps(recipe.model_dump(), ensure_ascii=False)):
-        raise UserError(f"{where}: a setting is not UTF-8. Rename the file or folder it names.")
+    recipe = check_recipe(TranslationRecipe, {"data": {}} | content, where)
     model = recipe.model
     if model.width is not None and model.width % model.n_attention_heads:
         raise UserError(
