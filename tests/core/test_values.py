@@ -12,7 +12,7 @@ def test_a_notebook_shows_a_prediction_escaped() -> None:
     }
     shown = Prediction("<script>alert(1)</script> \u202e", answers, truncated=True)._repr_html_()
     assert "<script>" not in shown
-    assert "&lt;script&gt;alert(1)&lt;/script&gt; ‹U+202E›</caption>" in shown
+    assert ">&lt;script&gt;alert(1)&lt;/script&gt; ‹U+202E›<" in shown
     assert "<th>sarcasm</th><td>&lt;i&gt;sarcastic</td><td>87.6%</td>" in shown
     assert "<th>warmth</th><td>0.000</td><td></td>" in shown  # a rounded zero has no sign
     assert "the end of the text was not read" in shown

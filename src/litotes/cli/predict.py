@@ -23,7 +23,6 @@ from litotes.cli.options import add_model, add_runtime, add_verbose
 from litotes.cli.predictors import load_predictor
 from litotes.cli.streams import write_csv, write_out
 from litotes.cli.table_options import add_table_options, check_table_options, table_request
-from litotes.model.folder import kind_of
 
 if TYPE_CHECKING:
     from litotes.core.values import Answer, BadText, Prediction
@@ -62,6 +61,8 @@ def run(options: argparse.Namespace) -> None:
     if options.on is None and options.out is not None:
         _check_target(options)
     check_table_options(options)
+    from litotes.model.folder import kind_of
+
     predict_other_kind = command_of(kind_of(options.model), "predict")
     if predict_other_kind is not None:
         predict_other_kind(options)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from litotes.core.kinds import WORD_KINDS
-from litotes.data.words.cutting import CUTTINGS
 from litotes.encoders.config import spec_from_json
 from litotes.model.calibration import Calibration
 from litotes.model.exits import exits_from_json
@@ -70,6 +69,9 @@ def check_description(description: Mapping[str, Any]) -> None:
 
 def _check_kind(description: Mapping[str, Any]) -> set[str]:
     """What a model may say that does not label whole texts."""
+    # the sources of words come with it, which a classifier does not wait for
+    from litotes.data.words.cutting import CUTTINGS
+
     kind = description["kind"]
     if kind not in WORD_KINDS:
         raise ValueError(f"the kind {kind!r:.60} is unknown; a newer litotes may know it")

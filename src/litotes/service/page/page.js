@@ -23,8 +23,7 @@ const view = { ...EMPTY };
 const labelling = new LatestRequest(), explaining = new LatestRequest();
 let service = null; // what v1/models says
 let explanation = null; // on display, with {text, pair, task, model} it was asked for
-let chosenWord = null;
-let isModelMissing = false; // which a link asked for
+let chosenWord = null, isModelMissing = false; // the model that a link asked for
 
 const takesPairs = () => Boolean(service && model().pairs);
 const pair = () => (takesPairs() ? view.pair : null);
