@@ -12,8 +12,8 @@ from several_model import TEXTS, train_several, write_table
 
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Prediction, Task
+from litotes.data.several import BETWEEN, split_labels
 from litotes.data.sources import load
-from litotes.data.sources.several import BETWEEN, split_labels
 from litotes.evaluation.evaluate import CellScores
 from litotes.evaluation.several_scores import SeveralScores, score_several
 from litotes.exporting.export import export_models

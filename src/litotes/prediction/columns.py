@@ -24,7 +24,7 @@ from operator import attrgetter
 from typing import Any
 
 from litotes.core.values import Prediction, Task
-from litotes.data.sources.several import BETWEEN, NONE
+from litotes.data.several import BETWEEN, NONE
 
 STRING, FLOAT, BOOL, INT = "string", "float", "bool", "int"
 
