@@ -12,9 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from litotes.core.errors import UserError
 from litotes.training.recipe import (
     Recipe,
-    apply_changes,
     first_problem,
-    read_settings,
+    read_changed,
     recipe_of,
 )
 
@@ -118,10 +117,7 @@ class DistillRecipe:
 
 def read_distill_recipe(file: Path, *, changes: Sequence[str] = ()) -> DistillRecipe:
     """Reads a recipe file with a `[distill]` table and applies `a.b=c` changes."""
-    if not file.is_file():
-        raise UserError(f"{file}: no such recipe. recipes/distill.toml is an example.")
-    content = read_settings(file, "recipe")
-    apply_changes(content, changes)
+    content = read_changed(file, changes, advice="recipes/distill.toml is an example.")
     return distill_recipe_of(content, str(file))
 
 

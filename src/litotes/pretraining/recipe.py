@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,9 +12,10 @@ from litotes.core.errors import UserError
 from litotes.training.recipe import (
     Options,
     Where,
-    apply_changes,
     check_recipe,
-    read_settings,
+    deciding_settings,
+    key_of,
+    read_changed,
 )
 from litotes.training.settings import TrainingSettings
 
@@ -160,22 +159,15 @@ class PretrainRecipe(BaseModel):
 
     def key(self) -> str:
         """A hash of everything that can change the result."""
-        content = self.model_dump(
-            mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
-        )
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        return key_of(deciding_settings(self))
 
 
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> PretrainRecipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
-    if not file.is_file():
-        raise UserError(
-            f"{file}: no such recipe. An example is recipes/pretrain.toml; `litotes list"
-            " pretraining` names all that can be set."
-        )
-    content = read_settings(file, "recipe")
-    apply_changes(content, changes)
-    return recipe_of(content, str(file))
+    advice = (
+        "An example is recipes/pretrain.toml; `litotes list pretraining` names all that can be set."
+    )
+    return recipe_of(read_changed(file, changes, advice=advice), str(file))
 
 
 def recipe_of(content: dict[str, Any], where: str) -> PretrainRecipe:

@@ -40,10 +40,9 @@ from litotes.study.published import Published, read_published
 from litotes.training.recipe import (
     Recipe,
     Where,
-    apply_changes,
     first_problem,
     put,
-    read_settings,
+    read_changed,
     recipe_of,
 )
 
@@ -184,10 +183,8 @@ def read_study(file: Path, *, changes: Sequence[str] = ()) -> Study:
 
 
 def _read_settings(file: Path, changes: Sequence[str]) -> StudySettings:
-    if not file.is_file():
-        raise UserError(f"{file}: no such study. An example is recipes/study_quick.toml.")
-    content = read_settings(file, "study")
-    apply_changes(content, changes)
+    advice = "An example is recipes/study_quick.toml."
+    content = read_changed(file, changes, advice=advice, kind="study")
     try:
         return StudySettings.model_validate(content)
     except ValidationError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -14,10 +12,11 @@ from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.training.recipe import (
     Options,
-    apply_changes,
     check_recipe,
+    deciding_settings,
+    key_of,
     put,
-    read_settings,
+    read_changed,
 )
 from litotes.training.settings import TrainingSettings
 
@@ -147,10 +146,7 @@ class WordRecipe(BaseModel):
 
     def key(self) -> str:
         """A hash of everything that can change the result."""
-        content = self.model_dump(
-            mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
-        )
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        return key_of(deciding_settings(self))
 
     def changed(self, **paths: Any) -> WordRecipe:
         """A copy with values at dotted paths replaced, dots written as two underscores."""
@@ -162,14 +158,11 @@ class WordRecipe(BaseModel):
 
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> WordRecipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
-    if not file.is_file():
-        raise UserError(
-            f"{file}: no such recipe. Examples are recipes/tagging.toml and recipes/span.toml;"
-            " `litotes list tagging` names all that can be set."
-        )
-    content = read_settings(file, "recipe")
-    apply_changes(content, changes)
-    return recipe_of(content, str(file))
+    advice = (
+        "Examples are recipes/tagging.toml and recipes/span.toml; `litotes list tagging` names all"
+        " that can be set."
+    )
+    return recipe_of(read_changed(file, changes, advice=advice), str(file))
 
 
 def recipe_of(content: dict[str, Any], where: str) -> WordRecipe:

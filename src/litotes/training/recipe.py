@@ -123,13 +123,11 @@ class Recipe(BaseModel):
 
     def key(self) -> str:
         """A hash of everything that can change the result."""
-        content = self.model_dump(
-            mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
-        )
+        content = deciding_settings(self)
         del content["kind"]  # as runs were named before there were kinds
         if not self.data.rewrites:  # as runs were named before there were rewrites
             del content["data"]["rewrites"], content["data"]["rewrite_share"]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        return key_of(content)
 
     def changed(self, **paths: Any) -> Recipe:
         """A copy with values at dotted paths replaced (dots written as two underscores:
@@ -141,16 +139,33 @@ class Recipe(BaseModel):
         return recipe_of(content, "recipe")
 
 
+def deciding_settings(recipe: BaseModel) -> dict[str, Any]:
+    """What of a recipe of any kind can change the result, as JSON has it."""
+    return recipe.model_dump(mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}})
+
+
+def key_of(content: Mapping[str, Any]) -> str:
+    """A short hash of settings."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
 def read_recipe(file: Path, *, changes: Sequence[str] = ()) -> Recipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
+    advice = "Examples are in recipes/; `litotes list settings` names all that can be set."
+    return recipe_of(read_changed(file, changes, advice=advice), str(file))
+
+
+def read_changed(
+    file: Path, changes: Sequence[str], *, advice: str, kind: str = "recipe"
+) -> dict[str, Any]:
+    """The tables of a file that must be there, with `a.b=c` changes. advice: where there is none.
+    kind: what the file is, for the errors.
+    """
     if not file.is_file():
-        raise UserError(
-            f"{file}: no such recipe. Examples are in recipes/; `litotes list settings` names all"
-            " that can be set."
-        )
-    content = read_settings(file, "recipe")
+        raise UserError(f"{file}: no such {kind}. {advice}")
+    content = read_settings(file, kind)
     apply_changes(content, changes)
-    return recipe_of(content, str(file))
+    return content
 
 
 def read_kind(file: Path, *, changes: Sequence[str] = ()) -> object:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -13,9 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from litotes.core.errors import UserError
 from litotes.training.recipe import (
     Options,
-    apply_changes,
     check_recipe,
-    read_settings,
+    deciding_settings,
+    key_of,
+    read_changed,
 )
 from litotes.training.settings import TrainingSettings
 
@@ -134,18 +133,12 @@ class TranslationRecipe(BaseModel):
 
     def key(self) -> str:
         """A hash of everything that can change the result."""
-        content = self.model_dump(
-            mode="json", exclude={"training": {"checkpoint_seconds", "tracker"}}
-        )
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+        return key_of(deciding_settings(self))
 
 
 def read_translation_recipe(file: Path, *, changes: Sequence[str] = ()) -> TranslationRecipe:
     """Reads a recipe file (.toml, or the recipe.json of a run) and applies `a.b=c` changes."""
-    if not file.is_file():
-        raise UserError(f"{file}: no such recipe. An example is recipes/multi30k.toml.")
-    content = read_settings(file, "recipe")
-    apply_changes(content, changes)
+    content = read_changed(file, changes, advice="An example is recipes/multi30k.toml.")
     return translation_recipe_of(content, str(file))
 
 
