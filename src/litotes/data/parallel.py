@@ -6,20 +6,19 @@ NAME:PATH[?key=value&key=value]
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from litotes.core.errors import UserError
 from litotes.core.json_text import to_json
 from litotes.core.one_line import one_line
-from litotes.core.registry import pick
 from litotes.data.keys import text_key
 from litotes.data.sarcasm_sign import PARTS, note_silent, read_interpretations
-from litotes.data.sources import check_source_options, expand_path
+from litotes.data.sources import expand_path
+from litotes.data.sources.file_source import FileSource, find_source
 from litotes.data.sources.options import choice, number
-from litotes.data.sources.query import parse_query
 from litotes.data.tables.files import find_file, read_lines
 
 
@@ -59,28 +58,9 @@ class ParallelTexts:
         return digest.hexdigest()
 
 
-Read = Callable[[Path, Mapping[str, str]], ParallelTexts]
-
-
-@dataclass(frozen=True)
-class ParallelSource:
-    """A way to read parallel texts from a path. options: a line for each."""
-
-    read: Read
-    about: str
-    example: str
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
 def load_parallel(spec: str) -> ParallelTexts:
     """The parallel texts a user names, such as `multi30k:data/multi30k?from=de&to=en`."""
-    address, _, query = spec.partition("?")
-    name, _, path = address.partition(":")
-    source = pick(PARALLEL, name, "source of parallel texts")
-    options = parse_query(query)
-    check_source_options(options, name, source.options)
-    if not path:
-        raise UserError(f"{name} needs a path: write for example {source.example}.")
+    source, path, options = find_source(spec, PARALLEL, "source of parallel texts")
     texts = source.read(expand_path(path), options)
     if not texts.train:
         raise UserError(f"{path} holds no pair of texts to learn from.")
@@ -210,25 +190,25 @@ _SHARES = {
     "test": "share of the texts to test on (0.05)",
 }
 
-PARALLEL: dict[str, ParallelSource] = {
-    "multi30k": ParallelSource(
+PARALLEL: dict[str, FileSource[ParallelTexts]] = {
+    "multi30k": FileSource(
         _read_multi30k,
         "captions in German and English",
         "multi30k:data/multi30k?from=de&to=en",
         {"from": "de or en", "to": "en or de"},
     ),
-    "sign": ParallelSource(
+    "sign": FileSource(
         _read_sign,
         "sarcastic tweets and what five people say was meant",
         "sign:data/sarcasm-sign",
     ),
-    "tsv": ParallelSource(
+    "tsv": FileSource(
         _read_tsv,
         "a file with a text, a tab and what it is to become on each line",
         "tsv:pairs.tsv?test=0.1",
         _SHARES,
     ),
-    "lines": ParallelSource(
+    "lines": FileSource(
         _read_two_files,
         "two files with the same number of lines",
         "lines:texts.de?to=texts.en",
