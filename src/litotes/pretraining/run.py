@@ -6,7 +6,6 @@ texts → tokenizer → pieces on disk → blocks → learned from / held out �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from litotes.core.device import choose_device
 from litotes.core.one_line import one_line
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import check_options
-from litotes.core.storage import locked, remove_folder, write_json
+from litotes.core.storage import remove_folder, write_json
 from litotes.pretraining.blocks import Blocks, PairReader, Reader, TextReader, make_blocks
 from litotes.pretraining.language_model import LanguageModel
 from litotes.pretraining.loop import PretrainLoop, read_masked
@@ -37,7 +36,7 @@ from litotes.pretraining.start import Start, read_tokenizer
 from litotes.text.tokenizer import PieceTokenizer
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext, derive_seed
-from litotes.training.processes import join_processes
+from litotes.training.processes import hold_folder, join_processes
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,7 @@ def pretrain(
     model = recipe.model
     check_options(WEIGHTINGS, model.weighting, "weighting", model.weighting_options)
     start, texts, chosen = Start(recipe), Texts(recipe.data), choose_device(device)
-    with join_processes(chosen.type) as processes, ExitStack() as stack:
-        if processes.is_first:
-            stack.enter_context(locked(out))
-        processes.wait()  # until the first one has made the folder
+    with join_processes(chosen.type) as processes, hold_folder(out, processes):
         finished = find_finished(out, recipe.key(), resume=resume)
         if finished is None:
             if processes.is_first and not (resume and has_texts(out)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from litotes.core.one_line import one_line
 from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.registry import check_options
-from litotes.core.storage import locked, write_json
+from litotes.core.storage import write_json
 from litotes.core.values import Example, Task
 from litotes.data.words import load_words
 from litotes.encoders import pretrained
@@ -39,7 +38,7 @@ from litotes.tagging.scores import TagScores, score_tags
 from litotes.tagging.word_set import make_word_set
 from litotes.training.checkpoints import Checkpoints, RunState
 from litotes.training.epoch_loop import RunContext
-from litotes.training.processes import join_processes
+from litotes.training.processes import hold_folder, join_processes
 from litotes.training.run_folder import find_finished_model
 
 FREQUENT = "most_frequent_tag"
@@ -77,10 +76,7 @@ def train_words(
     data = prepare_words(recipe, load_words(recipe.data.source))
     key = f"{recipe.key()}-{data.fingerprint()[:16]}"
     checkpoints = Checkpoints(out / "checkpoints", key=key)
-    with join_processes(chosen.type) as processes, ExitStack() as stack:
-        if processes.is_first:
-            stack.enter_context(locked(out))
-        processes.wait()  # until the first one has made the folder
+    with join_processes(chosen.type) as processes, hold_folder(out, processes):
         finished = find_finished_model(out, key, checkpoints, resume=resume, load=load_word_model)
         if finished is not None:
             checkpoints.clear()  # left behind when the run was killed just after its last file

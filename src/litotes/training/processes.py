@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 
 import torch
 from torch import Tensor, distributed
+
+from litotes.core.storage import locked
 
 Item = TypeVar("Item")  # Python 3.11 has no `def share[Item]`
 
@@ -75,3 +78,11 @@ def join_processes(device: str) -> Iterator[Processes]:
         yield Processes(distributed.get_rank(), distributed.get_world_size())
     finally:
         distributed.destroy_process_group()
+
+
+@contextmanager
+def hold_folder(folder: Path, processes: Processes) -> Iterator[None]:
+    """The folder of a run: the first process makes and locks it, the others wait for it."""
+    with locked(folder) if processes.is_first else nullcontext():
+        processes.wait()
+        yield

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -23,7 +22,7 @@ from litotes.core.one_line import one_line
 from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress, prefix_watch
 from litotes.core.registry import check_options, pick
-from litotes.core.storage import locked, write_json
+from litotes.core.storage import write_json
 from litotes.core.values import Example, Task
 from litotes.data.corpus import Corpus
 from litotes.encoders import pretrained
@@ -45,7 +44,7 @@ from litotes.training.held_out import fit_calibrations, held_out_score
 from litotes.training.inputs import freeze, make_inputs
 from litotes.training.lessons import Lessons
 from litotes.training.loop import Loop
-from litotes.training.processes import join_processes
+from litotes.training.processes import hold_folder, join_processes
 from litotes.training.recipe import Recipe
 from litotes.training.run_folder import check_parts_folder, find_finished_model
 from litotes.training.teacher import Teacher
@@ -142,10 +141,7 @@ def _train_one(recipe: Recipe, context: RunContext, *, resume: bool) -> Run:
         key += f"-{context.lessons.key()}"
     context = replace(context, key=key)
     checkpoints = Checkpoints(context.folder / "checkpoints", key=context.key)
-    with ExitStack() as stack:
-        if context.processes.is_first:
-            stack.enter_context(locked(context.folder))
-        context.processes.wait()  # until the first one has made the folder
+    with hold_folder(context.folder, context.processes):
         finished = find_finished_model(
             context.folder, context.key, checkpoints, resume=resume, load=load_model
         )

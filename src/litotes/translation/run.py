@@ -6,7 +6,6 @@ parallel texts → tokenizer → pairs of pieces → loop → mean of weights �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,11 +19,11 @@ from litotes.core.numbers import counted
 from litotes.core.one_line import one_line
 from litotes.core.parsing import read_as
 from litotes.core.progress import Watch, ignore_progress
-from litotes.core.storage import locked, write_json, write_text
+from litotes.core.storage import write_json, write_text
 from litotes.data.parallel import Pair, ParallelTexts, load_parallel
 from litotes.training.checkpoints import Checkpoints
 from litotes.training.epoch_loop import RunContext
-from litotes.training.processes import join_processes
+from litotes.training.processes import hold_folder, join_processes
 from litotes.training.run_folder import find_finished_model
 from litotes.translation.folder import (
     OUTPUTS,
@@ -80,10 +79,7 @@ def train_translation(
     texts = texts or load_parallel(recipe.data.source)
     key = f"{recipe.key()}-{texts.fingerprint()[:16]}"
     checkpoints = Checkpoints(out / "checkpoints", key=key)
-    with join_processes(chosen.type) as processes, ExitStack() as stack:
-        if processes.is_first:
-            stack.enter_context(locked(out))
-        processes.wait()  # until the first one has made the folder
+    with join_processes(chosen.type) as processes, hold_folder(out, processes):
         finished = find_finished_model(out, key, checkpoints, resume=resume, load=load_translation)
         if finished is not None:
             scores = read_as(out / SCORES, dict[str, Any], advice="Choose another --out.")
