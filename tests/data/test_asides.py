@@ -6,6 +6,7 @@ from importlib.resources import files
 from statistics import median
 
 import pytest
+from card_counts import check_card_counts
 from words_alone import score_of_words
 
 from litotes.data.audit.audit import audit
@@ -90,13 +91,4 @@ def test_words_alone_do_not_tell_sarcasm_on_other_topics(asides: Corpus, half: i
 
 
 def test_the_card_counts_right(asides: Corpus) -> None:
-    card = (files("litotes.data") / "asides" / "CARD.md").read_text(encoding="utf-8")
-    assert f"**{len(asides):,} texts**" in card
-    for variety in VARIETIES:
-        part = asides.where(variety=variety)
-        counts = Counter(example.labels[task] for example in part for task in example.labels)
-        numbers = [counts[label] for label in ("negative", "neutral", "positive")]
-        numbers += [counts[label] for label in ("literal", "sarcastic")]
-        assert f"| {variety} | {len(part)} | {' | '.join(map(str, numbers))} |" in card
-    split = f"{len(asides.where(split='train')):,} for training, "
-    assert split + f"{len(asides.where(split='test')):,} for testing" in card
+    check_card_counts(asides, VARIETIES)

@@ -6,6 +6,7 @@ from importlib.resources import files
 from statistics import median
 
 import pytest
+from card_counts import check_card_counts
 from words_alone import score_of_words
 
 from litotes.core.errors import UserError
@@ -118,16 +119,7 @@ def test_words_alone_do_not_tell_sarcasm_on_other_topics(contrast: Corpus, half:
 
 
 def test_the_card_counts_right(contrast: Corpus) -> None:
-    card = (files("litotes.data") / "contrast" / "CARD.md").read_text(encoding="utf-8")
-    assert f"**{len(contrast):,} texts**" in card
-    for variety in VARIETIES:
-        part = contrast.where(variety=variety)
-        counts = Counter(example.labels[task] for example in part for task in example.labels)
-        numbers = [counts[label] for label in ("negative", "neutral", "positive")]
-        numbers += [counts[label] for label in ("literal", "sarcastic")]
-        assert f"| {variety} | {len(part)} | {' | '.join(map(str, numbers))} |" in card
-    split = f"{len(contrast.where(split='train')):,} for training, "
-    assert split + f"{len(contrast.where(split='test')):,} for testing" in card
+    check_card_counts(contrast, VARIETIES)
 
 
 def test_the_card_quotes_a_pair_of_the_corpus() -> None:
