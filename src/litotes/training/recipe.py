@@ -127,6 +127,8 @@ class Recipe(BaseModel):
         del content["kind"]  # as runs were named before there were kinds
         if not self.data.rewrites:  # as runs were named before there were rewrites
             del content["data"]["rewrites"], content["data"]["rewrite_share"]
+        if self.training.split_seed is None:  # as before it could be set
+            del content["training"]["split_seed"]
         return key_of(content)
 
     def changed(self, **paths: Any) -> Recipe:

@@ -64,6 +64,14 @@ class TrainingSettings(BaseModel):
         lt=0.9,
         description="share of train that training never sees: `litotes prune` judges by it",
     )
+    split_seed: int | None = Field(
+        None,
+        ge=0,
+        description=(
+            "which texts are held out and reserved, where runs of several seeds shall keep the same"
+            " ones apart; None: the seed says it"
+        ),
+    )
     selection: Literal["mean", "worst_group"] = Field(
         "mean", description="what makes an epoch the best: all texts, or the worst group"
     )

@@ -107,10 +107,11 @@ def _split(recipe: Recipe, corpus: Corpus) -> TrainingData:
     # only texts with a label can teach
     train = chosen.where(split="train", task=list(chosen.tasks))
     held_out, reserved = None, None
+    seed = recipe.seed if recipe.training.split_seed is None else recipe.training.split_seed
     if recipe.training.reserved:
-        train, reserved = train.hold_out(recipe.training.reserved, seed=recipe.seed)
+        train, reserved = train.hold_out(recipe.training.reserved, seed=seed)
     if recipe.training.held_out:
-        train, held_out = train.hold_out(recipe.training.held_out, seed=recipe.seed)
+        train, held_out = train.hold_out(recipe.training.held_out, seed=seed)
     test = _test_part(chosen)
     if test is None:
         notes.append(
