@@ -1,17 +1,18 @@
 """Candidates for the built-in model: teachers once, students with several settings, the mean of
 the students of each head, scores.
 
-    python -m reproduction.builtin_students DATA OUT [--teacher FOLDER] [--workers N]
+    python -m reproduction.builtin_students DATA OUT [--teacher FOLDER | --alone] [--workers N]
 
 DATA: a folder with vader, isarcasmeval2022, besstie, tweeteval-irony and glue in it. OUT: answers
 of teachers, students, and scores.json. What is done is found again. One is chosen by `reserved`,
 texts of its own kind that no training saw; the other sets are reported and choose nothing.
+--alone: without teachers, from labels.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from shutil import copytree
@@ -19,10 +20,10 @@ from typing import Any
 
 import torch
 
-from litotes.core.storage import write_json
+from litotes.core.storage import write_json, write_text
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
-from litotes.distillation.answers import gather_lessons
+from litotes.distillation.answers import gather_lessons, with_even_answers
 from litotes.distillation.distill import plan_students, run_all
 from litotes.distillation.plan import DistillPlan, plan_distillation
 from litotes.distillation.settings import read_distill_recipe
@@ -37,6 +38,7 @@ from litotes.prediction.predictor import Predictor
 from litotes.text.packing import make_text_set
 from litotes.training.held_out import fit_calibrations
 from litotes.training.inputs import PieceInputs
+from litotes.training.lessons import Lessons
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
 SOURCE = "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler + contrast + asides"
@@ -67,6 +69,14 @@ STUDENTS: dict[str, dict[str, Any]] = {
 """Of each head: share as in `distill.share`, and what differs from the student of the recipe. They
 differ in seed, but hold the same texts out and reserve the same.
 """
+ALONE: dict[str, dict[str, Any]] = {
+    "6 epochs": {"training__epochs": 6},
+    "5 epochs": {"seed": 1, "training__epochs": 5},
+    "5 epochs, 5e-5": {"seed": 2, "training__epochs": 5, "training__learning_rate": 5e-5},
+    "4 epochs, 1e-4": {"seed": 3, "training__epochs": 4, "training__learning_rate": 1e-4},
+    "4 epochs": {"seed": 4, "training__epochs": 4},
+}
+"""The same without teachers."""
 
 
 def main() -> None:
@@ -74,23 +84,28 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--teacher", default="mpnet", help="an encoder's name or folder")
+    parser.add_argument("--alone", action="store_true", help="without teachers")
     parser.add_argument("--workers", type=int, default=6, help="trainings at the same time")
     given = parser.parse_args()
-    plan = make_plan(given.data, given.out, given.teacher)
-    run_all(plan.teachers, run_teacher, n_workers=given.workers, what="teachers")
-    jobs = make_jobs(plan, given.out)
+    plan = make_plan(given.data, given.out, "minilm" if given.alone else given.teacher)
+    if not given.alone:
+        run_all(plan.teachers, run_teacher, n_workers=given.workers, what="teachers")
+    jobs = make_jobs(plan, given.out, alone=given.alone)
     run_all(jobs, run_student, n_workers=given.workers, what="students")
     folders = {name: job.model_folder for name, job in jobs.items()}
     for head in HEADS:
         own = [folder for name, folder in folders.items() if name.startswith(head)]
         folders[f"{head}, mean of {len(own)}"] = average(own, given.out / "students" / head, plan)
-    scores = {}
-    for name, folder in folders.items():
-        scores[name] = score(folder, plan.data.reserved, given.data)
+    own = {} if plan.data.reserved is None else {"reserved": plan.data.reserved}
+    scores = {name: score(folder, own) for name, folder in folders.items()}
+    best = max(scores, key=lambda name: on_reserved(scores[name]))
+    write_text(given.out / "best.txt", f"{folders[best]}\n")
+    print(f"The best on reserved texts: {best}, in {folders[best]}", flush=True)
+    corpora = load_tests(given.data)
+    for name in sorted(folders, key=lambda name: on_reserved(scores[name]), reverse=True):
+        scores[name] |= score(folders[name], corpora)
         write_json(given.out / "scores.json", scores)
         print(name, scores[name], flush=True)
-    best = max(scores, key=lambda name: on_reserved(scores[name]))
-    print(f"The best on reserved texts: {best}, in {folders[best]}")
 
 
 def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
@@ -105,12 +120,12 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
     return plan_distillation(read_distill_recipe(RECIPE, changes=changes), out / "student")
 
 
-def make_jobs(plan: DistillPlan, out: Path) -> dict[str, StudentJob]:
-    lessons = gather_lessons(plan)
+def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, StudentJob]:
+    lessons = even_lessons(plan) if alone else gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
     jobs = {}
     for head in HEADS:
-        for about, settings in STUDENTS.items():
+        for about, settings in (ALONE if alone else STUDENTS).items():
             name = f"{head}, {about}"
             changes = {key: value for key, value in settings.items() if key != "share"}
             changes |= {"model__head": head, "training__split_seed": plan.recipe.student.seed}
@@ -119,11 +134,17 @@ def make_jobs(plan: DistillPlan, out: Path) -> dict[str, StudentJob]:
                 first,
                 name=name,
                 recipe=plan.recipe.student.changed(**changes),
-                lessons=replace(lessons, share=settings["share"]),
+                lessons=replace(lessons, share=settings.get("share", 0.0)),
                 model_folder=folder / "model",
                 folder=folder,
             )
     return jobs
+
+
+def even_lessons(plan: DistillPlan) -> Lessons:
+    """No teacher's answers: only that texts without sentiment are as likely to have either."""
+    about = "Learned from labels; of texts without sentiment that either is as likely."
+    return Lessons(with_even_answers({}, plan), (), share=0.0, temperature=1.0, about=about)
 
 
 def average(folders: Iterable[Path], to: Path, plan: DistillPlan) -> Path:
@@ -148,15 +169,19 @@ def average(folders: Iterable[Path], to: Path, plan: DistillPlan) -> Path:
     return to
 
 
-def score(folder: Path, reserved: Corpus | None, data: Path) -> dict[str, float]:
+def load_tests(data: Path) -> dict[str, Corpus]:
+    corpora = {}
+    for name, source in TESTS.items():
+        whole = load(source.format(data))
+        corpora[name] = whole.where(split=whole.test_split())
+    return corpora
+
+
+def score(folder: Path, corpora: Mapping[str, Corpus]) -> dict[str, float]:
     """Macro-F1 of every set and task; of sarcastic praise the share called negative; and how far
     stated and true shares of right answers lie apart.
     """
     predictor = Predictor(load_model(folder))
-    corpora = {} if reserved is None else {"reserved": reserved}
-    for name, source in TESTS.items():
-        whole = load(source.format(data))
-        corpora[name] = whole.where(split=whole.test_split())
     found = {}
     for name, corpus in corpora.items():
         if name == PRAISE:
