@@ -26,6 +26,7 @@ from litotes.data.sources import load
 from litotes.distillation.answers import gather_lessons, with_even_answers
 from litotes.distillation.distill import plan_students, run_all
 from litotes.distillation.plan import DistillPlan, plan_distillation
+from litotes.distillation.prevalence import with_known_prevalence
 from litotes.distillation.settings import read_distill_recipe
 from litotes.distillation.shapes import STUDENT
 from litotes.distillation.students import StudentJob, run_student
@@ -142,9 +143,12 @@ def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, Student
 
 
 def even_lessons(plan: DistillPlan) -> Lessons:
-    """No teacher's answers: only that texts without sentiment are as likely to have either."""
+    """No teacher's answers: only that texts without sentiment are as likely to have either, and how
+    rare sarcasm is in reviews.
+    """
     about = "Learned from labels; of texts without sentiment that either is as likely."
-    return Lessons(with_even_answers({}, plan), (), share=0.0, temperature=1.0, about=about)
+    answers = with_known_prevalence(with_even_answers({}, plan), plan)
+    return Lessons(answers, (), share=0.0, temperature=1.0, about=about)
 
 
 def average(folders: Iterable[Path], to: Path, plan: DistillPlan) -> Path:

@@ -13,6 +13,7 @@ from litotes.core.values import Example
 from litotes.data.keys import example_key
 from litotes.data.sources import load
 from litotes.distillation.plan import DistillPlan
+from litotes.distillation.prevalence import with_known_prevalence
 from litotes.distillation.teachers import read_answers
 from litotes.training.lessons import Answers, Lessons
 
@@ -24,7 +25,7 @@ def gather_lessons(plan: DistillPlan) -> Lessons:
     has answered are left out.
     """
     settings = plan.recipe.distill
-    answers = with_even_answers(mean_answers(plan), plan)
+    answers = with_known_prevalence(with_even_answers(mean_answers(plan), plan), plan)
     answered = {key for by_text in answers.values() for key in by_text}
     others = tuple(example for example in plan.others if example_key(example) in answered)
     return Lessons(

@@ -28,11 +28,12 @@ from litotes.core.values import Example
 from litotes.data.corpus import Corpus
 from litotes.data.keys import example_key
 from litotes.data.splitting import fraction
-from litotes.distillation.answers import gather_lessons, lesson_notes
+from litotes.distillation.answers import gather_lessons, lesson_notes, with_even_answers
 from litotes.distillation.figure import figure
 from litotes.distillation.frontier import Point, measure_points
 from litotes.distillation.matching import Matching
 from litotes.distillation.plan import DistillPlan, plan_distillation
+from litotes.distillation.prevalence import with_known_prevalence
 from litotes.distillation.settings import DistillRecipe
 from litotes.distillation.shapes import BASELINE, STUDENT, check_shapes, plan_shapes
 from litotes.distillation.students import StudentJob, run_student
@@ -89,6 +90,7 @@ def carry_out(
     plan: DistillPlan, *, n_workers: int | None = None, watch: Watch = ignore_progress
 ) -> DistillResult:
     check_shapes(plan)
+    with_known_prevalence(with_even_answers({}, plan), plan)  # a wrong name is told now
     if n_workers is None:
         encoders = [plan.recipe.student.model.encoder, plan.recipe.teacher(0).model.encoder]
         n_workers = choose_workers(encoders, plan.device)

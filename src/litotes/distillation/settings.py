@@ -65,6 +65,13 @@ class DistillSettings(BaseModel):
             " without a third label is not sure of them"
         ),
     )
+    prevalence: dict[str, dict[str, dict[str, float]]] = Field(
+        {},
+        description=(
+            "how frequent labels are in a source, where that is known, {source = {task = {label ="
+            " share}}}: answers to its texts without a label are moved there"
+        ),
+    )
     start: Start = Field(
         "encoder", description="the student's first weights: of model.encoder, a teacher, or random"
     )

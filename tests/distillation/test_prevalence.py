@@ -1,0 +1,71 @@
+"""Answers are moved to how frequent a label is known to be where a text comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from litotes.core.errors import UserError
+from litotes.core.values import Example
+from litotes.data.keys import example_key
+from litotes.distillation import DistillRecipe, plan_distillation
+from litotes.distillation.plan import DistillPlan
+from litotes.distillation.prevalence import with_known_prevalence
+
+RARE = {"en-UK": {"sentiment": {"negative": 0.1}}}
+
+
+def _plan(recipe: DistillRecipe, tea: str, out: Path, prevalence: Any) -> DistillPlan:
+    """Each variety counts as a source."""
+    student = recipe.student.changed(data__source=f"{tea}&source=variety")
+    told = DistillRecipe(student, recipe.distill).changed(prevalence=prevalence)
+    return plan_distillation(told, out / "student")
+
+
+def _unlabelled(plan: DistillPlan, source: str) -> list[Example]:
+    return [one for one in plan.others if one.source == source]
+
+
+def test_odds_are_moved_and_what_nobody_answered_is_the_prevalence(
+    recipe: DistillRecipe, tea: str, tmp_path: Path
+) -> None:
+    plan = _plan(recipe, tea, tmp_path, RARE)
+    answered, silent = (example_key(one) for one in _unlabelled(plan, "en-UK")[:2])
+    elsewhere = "a text of another source"
+    labelled = next(example_key(one) for one in plan.data.train if one.source == "en-UK")
+    given = {"sentiment": dict.fromkeys((answered, elsewhere, labelled), (0.6, 0.4))}
+    moved = with_known_prevalence(given, plan)["sentiment"]
+    labels = [one.labels["sentiment"] for one in plan.data.train]
+    learned = labels.count("negative") / len(labels)
+    odds = 0.6 / 0.4 * (0.1 / 0.9) / (learned / (1 - learned))
+    assert moved[answered] == pytest.approx((odds / (1 + odds), 1 / (1 + odds)))
+    assert moved[silent] == pytest.approx((0.1, 0.9))
+    assert moved[elsewhere] == moved[labelled] == (0.6, 0.4)
+    assert given["sentiment"][answered] == (0.6, 0.4)
+
+
+@pytest.mark.parametrize(
+    ("prevalence", "words"),
+    [
+        ({"en-XX": {"sentiment": {"negative": 0.1}}}, "no texts to learn from. There are: en-AU"),
+        ({"en-AU": {"tone": {"dry": 0.1}}}, "not a task with labels here. There are: sentiment"),
+        ({"en-AU": {"sentiment": {"sour": 0.1}}}, "no label of sentiment"),
+        ({"en-AU": {"sentiment": {"negative": 0.0}}}, "between 0 and 1"),
+        ({"en-AU": {"sentiment": {"negative": 0.7, "positive": 0.4}}}, "between 0 and 1"),
+        ({"en-AU": {"sentiment": {"negative": 0.7, "positive": 0.2}}}, "between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(
+    recipe: DistillRecipe, tea: str, tmp_path: Path, prevalence: Any, words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        with_known_prevalence({}, _plan(recipe, tea, tmp_path, prevalence))
+
+
+def test_all_shares_may_be_named(recipe: DistillRecipe, tea: str, tmp_path: Path) -> None:
+    named = {"en-UK": {"sentiment": {"negative": 0.3, "positive": 0.7}}}
+    plan = _plan(recipe, tea, tmp_path, named)
+    moved = with_known_prevalence({}, plan)["sentiment"]
+    assert set(moved.values()) == {(0.3, 0.7)}
