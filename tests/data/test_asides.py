@@ -67,6 +67,7 @@ def test_the_texts_of_a_pair_differ_in_what_is_meant() -> None:
         assert all(len(labels) == 2 for labels in meant.values()), variety
 
 
+@pytest.mark.slow
 def test_the_audit_finds_neither_leaks_nor_labels_that_contradict(asides: Corpus) -> None:
     findings = {finding.kind: finding for finding in audit(asides).findings}
     # in some varieties nobody wrote a headline, or a single one
@@ -74,6 +75,7 @@ def test_the_audit_finds_neither_leaks_nor_labels_that_contradict(asides: Corpus
     assert "across splits: 0" in findings["near_duplicate"].sentence
 
 
+@pytest.mark.slow
 def test_nothing_stands_in_contrast_as_well(asides: Corpus) -> None:
     own, other = ([example.text for example in corpus] for corpus in (asides, load("contrast")))
     across = [

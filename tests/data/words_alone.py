@@ -10,10 +10,10 @@ def score_of_words(corpus: Corpus, half: int) -> float:
     from sklearn.metrics import f1_score
 
     topics = sorted({str(example.group) for example in corpus})
+    half_of = {topic: number % 2 for number, topic in enumerate(topics)}
     parts: tuple[list[tuple[str, str]], ...] = ([], [])
     for example in corpus:
-        place = topics.index(str(example.group)) % 2
-        parts[place].append((example.text, str(example.labels["sarcasm"])))
+        parts[half_of[str(example.group)]].append((example.text, str(example.labels["sarcasm"])))
     train, test = parts[half], parts[1 - half]
     words = CountVectorizer(ngram_range=(1, 2), min_df=2)
     model = LogisticRegression(max_iter=1000, class_weight="balanced")
