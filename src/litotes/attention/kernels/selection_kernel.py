@@ -26,6 +26,9 @@ HIGHEST = tl.constexpr(2**31 - 1)
 NAN = tl.constexpr(0x7FC00000)
 INFINITY = tl.constexpr(0x7F800000)
 
+RANKED = tl.constexpr(128)
+"""Pieces up to which all are compared with all."""
+
 FILL = tl.constexpr(128)
 """Rows of nobody that a program fills at a time."""
 
@@ -114,6 +117,16 @@ def best_pieces(key, live, n_pieces, n_kept):
 
 
 @triton.jit
+def best_by_rank(key, live, n_kept):
+    """The same for few pieces, without a round for each bit: all are compared with all at once."""
+    number = tl.arange(0, key.shape[0])
+    earlier = (key[:, None] == key[None, :]) & (number[:, None] < number[None, :])
+    is_better = live[:, None] & ((key[:, None] > key[None, :]) | earlier)
+    n_better = tl.sum(is_better.to(tl.int32), 0)
+    return live & (n_better < n_kept)
+
+
+@triton.jit
 def select_in_text(
     IMPORTANCE, RECEIVED, FACTOR, ORIGIN, PLACES, DESTINATION, NEW_ORIGIN, NEW_IMPORTANCE,
     SHARES, JOINS, start, n_pieces, new_start, n_kept, n_slots, n_apart,
@@ -129,7 +142,10 @@ def select_in_text(
     origin = tl.load(ORIGIN + place, mask=live, other=0)
     key = tl.where(live & (origin != FUSED_PIECE), ordered(total), LOWEST)
     key = tl.where(number == 0, HIGHEST, key)
-    staying = best_pieces(key, live, n_pieces, n_kept)
+    if SPAN <= RANKED:
+        staying = best_by_rank(key, live, n_kept)
+    else:
+        staying = best_pieces(key, live, n_pieces, n_kept)
     row = new_start + tl.cumsum(staying.to(tl.int32), 0) - 1
     tl.store(DESTINATION + place, tl.where(staying, row, NO_ROW), mask=live)
     tl.store(PLACES + row, place, mask=staying)
