@@ -1,7 +1,7 @@
 """Whether a pruning can be trusted: how often it is accepted, what was expected, what came true.
 
     python bench/prune_loss.py DATA --out runs/prune-loss [--seeds 5] [--cases google,sst2]
-        [--folds 4] [--sure 0.8] [--device cuda] [--quick]
+        [--folds 4] [--sure 0.8] [--device cuda] [--workers 10] [--quick]
 
 DATA holds besstie/ and glue/. For every case (Google and Reddit sentiment, Reddit sarcasm, SST-2)
 and seed: a dense model, then `prune --loss 0.5`. The truth is the test split (BESSTIE's and SST-2's
@@ -21,7 +21,9 @@ import random
 import shutil
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +71,17 @@ CASES = {
 def main(arguments: Sequence[str] | None = None) -> None:
     options = _parse(arguments)
     out: Path = options.out
+    waiting = []
     for name in options.cases.split(","):
         tables = write_tables(CASES[name], options.data, out / "tables" / name, quick=options.quick)
-        for seed in range(options.seeds):
-            file = out / f"{name}-{seed}.json"
-            if not file.is_file():
-                write_json(file, run_one(options, name, seed, tables))
-            print(file)
+        waiting += [
+            (options, name, seed, tables)
+            for seed in range(options.seeds)
+            if not _file(options, name, seed).is_file()
+        ]
+    with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
+        for file in as_completed([pool.submit(run_and_keep, *job) for job in waiting]):
+            print(file.result(), flush=True)
     files = sorted(out.glob("*-*.json"))
     summary = {"machine": machine(), "cases": summarize([load_json(file) for file in files])}
     write_json(out / "summary.json", summary)
@@ -93,6 +99,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--sure", type=float)
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--device")
+    parser.add_argument("--workers", type=int, default=1, help="runs at the same time")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args(arguments)
@@ -124,6 +131,18 @@ def _write_table(file: Path, case: Case, examples: Sequence[Example]) -> str:
             writer.writerow([example.text, answer, example.variety or "", example.split])
     variety = "&variety=variety" if examples[0].variety else ""
     return f"table:{file}?label.{case.task}=answer{variety}&split=split"
+
+
+def _file(options: argparse.Namespace, name: str, seed: int) -> Path:
+    """Where a run leaves its figures."""
+    out: Path = options.out
+    return out / f"{name}-{seed}.json"
+
+
+def run_and_keep(options: argparse.Namespace, name: str, seed: int, tables: dict[str, str]) -> Path:
+    file = _file(options, name, seed)
+    write_json(file, run_one(options, name, seed, tables))
+    return file
 
 
 def run_one(
