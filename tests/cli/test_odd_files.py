@@ -110,6 +110,12 @@ FILES = {
     ),
     "a .csv that is Parquet": Odd("a.csv", parquet(text=["tea"]), error="a.csv"),
     "a spreadsheet": Odd("a.xlsx", b"PK", error="save it as .csv"),
+    "a column named twice": Odd(
+        "a.csv", b"id,text\n1,tea\n", ["tea"], "id,text,s", options=("--columns", "id,text,id")
+    ),
+    "the text as the key": Odd(
+        "a.csv", b"id,text\n1,tea\n", ["tea"], "text,s", options=("--key", "text")
+    ),
 }
 
 

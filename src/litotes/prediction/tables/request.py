@@ -83,7 +83,8 @@ class TableRequest:
 
     def keep(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Of these columns, those that are copied."""
-        kept = names if self.columns is None else self.columns
+        # a column that is named twice, as by `--key text`, is written once
+        kept = tuple(dict.fromkeys(names if self.columns is None else self.columns))
         if not self.keep_text:
             kept = tuple(name for name in kept if name not in self.texts)
         if not kept:
