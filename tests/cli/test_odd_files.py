@@ -116,6 +116,12 @@ FILES = {
     "the text as the key": Odd(
         "a.csv", b"id,text\n1,tea\n", ["tea"], "text,s", options=("--key", "text")
     ),
+    "a NUL in another column of JSON": Odd(
+        "a.jsonl", b'{"id": "a\\u0000b", "text": "tea"}\n{"text": "a queue"}\n', TWO
+    ),
+    "a NUL in another column of Parquet": Odd(
+        "a.parquet", parquet(id=["a\0b", "c"], text=TWO), TWO
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from litotes.core.errors import UserError
 from litotes.core.harmless import guard_formula
 from litotes.core.json_text import to_json
-from litotes.data.tables.row import as_text
+from litotes.data.tables.row import as_text, replace_characters
 from litotes.prediction.columns import STRING, answers_as_json
 from litotes.prediction.frames import arrow_array
 from litotes.prediction.tables.layout import AnsweredRow, Layout
@@ -38,6 +38,8 @@ def cell_text(value: object) -> str:
     """A value of any type as the text of a cell; what is neither text nor number is JSON."""
     if isinstance(value, list | dict):
         return to_json(value)
+    if isinstance(value, str):  # with a mark for what is no text: one cell ends no run
+        return replace_characters(value)
     return as_text(value, "a column that is kept")
 
 
