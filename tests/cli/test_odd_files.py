@@ -122,6 +122,9 @@ FILES = {
     "a NUL in another column of Parquet": Odd(
         "a.parquet", parquet(id=["a\0b", "c"], text=TWO), TWO
     ),
+    "Parquet with UUIDs": Odd(
+        "a.parquet", parquet(id=pa.array([b"\xff" * 16], pa.binary(16)), text=["tea"]), ["tea"]
+    ),
 }
 
 

@@ -123,18 +123,27 @@ def _is_plain(stored: Any) -> bool:
     return bool(is_text or is_number or types.is_null(kind))
 
 
+def _is_binary(stored: Any) -> bool:
+    from pyarrow import types
+
+    is_large = types.is_large_binary(stored) or types.is_binary_view(stored)
+    return bool(types.is_binary(stored) or is_large or types.is_fixed_size_binary(stored))
+
+
 def _as_plain(column: Any) -> list[Any]:
     """Values that JSON has; dates and the like as text, made by Arrow: not every date is one in
     Python.
     """
-    from pyarrow import compute, types
+    from pyarrow import BaseExtensionType, compute, types
 
     stored = column.type
     if _is_plain(stored):
         return list(column.to_pylist())
     if types.is_nested(stored):
         return [json.loads(json.dumps(value, default=str)) for value in column.to_pylist()]
-    if types.is_binary(stored) or types.is_large_binary(stored):
+    if isinstance(stored, BaseExtensionType):  # such as UUIDs: as what they are stored
+        return _as_plain(column.storage)
+    if _is_binary(stored):
         return [None if value is None else value.hex() for value in column.to_pylist()]
     return list(compute.cast(column, "string").to_pylist())
 
