@@ -125,6 +125,8 @@ FILES = {
     "Parquet with UUIDs": Odd(
         "a.parquet", parquet(id=pa.array([b"\xff" * 16], pa.binary(16)), text=["tea"]), ["tea"]
     ),
+    "a JSON object on several lines": Odd("a.json", b'{\n"text": "tea"\n}\n', error="is not JSON"),
+    "a JSON array of texts": Odd("a.json", b'["tea"]', error="is not a JSON object"),
 }
 
 

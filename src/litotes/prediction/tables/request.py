@@ -77,6 +77,8 @@ class TableRequest:
         names: dict[str, None] = {}
         for file in files:
             own = column_names(file, self.texts)
+            if not own:  # JSON without an object: its first row says what is wrong with it
+                next(read_rows(file, needs=()))
             self._check_columns(file, own)
             names |= dict.fromkeys(own)
         return self.keep(tuple(names))
