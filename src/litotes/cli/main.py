@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 
 from litotes.cli.display import say, visible
 from litotes.cli.numbers import seed
-from litotes.cli.streams import ReaderGone, abandon_streams, flush_out, prepare_streams
-from litotes.core.errors import UserError
+from litotes.cli.streams import abandon_streams, flush_out, prepare_streams
+from litotes.core.errors import ReaderGone, UserError
 from litotes.core.extras import require_extra
 from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name

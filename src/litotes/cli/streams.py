@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from typing import TextIO
 
-from litotes.core.errors import UserError
+from litotes.core.errors import ReaderGone, UserError
 from litotes.core.harmless import harmless
 
 _ESCAPES = "litotes-escapes"
@@ -40,10 +40,6 @@ def prepare_streams() -> None:
     if isinstance(sys.stdin, TextIOWrapper):
         # bytes that are no text are refused where the text's number is known
         sys.stdin.reconfigure(errors="surrogateescape")
-
-
-class ReaderGone(Exception):
-    """Whoever read our output has closed it and wants no more, which is not a mistake."""
 
 
 def write_out(text: str) -> None:

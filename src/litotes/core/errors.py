@@ -22,6 +22,10 @@ class Stopped(UserError):
     """
 
 
+class ReaderGone(BrokenPipeError):
+    """Whoever read our output has closed it and wants no more, which is not a mistake."""
+
+
 def reason_of(error: Exception) -> str:
     """Another library's error message, its first line; the name of the error if it has none."""
     message = str(error).strip()

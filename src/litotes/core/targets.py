@@ -18,7 +18,7 @@ from pathlib import Path
 from shutil import rmtree
 from typing import BinaryIO
 
-from litotes.core.errors import UserError, write_errors
+from litotes.core.errors import ReaderGone, UserError, write_errors
 
 _CHOOSE = "Choose another --out."
 
@@ -57,11 +57,14 @@ def find_target(path: Path) -> Target:
 @contextmanager
 def open_stream(path: Path) -> Iterator[BinaryIO]:
     """A pipe or character device, opened to be written to; never created."""
-    with open(path, "wb", opener=_open_existing) as stream:
-        mode = os.fstat(stream.fileno()).st_mode
-        if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
-            raise UserError(f"{path} is no longer the pipe or device that it was. {_CHOOSE}")
-        yield stream
+    try:
+        with open(path, "wb", opener=_open_existing) as stream:
+            mode = os.fstat(stream.fileno()).st_mode
+            if not (stat.S_ISCHR(mode) or stat.S_ISFIFO(mode)):
+                raise UserError(f"{path} is no longer the pipe or device that it was. {_CHOOSE}")
+            yield stream
+    except BrokenPipeError as error:
+        raise ReaderGone from error
 
 
 def make_folder(folder: Path, *, mode: int = 0o777) -> None:
