@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import os
+from argparse import Namespace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from litotes.cli.bulk import batch_predictor
 from litotes.cli.main import main
 
 
@@ -37,3 +39,30 @@ def test_a_pipe_whose_reader_leaves_is_no_error(
     code = main([*command, "--file", str(table), "--format", "csv", "--out", str(pipe)])
     assert code == 0
     assert "Broken pipe" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [["--out", "a.csv"], ["--out", "a.parquet"], ["--on", "here"]])
+def test_a_precision_that_cannot_be_had_is_told_whatever_is_written(
+    more: list[str],
+    command: list[str],
+    table: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("pyarrow")
+    monkeypatch.chdir(tmp_path)
+    out = [] if "--out" in more else ["--out", "parts"]
+    code = main([*command, "--file", str(table), *more, *out, "--precision", "float16"])
+    assert code == 2
+    assert "The precision float16 needs a CUDA device" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_parquet_is_computed_where_csv_is() -> None:
+    """On a GPU where there is one; parts, which any machine may compute, on the CPU."""
+    options = Namespace(
+        model="builtin", device=None, runtime=None, precision=None, variety=None, workers=None
+    )
+    assert batch_predictor(Namespace(**vars(options), on=None)).device is None
+    assert batch_predictor(Namespace(**vars(options), on="here")).device == "cpu"

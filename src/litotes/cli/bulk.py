@@ -91,7 +91,7 @@ def check_bulk_options(options: argparse.Namespace) -> None:
 
 
 def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
-    """On the CPU by default, so that all workers compute the same, on whatever machine."""
+    """With --on on the CPU by default, so that all workers compute the same, on whatever machine."""
     from litotes.prediction.batch_predictor import BatchPredictor
     from litotes.scale.worker_pool import threads_per_worker
 
@@ -104,10 +104,11 @@ def batch_predictor(options: argparse.Namespace) -> BatchPredictor:
         n_cores = None  # all of them
     return BatchPredictor(
         options.model,
-        device=options.device or "cpu",
+        device=options.device if options.on is None else options.device or "cpu",
         runtime=options.runtime,
         n_cores=n_cores,
         variety=options.variety,
+        precision=options.precision,
     )
 
 

@@ -102,6 +102,8 @@ def _predict_parquet(request: TableRequest, options: argparse.Namespace) -> None
 
     predictor = batch_predictor(options)
     say(predictor.predictor().notes)
+    if options.verbose:
+        say(predictor.predictor().describe())
     with progress() as watch:
         result = predict_to_parquet(request, predictor, Path(options.out), watch=watch)
     say(result.layout.notes(options.prefix))

@@ -21,7 +21,7 @@ class BatchPredictor:
 
     n_cores: how many cores the model may use in each process; None: all. The default is 1 because
     there is usually a process for every core. With torch it holds for everything the process
-    computes. variety: see `Predictor.for_variety`.
+    computes. variety: see `Predictor.for_variety`. precision: see `Predictor.load`.
 
     >>> frame.map_partitions(BatchPredictor("builtin"))  # Dask               # doctest: +SKIP
     """
@@ -31,6 +31,7 @@ class BatchPredictor:
     runtime: str | None = None
     n_cores: int | None = 1
     variety: str | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         # the worker may have another working directory
@@ -57,5 +58,6 @@ def _load(batch_predictor: BatchPredictor, process: int) -> Predictor:
         batch_predictor.folder,
         device=batch_predictor.device,
         runtime=batch_predictor.runtime,
+        precision=batch_predictor.precision,
         n_cores=batch_predictor.n_cores,
     ).for_variety(batch_predictor.variety)
