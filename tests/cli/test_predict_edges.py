@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 from argparse import Namespace
 from pathlib import Path
@@ -66,3 +65,31 @@ def test_parquet_is_computed_where_csv_is() -> None:
     )
     assert batch_predictor(Namespace(**vars(options), on=None)).device is None
     assert batch_predictor(Namespace(**vars(options), on="here")).device == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("out", "more", "advice"),
+    [
+        ("a.json", [], "--json"),
+        ("a.tsv", [], ".csv"),
+        ("a.csv.gz", [], ".gz is not written"),
+        ("a.csv.gz", ["--format", "csv"], ".gz is not written"),
+        ("a.xlsx", [], ".xlsx is not written"),
+    ],
+)
+def test_an_ending_that_is_not_written_is_told_before_the_work(
+    out: str,
+    more: list[str],
+    advice: str,
+    command: list[str],
+    table: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They became the view for people, in memory, under the name of a table."""
+    assert main([*command, "--file", str(table), "--out", str(tmp_path / out), *more]) == 2
+    assert advice in capsys.readouterr().err
+    assert not (tmp_path / out).exists()
+    kept = tmp_path / "answers.of-today"  # no ending that means something
+    assert main([*command, "tea", "--out", str(kept)]) == 0
+    assert kept.read_text().startswith("tea\n")

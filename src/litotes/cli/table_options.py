@@ -18,6 +18,10 @@ _ENDINGS = {
     ".txt": "table",
 }
 """The format that the ending of --out stands for."""
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".zip", ".xlsx", ".xls", ".ods")
+"""Endings that no format has: a file called so would not be what its name says."""
+_OTHERS = (".json", ".tsv", ".tab", ".arrow", ".feather", ".orc")
+"""Endings of tables that none of the formats stands for unless --format says which."""
 
 
 def add_table_options(parser: argparse.ArgumentParser) -> None:
@@ -92,6 +96,8 @@ def check_table_options(options: argparse.Namespace) -> None:
         )
     if options.key is not None and options.columns is not None:
         raise UserError("--key keeps one column, --columns several: give one of them.")
+    if options.on is None and options.out is not None:
+        _check_ending(Path(options.out), is_said=options.json or options.format is not None)
     if options.on is None and options.out is not None and not options.json:
         options.format = _format_of(Path(options.out), options.format)
     if options.keep_formulas and options.format != "csv":
@@ -100,6 +106,22 @@ def check_table_options(options: argparse.Namespace) -> None:
         raise UserError("Parquet is not for a screen: name a file, --out answers.parquet.")
     if options.format == "parquet" and options.file is None:
         raise UserError("Parquet files are written for tables: give --file, or --format csv.")
+
+
+def _check_ending(out: Path, *, is_said: bool) -> None:
+    """Refuses the name of a table that the view for people would be written to.
+
+    is_said: whether an option says the format.
+    """
+    from litotes.core.errors import UserError
+
+    ending = out.suffix.lower()
+    if ending in _PACKED or (ending in _OTHERS and not is_said):
+        others = ", or add --json" if ending == ".json" else ""
+        raise UserError(
+            f"--out {out.name}: {ending} is not written. End it in .csv, .jsonl, .parquet, or .txt"
+            f" for the view for people{others}."
+        )
 
 
 def _format_of(out: Path, format: str | None) -> str | None:
