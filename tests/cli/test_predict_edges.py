@@ -93,3 +93,15 @@ def test_an_ending_that_is_not_written_is_told_before_the_work(
     kept = tmp_path / "answers.of-today"  # no ending that means something
     assert main([*command, "tea", "--out", str(kept)]) == 0
     assert kept.read_text().startswith("tea\n")
+
+
+def test_a_table_of_which_no_row_is_kept_has_its_header(
+    command: list[str], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table.write_text("id,text\n1,\n")
+    asked = [*command, "--file", str(table), "--bad-rows", "skip", "--format", "csv"]
+    assert main(asked) == 0
+    printed = capsys.readouterr().out
+    assert main([*asked, "--out", str(tmp_path / "out.csv")]) == 0
+    assert printed.splitlines() == (tmp_path / "out.csv").read_text().splitlines()
+    assert printed.startswith("id,text,sentiment")

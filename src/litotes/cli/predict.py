@@ -240,10 +240,12 @@ def _print(
         _print_blocks(rows, write, all_probabilities=options.probabilities)
     else:
         line_format = LINE_FORMATS[options.format]
-        for number, row in enumerate(rows):
-            if number == 0:
-                write(line_format.header(layout))
-            write(line_format.rows(layout, [row]))
+        header = line_format.header(layout)
+        for row in rows:
+            write(header + line_format.rows(layout, [row]))
+            header = ""
+        if header:  # no row was kept
+            write(header)
 
 
 def _print_blocks(rows: Iterable[AnsweredRow], write: Write, *, all_probabilities: bool) -> None:
