@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import os
 from argparse import Namespace
 from pathlib import Path
@@ -105,3 +106,16 @@ def test_a_table_of_which_no_row_is_kept_has_its_header(
     assert main([*asked, "--out", str(tmp_path / "out.csv")]) == 0
     assert printed.splitlines() == (tmp_path / "out.csv").read_text().splitlines()
     assert printed.startswith("id,text,sentiment")
+
+
+def test_a_carriage_return_on_stdin_ends_no_text(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it in a file; the answers of all later lines would move on by one."""
+    content = b"tea\rqueue\nbad tea\r\n"
+    (tmp_path / "in.txt").write_bytes(content)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+    for name, source in (("a.csv", []), ("b.csv", ["--file", str(tmp_path / "in.txt")])):
+        assert main([*command, *source, "--out", str(tmp_path / name)]) == 0
+        with (tmp_path / name).open(newline="") as stream:
+            assert [row["text"] for row in csv.DictReader(stream)] == ["tea\rqueue", "bad tea"]

@@ -38,8 +38,9 @@ def prepare_streams() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors=_ESCAPES)
     if isinstance(sys.stdin, TextIOWrapper):
-        # bytes that are no text are refused where the text's number is known
-        sys.stdin.reconfigure(errors="surrogateescape")
+        # bytes that are no text are refused where the text's number is known; a carriage return
+        # ends no line, as it ends none in a file
+        sys.stdin.reconfigure(errors="surrogateescape", newline="\n")
 
 
 def write_out(text: str) -> None:
