@@ -119,3 +119,16 @@ def test_a_carriage_return_on_stdin_ends_no_text(
         assert main([*command, *source, "--out", str(tmp_path / name)]) == 0
         with (tmp_path / name).open(newline="") as stream:
             assert [row["text"] for row in csv.DictReader(stream)] == ["tea\rqueue", "bad tea"]
+
+
+def test_a_line_on_stdin_is_no_longer_than_one_of_a_file(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one that has none, as of /dev/zero, no more is kept than a text may have."""
+    content = io.BytesIO(b"a" * 3_000_000 + b"\ntea\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content, encoding="utf-8"))
+    assert main([*command, "--format", "csv"]) == 0
+    first, last = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+    assert "stdin, line 1 is longer than 1,000,000 characters" in first["problem"]
+    assert len(first["text"]) < 100
+    assert (last["text"], last["problem"]) == ("tea", "")

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 Write = Callable[[str], object]
 
+_N_SHOWN = 60
+"""Characters of a line that is too long to be a text."""
+
 ABOUT = """\
 Labels texts and gives each label's probability: texts typed here, lines on stdin, or a table,
 which comes back with all of its columns. A killed run on a table resumes.
@@ -212,20 +215,33 @@ def _read_lines(stream: TextIO, bad_rows: str) -> Iterator[str | BadText]:
     """One text a line; an empty one counts, or every later answer would go to the wrong text."""
     from litotes.core.errors import UserError
     from litotes.core.values import BadText
+    from litotes.data.tables.files import MAX_CHARS, too_long
     from litotes.data.tables.row import character_problem, replace_characters
 
     number = 0
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(_bounded_lines(stream, MAX_CHARS), start=1):
         text = (line.removeprefix("\ufeff") if number == 1 else line).rstrip("\r\n")
         place = f"stdin, line {number}"
         problem = character_problem([text], place)
         if not text.strip():
             problem = f"{place} is empty: give it a text, or take it out."
+        if len(text) > MAX_CHARS:
+            text, problem = f"{text[:_N_SHOWN]}…", too_long(place)
         if problem is not None and bad_rows == "stop":
             raise UserError(problem)
         yield text if problem is None else BadText(replace_characters(text), problem)
     if number == 0:
         raise UserError("There is nothing to label: stdin is empty.")
+
+
+def _bounded_lines(stream: TextIO, most: int) -> Iterator[str]:
+    """Lines as they are; of one with more characters than most, no more than its beginning, which
+    is longer than that. What has no line ends must not fill the memory.
+    """
+    while line := stream.readline(most + 2):  # with the end that it may have
+        yield line
+        while line and not line.endswith("\n"):
+            line = stream.readline(most + 2)
 
 
 def _print(
