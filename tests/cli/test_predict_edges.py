@@ -132,3 +132,17 @@ def test_a_line_on_stdin_is_no_longer_than_one_of_a_file(
     assert "stdin, line 1 is longer than 1,000,000 characters" in first["problem"]
     assert len(first["text"]) < 100
     assert (last["text"], last["problem"]) == ("tea", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+@pytest.mark.parametrize("name", ["in.csv", "in.jsonl", "in.txt"])
+def test_a_table_may_come_through_a_pipe(
+    name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = {"in.csv": b"text\ntea\nbad tea\n", "in.txt": b"tea\nbad tea\n"}
+    content = rows.get(name, b'{"text": "tea"}\n{"text": "bad tea"}\n')
+    os.mkfifo(tmp_path / name)
+    Thread(target=lambda: (tmp_path / name).write_bytes(content), daemon=True).start()
+    assert main([*command, "--file", str(tmp_path / name), "--format", "csv"]) == 0
+    answered = csv.DictReader(capsys.readouterr().out.splitlines())
+    assert [row["text"] for row in answered] == ["tea", "bad tea"]

@@ -95,7 +95,8 @@ def raw_lines(path: Path, *, start: Start = BEGINNING) -> Iterator[tuple[int, in
         _check_unpacking(path, found.st_size, found.st_mtime_ns)
     try:
         with _open(path) as stream:
-            stream.seek(offset)
+            if offset:  # which a pipe, that cannot seek, never has
+                stream.seek(offset)
             while raw := stream.readline(_MAX_BYTES + 1):
                 number += 1
                 yield number, offset, raw
