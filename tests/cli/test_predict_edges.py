@@ -146,3 +146,15 @@ def test_a_table_may_come_through_a_pipe(
     assert main([*command, "--file", str(tmp_path / name), "--format", "csv"]) == 0
     answered = csv.DictReader(capsys.readouterr().out.splitlines())
     assert [row["text"] for row in answered] == ["tea", "bad tea"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
+def test_a_column_that_a_pipe_has_not_is_told(
+    command: list[str], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    Thread(target=lambda: pipe.write_bytes(table.read_bytes()), daemon=True).start()
+    asked = [*command, "--file", str(pipe), "--columns", "nix", "--format", "csv"]
+    assert main(asked) == 2
+    assert "there is no column 'nix' to keep. Known: id, text" in capsys.readouterr().err

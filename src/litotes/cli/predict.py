@@ -189,6 +189,8 @@ def _read_rows(
         return layout, input_rows(request, found, layout.kept)
     found = request.rows()  # of a pipe, which cannot be read twice: the first row names the columns
     first = next(found)
+    if not first.found:  # later rows of JSON may have other columns
+        request.check_columns(request.source, tuple(first.values))
     names = request.keep(tuple({**first.values, **first.found}))
     layout = request.lay_out(names, predictor.tasks)
     kept = None if request.columns is None and request.keep_text else layout.kept

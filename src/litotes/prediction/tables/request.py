@@ -79,7 +79,7 @@ class TableRequest:
             own = column_names(file, self.texts)
             if not own:  # JSON without an object: its first row says what is wrong with it
                 next(read_rows(file, needs=()))
-            self._check_columns(file, own)
+            self.check_columns(file, own)
             names |= dict.fromkeys(own)
         return self.keep(tuple(names))
 
@@ -118,7 +118,8 @@ class TableRequest:
             "treatment of formulas": "kept" if self.keep_formulas else "guarded",
         }
 
-    def _check_columns(self, file: Path, names: Sequence[str]) -> None:
+    def check_columns(self, file: Path, names: Sequence[str]) -> None:
+        """Refuses a table without the columns that are read or kept."""
         known = ", ".join(filter(None, names))
         for name in self.texts:
             if name not in names:
