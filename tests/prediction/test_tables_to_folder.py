@@ -225,6 +225,19 @@ def test_types_are_kept(asked: BatchPredictor, tmp_path: Path) -> None:
     assert [(row["n"], row["x"], row["odd"]) for row in rows] == [(1, 0.5, "1"), (2, None, "a")]
 
 
+def test_a_number_that_another_type_could_not_hold_is_kept_as_text(
+    asked: BatchPredictor, tmp_path: Path
+) -> None:
+    """A float would have rounded the id; Arrow refused it, and all rows were without an answer."""
+    rows = [{"text": "tea", "id": 2**60 + 1, "n": 2}, {"text": "tea", "id": 0.5, "n": 0.5}]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    request = TableRequest(tmp_path / "in.jsonl", format="parquet")
+    result = scored(request, asked, tmp_path / "out")
+    assert not result.failures
+    found = [(row["id"], row["n"]) for row in rows_in(tmp_path / "out")]
+    assert found == [(str(2**60 + 1), 2.0), ("0.5", 0.5)]
+
+
 def stopping_after(n_parts: int) -> Any:
     def run(jobs: dict[str, PartJob], begun: Path, watch: Watch) -> Iterator[Outcome]:
         for place, (name, job) in enumerate(jobs.items()):

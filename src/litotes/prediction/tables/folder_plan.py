@@ -23,6 +23,7 @@ PLAN = "plan.json"
 TYPES = ("bool", "int64", "double")
 """Arrow's names for the types that columns of JSON keep in Parquet."""
 TEXT = "string"
+_WIDE = "int64 beyond what a double holds exactly"
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,8 @@ def _find_types(
                     found[name].add(_type_of(value))
     types = {}
     for name, own in found.items():
+        if _WIDE in own and "double" not in own:
+            own = (own - {_WIDE}) | {"int64"}
         if own == {"int64", "double"}:
             own = {"double"}
         if len(own) == 1 and own != {TEXT}:
@@ -153,7 +156,7 @@ def _type_of(value: object) -> str:
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int) and abs(value) < 2**63:
-        return "int64"
+        return "int64" if abs(value) <= 2**53 else _WIDE
     return "double" if isinstance(value, float) else TEXT
 
 
