@@ -3,7 +3,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tiny_models import model_of
 from tokenizers import Tokenizer, models
@@ -41,6 +43,39 @@ def test_one_text_is_one_prediction(predictor: Predictor) -> None:
     for texts, pairs in (("tea", ["queue"]), (["tea"], "queue")):
         with pytest.raises(UserError, match="pair"):
             predictor.predict(texts, pairs=pairs)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("pairs", [[], ["queue"], ["queue"] * 3])
+def test_pairs_are_as_many_as_texts(predictor: Predictor, pairs: list[str]) -> None:
+    """Without any, the texts were answered as if no pair had been given."""
+    with pytest.raises(UserError, match=f"There are 2 texts and {len(pairs)} pairs"):
+        predictor.predict(["tea", "bad tea"], pairs=pairs)
+
+
+def test_pairs_may_come_in_an_array(predictor: Predictor) -> None:
+    texts, pairs = ["tea", "bad tea"], ["queue", "not a queue"]
+    expected = [one.pair for one in predictor.predict(texts, pairs=pairs)]
+    assert [one.pair for one in predictor.predict(texts, pairs=np.array(pairs))] == expected
+
+
+@pytest.mark.parametrize("wrong", [None, 5, {"text": ["tea"]}, {"tea"}, iter(["tea"])], ids=type)
+def test_what_is_no_list_of_texts_is_told(predictor: Predictor, wrong: Any) -> None:
+    """The keys of a mapping were answered as if they were the texts."""
+    with pytest.raises(UserError, match=f"this is a {type(wrong).__name__}"):
+        predictor.predict(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["tea", {"text": ["tea"]}])
+def test_one_text_is_no_stream(predictor: Predictor, wrong: Any) -> None:
+    """Its letters were answered, each as a text."""
+    with pytest.raises(UserError, match=f"this is a {type(wrong).__name__}"):
+        list(predictor.stream(wrong))
+
+
+@pytest.mark.parametrize("wrong", [None, ["tea"]])
+def test_only_a_text_can_be_explained(predictor: Predictor, wrong: Any) -> None:
+    with pytest.raises(UserError, match="not a string"):
+        predictor.explain(wrong)
 
 
 @pytest.mark.parametrize("wrong", [None, float("nan"), 5, b"tea", ["tea"]], ids=repr)

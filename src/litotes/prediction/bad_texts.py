@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 
+from litotes.core.errors import UserError
 from litotes.core.harmless import is_utf8
 from litotes.core.values import BadText
 
@@ -19,6 +20,23 @@ BAD_ROWS = {
     "stop": "the first one ends the work",
 }
 """What becomes of rows without a text, or that cannot be read."""
+
+
+def match_pairs(texts: Sequence[object], pairs: Sequence[str | None] | None) -> list[str | None]:
+    """A pair, or None, for each of the texts, which must be a list of texts."""
+    if isinstance(texts, Mapping | Set) or not hasattr(texts, "__len__"):
+        raise UserError(
+            f"Give a text, or a list of them; this is a {type(texts).__name__}. For what comes one"
+            " by one there is `stream`, for columns by name `map_batches`."
+        )
+    if pairs is None:
+        return [None] * len(texts)
+    if len(pairs) != len(texts):
+        raise UserError(
+            f"There are {len(texts)} texts and {len(pairs)} pairs: give as many of each, None where"
+            " a text has none."
+        )
+    return list(pairs)
 
 
 def find_problems(

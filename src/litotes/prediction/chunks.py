@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from litotes.core.errors import UserError
 from litotes.core.values import BadText
 
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024
@@ -37,6 +38,11 @@ def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Ch
     After every text that does not fill a chunk, an empty chunk is yielded: the reader can hand out
     what is ready while the source is slow.
     """
+    if isinstance(texts, str | Mapping):
+        raise UserError(
+            f"A stream is of several texts; this is a {type(texts).__name__}. For one text there is"
+            " `predict`, for columns by name `map_batches`."
+        )
     size = _FIRST_SIZE
     chunk = Chunk(first=1)
     source = iter(texts)

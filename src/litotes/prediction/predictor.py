@@ -21,7 +21,7 @@ from litotes.model.calibration import Calibration
 from litotes.model.facts import takes_pairs
 from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
-from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, written_text
+from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, match_pairs, written_text
 from litotes.prediction.chunks import Chunk, read_chunks
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
 from litotes.prediction.tokenized_text import TokenizedText
@@ -158,7 +158,7 @@ class Predictor:
         first: the number of the first text, for error messages. bad_texts: see `BAD_TEXTS`.
         """
         pick(BAD_TEXTS, bad_texts, "treatment of bad texts")
-        pairs = pairs or [None] * len(texts)
+        pairs = match_pairs(texts, pairs)
         problems = find_problems(texts, pairs, first=first)
         if bad_texts == "stop" and problems:
             raise UserError(next(iter(problems.values())))
@@ -296,7 +296,7 @@ class Predictor:
         runtimes = self.runtimes
         if has_extra("train"):
             runtimes = [runtime.to_torch() for runtime in self.runtimes]
-        answered = Predictor(*runtimes, variety=self.variety).predict(text, pairs=pair)
+        (answered,) = Predictor(*runtimes, variety=self.variety).predict([text], pairs=[pair])
         answers, layer = answered.answers, answered.answered_at_layer
         if layer is not None:  # where torch looks inside, it looks at the whole model
             whole = [runtime.without_exits() for runtime in runtimes]
