@@ -167,6 +167,8 @@ def test_every_label_has_its_probability(predictor: Predictor) -> None:
             "row 2, column 'text' is empty",
         ),
         (pa.table({"text": pa.array([1, 2])}), "row 1, column 'text' holds a int"),
+        (pd.DataFrame(TEXTS), r"The batch: There is no column 'text'.*Known: 0"),
+        ({"text": "tea"}, "'text' is one string"),
         (["tea"], "this is a list.*there is `predict`"),
     ],
 )

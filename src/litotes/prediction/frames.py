@@ -86,8 +86,10 @@ def arrow_array(values: Sequence[object], kind: str) -> Any:
 
 
 def _check_names(names: list[str], needs: Sequence[str], columns: Sequence[Column]) -> None:
-    require_columns("The batch", names, needs)
+    written = list(map(str, names))  # pandas counts columns that have no names
     for name in needs:
+        if name not in names:
+            require_columns("The batch", written, [str(name)])
         if names.count(name) > 1:
             raise UserError(
                 f"The batch has the column {name!r} {names.count(name)} times. Rename all but one."
@@ -196,6 +198,8 @@ class _Columns(_Adapter):
         return list(batch)
 
     def values(self, batch: Any, column: str) -> Sequence[object]:
+        if isinstance(batch[column], str):  # whose letters are no rows
+            raise UserError(f"The batch's column {column!r} is one string: give a list of texts.")
         return list(batch[column])
 
     def take(self, batch: Any, places: list[int]) -> Any:
