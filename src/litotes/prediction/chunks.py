@@ -11,6 +11,10 @@ from litotes.core.values import BadText
 
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024
 """Texts in a chunk: few at first, so that the first prediction comes soon, then more and more."""
+_MOST_CHARACTERS = 1 << 18
+"""After so many, a chunk is full whatever its size: enough for a GPU, and little enough that
+Ctrl-C, which waits for the chunks under way, does not wait for minutes.
+"""
 
 
 @dataclass
@@ -18,18 +22,21 @@ class Chunk:
     """Texts that follow each other, with their pairs.
 
     first: the number of the first text. failure: why the stream breaks off after them.
+    n_characters: of the texts and their pairs.
     """
 
     first: int
     texts: list[Any] = field(default_factory=list)
     pairs: list[Any] = field(default_factory=list)
     failure: Exception | None = None
+    n_characters: int = 0
 
     def add(self, item: str | tuple[str, str] | BadText) -> None:
         # what is neither is reported with its number when the chunk is predicted
         text, pair = item if isinstance(item, tuple) and len(item) == 2 else (item, None)
         self.texts.append(text)
         self.pairs.append(pair)
+        self.n_characters += sum(len(own) for own in (text, pair) if isinstance(own, str))
 
 
 def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Chunk]:
@@ -56,9 +63,9 @@ def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Ch
             chunk.failure = error
             yield chunk
             return
-        if len(chunk.texts) < size:
+        if len(chunk.texts) < size and chunk.n_characters < _MOST_CHARACTERS:
             yield Chunk(chunk.first)
             continue
         yield chunk
-        chunk = Chunk(chunk.first + size)
+        chunk = Chunk(chunk.first + len(chunk.texts))
         size = min(2 * size, _LARGEST_SIZE)
