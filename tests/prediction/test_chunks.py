@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from litotes.prediction.chunks import read_chunks
+from concurrent.futures import Future
+from contextlib import suppress
+from threading import Event
+
+import pytest
+
+from litotes.cli import main as command_line
+from litotes.prediction.chunks import read_chunks, stream_pool
 
 
 def test_a_chunk_of_long_texts_is_short() -> None:
@@ -10,7 +17,7 @@ def test_a_chunk_of_long_texts_is_short() -> None:
     texts = [f"{n} " + "tea " * 25_000 for n in range(40)]
     chunks = [chunk for chunk in read_chunks(texts) if chunk.texts]
     assert max(len(chunk.texts) for chunk in chunks) <= 3
-    read = []
+    read: list[str] = []
     for chunk in chunks:
         assert chunk.first == len(read) + 1
         read += chunk.texts
@@ -26,3 +33,33 @@ def test_chunks_of_short_texts_grow() -> None:
     sizes = [len(chunk.texts) for chunk in read_chunks(["tea"] * 3000) if chunk.texts]
     assert sizes[0] < 10
     assert max(sizes) > 500
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, GeneratorExit])
+def test_what_nobody_wants_is_not_waited_for(stop: type[BaseException]) -> None:
+    is_over = Event()
+    assert not leave_pool(stop, is_over).done()
+    is_over.set()
+
+
+def leave_pool(stop: type[BaseException], is_over: Event) -> Future[bool]:
+    """What is still under way in a pool that was left."""
+    with suppress(stop), stream_pool() as pool:
+        running = pool.submit(is_over.wait, 20)
+        raise stop
+    return running
+
+
+def test_the_command_ends_although_texts_are_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python joins its threads at the end: Ctrl-C again was a traceback, and exit code -6."""
+    codes: list[int] = []
+    monkeypatch.setattr("os._exit", codes.append)
+    monkeypatch.setattr(command_line, "_run", lambda options: 130)
+    monkeypatch.setattr("sys.argv", ["litotes", "list", "sources"])
+    assert command_line.main() == 130
+    assert not codes
+    is_over = Event()
+    leave_pool(KeyboardInterrupt, is_over)
+    assert command_line.main() == 130
+    assert codes == [130]
+    is_over.set()

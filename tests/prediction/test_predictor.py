@@ -55,7 +55,8 @@ def test_pairs_are_as_many_as_texts(predictor: Predictor, pairs: list[str]) -> N
 def test_pairs_may_come_in_an_array(predictor: Predictor) -> None:
     texts, pairs = ["tea", "bad tea"], ["queue", "not a queue"]
     expected = [one.pair for one in predictor.predict(texts, pairs=pairs)]
-    assert [one.pair for one in predictor.predict(texts, pairs=np.array(pairs))] == expected
+    array: Any = np.array(pairs)
+    assert [one.pair for one in predictor.predict(texts, pairs=array)] == expected
 
 
 @pytest.mark.parametrize("wrong", [None, 5, {"text": ["tea"]}, {"tea"}, iter(["tea"])], ids=type)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,7 @@ from litotes.core.errors import ReaderGone, UserError
 from litotes.core.extras import require_extra
 from litotes.core.harmless import is_utf8
 from litotes.core.registry import unknown_name
+from litotes.core.threads import STREAM_THREADS
 from litotes.core.version import __version__
 
 COMMANDS = {
@@ -83,9 +85,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         parser = make_parser()
         _check_command(parser, sys.argv[1:] if arguments is None else arguments)
-        return _run(parser.parse_args(arguments))
+        code = _run(parser.parse_args(arguments))
     finally:
         abandon_streams()
+    if arguments is None:
+        _leave_threads(code)
+    return code
+
+
+def _leave_threads(code: int) -> None:
+    """Ends the process while texts that nobody waits for are computed: Python would wait for them,
+    and a second Ctrl-C would end it with a traceback.
+    """
+    if any(thread.name.startswith(STREAM_THREADS) for thread in threading.enumerate()):
+        os._exit(code)
 
 
 def _check_command(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+STREAM_THREADS = "litotes-stream"
+"""How the names begin of threads that compute texts as they come."""
+
 
 def sleep_while_waiting() -> None:
     """Lets OpenMP's threads sleep while they wait, unless the user has chosen otherwise.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from litotes.core.errors import UserError
+from litotes.core.threads import STREAM_THREADS
 from litotes.core.values import BadText
 
 _FIRST_SIZE, _LARGEST_SIZE = 4, 1024
@@ -37,6 +40,22 @@ class Chunk:
         self.texts.append(text)
         self.pairs.append(pair)
         self.n_characters += sum(len(own) for own in (text, pair) if isinstance(own, str))
+
+
+@contextmanager
+def stream_pool() -> Iterator[ThreadPoolExecutor]:
+    """The threads that compute chunks. At Ctrl-C, or when nobody reads on, they are not waited for:
+    what they compute is not wanted any more.
+    """
+    pool = ThreadPoolExecutor(2, thread_name_prefix=STREAM_THREADS)
+    is_wanted = True
+    try:
+        yield pool
+    except (KeyboardInterrupt, GeneratorExit):
+        is_wanted = False
+        raise
+    finally:
+        pool.shutdown(wait=is_wanted, cancel_futures=True)
 
 
 def read_chunks(texts: Iterable[str | tuple[str, str] | BadText]) -> Iterator[Chunk]:

@@ -22,7 +22,7 @@ from litotes.model.facts import takes_pairs
 from litotes.model.folder import ModelFolder, open_model, read_files
 from litotes.prediction.answers import check_variety, identity, join_tasks, make_answers
 from litotes.prediction.bad_texts import BAD_TEXTS, find_problems, match_pairs, written_text
-from litotes.prediction.chunks import Chunk, read_chunks
+from litotes.prediction.chunks import Chunk, read_chunks, stream_pool
 from litotes.prediction.runtime_choice import choose_runtime, to_runtime
 from litotes.prediction.tokenized_text import TokenizedText
 from litotes.runtime.onnx_runtime import OnnxRuntime
@@ -227,8 +227,7 @@ class Predictor:
         bad_texts: see `BAD_TEXTS`.
         """
         under_way: deque[Future[list[Prediction]]] = deque()
-        pool = ThreadPoolExecutor(2, thread_name_prefix="litotes-stream")
-        try:
+        with stream_pool() as pool:
             for chunk in read_chunks(texts):
                 if chunk.texts:
                     under_way.append(pool.submit(self._predict_chunk, chunk, bad_texts))
@@ -239,8 +238,6 @@ class Predictor:
                 yield from under_way.popleft().result()
             if chunk.failure is not None:  # only the last one has a failure
                 raise chunk.failure
-        finally:
-            pool.shutdown(cancel_futures=True)
 
     def map_batches(
         self,
