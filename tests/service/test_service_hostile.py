@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hostile_requests import HOSTILE, Hostile, get, post
+from hostile_requests import HOSTILE, JSON, Hostile, chunked, get, post
 from running_service import Running, parse_answer, read_answer, start
 
 pytestmark = pytest.mark.slow
@@ -82,6 +82,28 @@ def test_requests_one_behind_the_other(running: Running) -> None:
         while received.count(b"HTTP/1.1 200") < 3 or not received.endswith(b"}"):
             received += connection.recv(65536)
     assert received.find(b'"one"') < received.find(b'"two"') < received.find(b'"live"')
+
+
+UPGRADE = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+
+
+@pytest.mark.parametrize("cut", [None, 60, 110, 150])
+def test_a_client_that_offers_another_protocol_keeps_its_body(
+    running: Running, cut: int | None
+) -> None:
+    """As Java's does with every request; its body was taken for the other protocol's."""
+    request = post(b'{"text": "one"}', headers=JSON + UPGRADE)
+    parts = [request] if cut is None else [request[:cut], 0.05, request[cut:]]
+    status, _, content = parse_answer(running.ask(*parts))
+    assert status == 200
+    assert content["predictions"][0]["text"] == "one"
+
+
+def test_a_text_may_speak_of_upgrades(running: Running) -> None:
+    """A chunk may begin anywhere."""
+    body = (b'{"text": "please ', b'upgrade: now"}')
+    _, _, content = parse_answer(running.ask(chunked(*body)))
+    assert content["predictions"][0]["text"] == "please upgrade: now"
 
 
 def test_noise_behind_a_request_does_not_cost_it_its_answer(running: Running) -> None:

@@ -29,6 +29,7 @@ from litotes.service.lingering import LingeringTransport
 from litotes.service.problems import MEDIA_TYPE, ProblemError
 from litotes.service.request_context import SECURITY_HEADERS, client_of
 from litotes.service.turns import RequestTurns
+from litotes.service.upgrades import N_BEFORE, ignore_upgrade
 
 MAX_HEAD_BYTES, MAX_HEADERS = 32_768, 128
 _MAX_FRAMING = 8
@@ -61,6 +62,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._active_cycle: RequestResponseCycle | None = None
         self._is_in_head = self._is_lingering = self._ignores_input = False
         self._is_taking_next = False
+        self._head_so_far = b""  # its last bytes
         self._problem = ProblemError("bad-http", "Send a request as RFC 9112 describes it.")
         self.is_request_complete = True
         self.idle_since = self._request_complete_at = self.loop.time()
@@ -155,6 +157,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self._parse(data[start : start + _SLICE_BYTES])
 
     def _parse(self, data: bytes) -> None:
+        if self.is_request_complete or self._is_in_head:
+            before = self._head_so_far if self._is_in_head else b""
+            self._head_so_far = (before + data)[-N_BEFORE:]
+            data = ignore_upgrade(before, data)
         n_body_bytes = self._n_body_bytes
         super().data_received(data)
         if self._ignores_input or self.parser is None:
