@@ -249,3 +249,21 @@ def test_two_services_count_apart(predictor: Predictor, ask: Any) -> None:
     one, other = app_with(predictor), app_with(predictor)
     ask(one, "/v1/predict", {"text": "ok"})
     assert "litotes_texts_total 0.0" in ask(other, "/metrics").text
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["served.example:8080", "https://served.example", "served.example/", "*.served.example", "", "."],
+)
+def test_a_host_that_no_request_can_name_is_refused(name: str) -> None:
+    """It was taken, and every request under that name was refused."""
+    with pytest.raises(UserError, match="without scheme, port and path"):
+        ServiceSettings(allowed_hosts=(name,))
+
+
+@pytest.mark.parametrize("name", ["served.example.", "[fe80::1]"])
+def test_a_host_may_be_written_as_a_request_writes_it(
+    predictor: Predictor, ask: Any, name: str
+) -> None:
+    served = app_with(predictor, allowed_hosts=(name,))
+    assert ask(served, "/live", headers={"host": f"{name}:80"}).status_code == 200

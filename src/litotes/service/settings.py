@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from litotes.core.errors import UserError
 
 _ORIGIN = re.compile(r"https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
+_NAME = re.compile(r"\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._:-]+")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -62,6 +63,8 @@ class ServiceSettings:
                 f"Port {self.port} does not exist: take one from 1 to 65535, or 0 for any that is"
                 " free."
             )
+        for name in self.allowed_hosts:
+            _check_name(name)
         for origin in self.allowed_origins:
             _check_origin(origin)
         if self.token is not None:
@@ -89,10 +92,25 @@ class ServiceSettings:
         Any other name could be that of another site, pointed at this machine. A service that
         listens everywhere allows every address: to abuse one, an attacker must own it.
         """
-        own_names = (*_LOOPBACK, self.host.lower(), *map(str.lower, self.allowed_hosts))
+        own_names = (*_LOOPBACK, self.host.lower(), *map(_plain_name, self.allowed_hosts))
         if name in own_names:
             return True
         return is_address(name) and is_address(self.host) and ip_address(self.host).is_unspecified
+
+
+def _plain_name(name: str) -> str:
+    """As a request's Host is compared: without brackets, and without the dot at its end."""
+    return name.strip("[]").rstrip(".").lower()
+
+
+def _check_name(name: str) -> None:
+    plain = _plain_name(name)
+    is_name = _NAME.fullmatch(name) is not None and (":" not in name or is_address(plain))
+    if not plain or not is_name:
+        raise UserError(
+            f"{name!r} is not a name under which a service is asked: write it without scheme, port"
+            " and path, e.g. example.org."
+        )
 
 
 def _check_origin(origin: str) -> None:

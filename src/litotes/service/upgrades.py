@@ -17,8 +17,8 @@ N_BEFORE = 10
 
 
 def ignore_upgrade(before: bytes, data: bytes) -> bytes:
-    """The data with the header `Upgrade` of the head they begin in, or go on with, under a name that
-    means nothing; what stands behind the head stays as it is.
+    """The data with the header `Upgrade` of the head they begin in, or go on with, under a name
+    that means nothing; what stands behind the head stays as it is.
 
     before: the last bytes of this head that came before.
     """
