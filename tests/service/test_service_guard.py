@@ -253,7 +253,14 @@ def test_two_services_count_apart(predictor: Predictor, ask: Any) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["served.example:8080", "https://served.example", "served.example/", "*.served.example", "", "."],
+    [
+        "served.example:8080",
+        "https://served.example",
+        "served.example/",
+        "*.served.example",
+        "",
+        ".",
+    ],
 )
 def test_a_host_that_no_request_can_name_is_refused(name: str) -> None:
     """It was taken, and every request under that name was refused."""
