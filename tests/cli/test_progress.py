@@ -48,3 +48,16 @@ def test_every_milestone_is_a_line_of_the_log(
         "training: epoch 1 of 2: loss 0.5, about 4 s left",
         "training: epoch 2 of 2: loss 0.4",
     ]
+
+
+def test_an_estimate_of_the_work_itself_is_the_only_one(
+    clock: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Jobs in several processes know better: two estimates stood side by side."""
+    with progress() as watch:
+        watch("parts", 0, 12, "")
+        clock[0] = 10
+        watch("parts", 2, 12, "running part-00002.csv, about 46 s left")
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        "parts: 2 of 12, running part-00002.csv, about 46 s left"
+    )

@@ -93,7 +93,7 @@ def _line_watch() -> Watch:
         is_milestone = isinstance(note, Milestone)
         if is_new or is_milestone or now - last_time > _SECONDS_BETWEEN_LINES:
             words = [note] if is_milestone else [f"{done} of {total}", note]
-            if first_done < done < total:
+            if first_done < done < total and not note.endswith(" left"):
                 seconds = (now - first_time) / (done - first_done) * (total - done)
                 words.append(f"about {describe_duration(seconds)} left")
             say([f"{what}: {', '.join(filter(None, words))}"])
