@@ -140,3 +140,9 @@ def test_many_patterns_are_drawn_in_parts() -> None:
     assert list(split_draws(10, 1_500_000)) == [2, 2, 2, 2, 2]
     assert sum(split_draws(2000, 7777)) == 2000
     assert list(split_draws(3, 10**9)) == [1, 1, 1]
+
+
+def test_seeds_without_a_mistake_have_an_interval_too() -> None:
+    gold = np.array([0, 1] * 20)
+    low, high = mean_interval(gold, np.stack([gold, gold, gold]), 2, seed=0)
+    assert (low, high) == (pytest.approx(0.025 ** (1 / 40)), 1.0)

@@ -95,3 +95,20 @@ def test_losing_a_rare_class_is_no_gain() -> None:
     gold = np.array([0] * 98 + [1] * 2)
     constant = np.zeros(100, dtype=np.int64)
     assert score(gold, constant, TWO).interval[1] <= 0.5
+
+
+def test_no_mistake_among_few_texts_does_not_prove_that_there_are_none() -> None:
+    """Resampling 30 right answers gives 1 every time; a model right in 97 of 100 often gives 30."""
+    low, high = score([0, 1] * 15, [0, 1] * 15, TWO).interval
+    assert high == 1.0
+    # Clopper and Pearson: 30 of 30 are seen with a chance of 2.5 % if 0.116 are wrong
+    assert low == pytest.approx(0.025 ** (1 / 30), abs=1e-9)
+    low, high = score([0, 1] * 15, [1, 0] * 15, TWO).interval
+    assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 30)))
+    generator, covered = np.random.default_rng(5), 0
+    for trial in range(100):
+        counts = generator.multinomial(30, [0.485, 0.015, 0.015, 0.485])
+        gold, predicted = (np.repeat(side, counts) for side in ([0, 0, 1, 1], [0, 1, 0, 1]))
+        low, high = score(gold, predicted, TWO, seed=trial).interval
+        covered += low <= 0.97 <= high
+    assert covered >= 90

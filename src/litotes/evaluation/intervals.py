@@ -21,7 +21,7 @@ import numpy as np
 
 from litotes.core.counts import Counts, Floats, classes_of, macro_f1
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
-from litotes.evaluation.scores import N_RESAMPLES, interval
+from litotes.evaluation.scores import N_RESAMPLES, interval, with_unseen
 
 
 def mean_interval(
@@ -33,9 +33,10 @@ def mean_interval(
     """
     found = find_patterns(gold, predicted, n_classes)
     by_seed = scores_of(found)
-    low, high = interval(text_bootstrap(found, seed=seed).mean(1))
+    drawn = interval(text_bootstrap(found, seed=seed).mean(1))
+    over_texts = with_unseen(drawn, found.confusions(found.n).mean(0))
     return widen_interval(
-        float(by_seed.mean()), (low, high), seed_margin(by_seed), within=(0.0, 1.0)
+        float(by_seed.mean()), over_texts, seed_margin(by_seed), within=(0.0, 1.0)
     )
 
 

@@ -1,7 +1,9 @@
 """Scores, each with its interval, its majority line and a warning when the model has collapsed.
 
 Everything follows from the confusion counts. The bootstrap draws texts with replacement, which for
-counts is a multinomial draw: 2,000 resamples cost milliseconds.
+counts is a multinomial draw: 2,000 resamples cost milliseconds. It knows nothing of mistakes that
+it has not seen: where no text is wrong, or none right, that end of the interval is Clopper and
+Pearson's (`with_unseen`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from litotes.core.counts import Counts, Floats, classes_of, confusion, macro_f1, pearson, ranks
 from litotes.core.one_line import one_line
@@ -34,7 +37,7 @@ class ClassScores:
 class Scores:
     """A classification task on one set of texts.
 
-    interval: 95 % bootstrap interval of macro-F1; majority: macro-F1 of always answering the
+    interval: 95 % interval of macro-F1 (`f1_interval`); majority: macro-F1 of always answering the
     commonest label here; collapsed_to: the label, when the model gave the same one to every text
     although several occur; calibration_error: ECE (`reliability.py`) of the probabilities of the
     labels given, risk_area: the area under their risk-coverage curve (`risk_coverage.py`); None
@@ -99,7 +102,7 @@ def score(
         task=task.name,
         n=n,
         macro_f1=float(macro_f1(counts)),
-        interval=interval(bootstrap(counts, seed=seed)),
+        interval=f1_interval(counts, seed=seed),
         majority=float(macro_f1(constant(counts.sum(1)))),
         accuracy=float(np.trace(counts) / n),
         matthews=matthews(counts),
@@ -126,6 +129,36 @@ def interval(values: Floats) -> tuple[float, float]:
     """The middle 95 % of the values."""
     low, high = np.quantile(values, [0.025, 0.975])
     return float(low), float(high)
+
+
+def f1_interval(counts: Counts, *, seed: int) -> tuple[float, float]:
+    """The 95 % interval of macro-F1 over texts."""
+    return with_unseen(interval(bootstrap(counts, seed=seed)), counts)
+
+
+def unseen_share(n: int) -> float:
+    """What n texts may not show at all: the share of which 0 of n are seen with a chance of 2.5 %.
+
+    0.025 = (1 − share)ⁿ, the end of Clopper and Pearson's 95 % interval (1934).
+    """
+    return float(1 - 0.025 ** (1 / n))
+
+
+def with_unseen(ends: tuple[float, float], counts: NDArray[Any]) -> tuple[float, float]:
+    """The bootstrap's interval; where no text is wrong, its lower end is macro-F1 if
+    `unseen_share` of each label's texts were, spread over the other labels, and where none is
+    right its upper end if so many were. counts (gold, predicted)
+    """
+    n, n_right = float(counts.sum()), float(np.trace(counts))
+    if 0 < n_right < n:
+        return ends
+    per_gold = counts.sum(1)  # (class,)
+    right = np.diag(per_gold)
+    wrong = (per_gold[:, None] - right) / max(len(counts) - 1, 1)
+    share = unseen_share(int(n))
+    others = wrong if n_right else right
+    end = float(macro_f1((1 - share) * counts + share * others, classes_of(counts)))
+    return (end, ends[1]) if n_right else (ends[0], end)
 
 
 def constant(per_gold: Counts) -> Counts:

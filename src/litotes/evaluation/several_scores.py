@@ -5,7 +5,9 @@
                       given are left out
     subset accuracy   the share of texts whose labels are all right, and no other is given
 
-The bootstrap draws texts with replacement: what a text adds to each count is drawn with it.
+The bootstrap draws texts with replacement: what a text adds to each count is drawn with it. Where
+all labels of all texts are right, the lower ends are F1 if `unseen_share` of each label's texts had
+another instead.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from numpy.typing import NDArray
 from litotes.core.counts import Floats
 from litotes.core.one_line import one_line
 from litotes.core.values import Task
-from litotes.evaluation.scores import N_RESAMPLES, ClassScores, interval
+from litotes.evaluation.scores import N_RESAMPLES, ClassScores, interval, unseen_share
 
 _AT_ONCE = 50
 """Resamples that are counted together, so that memory stays small."""
@@ -32,7 +34,7 @@ Flags = NDArray[np.bool_]
 class SeveralScores:
     """A task with several labels on one set of texts.
 
-    interval: 95 % bootstrap interval of macro-F1; micro_interval: of micro-F1. majority: macro-F1
+    interval: 95 % interval of macro-F1; micro_interval: of micro-F1. majority: macro-F1
     of always giving the commonest set of labels here.
     """
 
@@ -69,10 +71,10 @@ def score_several(gold: Flags, given: Flags, task: Task, *, seed: int = 0) -> Se
         task=task.name,
         n=len(gold),
         macro_f1=float(macro_f1_of(counts, among)),
-        interval=interval(macro),
+        interval=_interval(macro, gold, given),
         majority=float(macro_f1_of(_parts(gold, constant).sum(1))),
         micro_f1=float(micro_f1_of(counts)),
-        micro_interval=interval(micro),
+        micro_interval=_interval(micro, gold, given),
         subset_accuracy=float((gold == given).all(1).mean()),
         classes=tuple(_class_scores(label, counts[:, at]) for at, label in enumerate(task.labels)),
     )
@@ -113,6 +115,14 @@ def _resample(parts: NDArray[Any], among: Flags, seed: int) -> tuple[Floats, Flo
         macro.append(macro_f1_of(counts, among))
         micro.append(micro_f1_of(counts))
     return np.concatenate(macro), np.concatenate(micro)
+
+
+def _interval(values: Floats, gold: Flags, given: Flags) -> tuple[float, float]:
+    """The middle 95 % of the resamples. values (resample,)"""
+    low, high = interval(values)
+    if (gold == given).all():
+        low *= 1 - unseen_share(len(gold))
+    return low, high
 
 
 def _class_scores(label: str, counts: NDArray[Any]) -> ClassScores:
