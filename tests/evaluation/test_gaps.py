@@ -129,6 +129,22 @@ def test_a_gap_that_is_not_there_is_seldom_found() -> None:
     assert n_found <= 3
 
 
+def test_a_small_group_without_a_mistake_is_no_better_than_the_others() -> None:
+    """24 of 24 right, where 97 of 100 are elsewhere, comes every second time."""
+    gold = np.array([0, 1] * 212)
+    groups = np.array(["x"] * 24 + ["y"] * 400)
+    predicted = gold.copy()
+    predicted[24:36] = 1 - gold[24:36]
+    found = find_gaps({"mood": predictions(gold, predicted, groups)}, ["variety"])
+    (gap,) = [gap for gap in found.gaps if gap.measure == "macro_f1"]
+    assert gap.difference == pytest.approx(0.03)
+    assert gap.p > 0.3
+    assert gap.interval[0] < -0.05 < 0.03 < gap.interval[1]
+    assert gap.power < 0.5
+    (share,) = [gap for gap in found.gaps if gap.measure == "accuracy"]
+    assert gap.p == pytest.approx(share.p, abs=0.1)  # both labels are as common and as hard
+
+
 def test_chance_alone_gives_the_calibration_error_of_a_calibrated_model() -> None:
     generator = np.random.default_rng(4)
     confidence = generator.uniform(0.5, 1, size=100)

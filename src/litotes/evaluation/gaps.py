@@ -3,9 +3,7 @@
 Each group is compared with all other texts of its task: no group is singled out by its score. Three
 measures are tested: macro-F1; accuracy; and the recall of each label, whose differences are those
 of equal opportunity (Hardt, Price & Srebro 2016, arXiv 1610.02413, §2). Holm's correction (1979)
-is over all tests of one call. A share is tested and gets its power as `gap_statistics` says;
-macro-F1 by its bootstrap: z = difference / √(s_a² + s_b²), interval and standard errors from
-resampled texts.
+is over all tests of one call. How they are tested, and what their power is, `gap_statistics` says.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from litotes.core.counts import Counts, confusion, macro_f1
+from litotes.core.counts import confusion, macro_f1
 from litotes.core.errors import UserError
 from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
@@ -26,6 +24,7 @@ from litotes.data.cells import cell_of
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gap_statistics import (
     cohen_kappa,
+    f1_gap,
     normal_power,
     share_interval,
     share_power,
@@ -33,7 +32,7 @@ from litotes.evaluation.gap_statistics import (
     two_sided,
 )
 from litotes.evaluation.group_spread import FEWEST, Spread, find_spread, has_all_labels
-from litotes.evaluation.scores import bootstrap, interval
+from litotes.evaluation.scores import f1_interval
 from litotes.evaluation.significance import SIGNIFICANT, holm
 
 COLUMNS = ("variety", "source", "cell", "split", "group")
@@ -201,7 +200,7 @@ def _group(part: TaskPredictions, column: str, name: str, corpus: str, seed: int
         name=name,
         n=len(part.examples),
         macro_f1=float(macro_f1(counts)),
-        interval=interval(bootstrap(counts, seed=seed)),
+        interval=f1_interval(counts, seed=seed),
         accuracy=float(np.trace(counts) / counts.sum()),
         recall=recall,
         ece=part.reliability().ece,
@@ -220,7 +219,7 @@ def _compare(
     counts = [confusion(side.gold(), side.predicted(), n_classes) for side in sides]
     place = (result.task.name, column, name)
     if all(map(has_all_labels, counts)):
-        yield Gap(*place, "macro_f1", **_f1_gap(counts[0], counts[1], seed))
+        yield Gap(*place, "macro_f1", **_f1_gap(result, own, seed))
     hits = [int(np.trace(one)) for one in counts]
     yield Gap(*place, "accuracy", **_share_gap(hits, [int(one.sum()) for one in counts]))
     for number, label in enumerate(result.task.labels):
@@ -230,17 +229,15 @@ def _compare(
             yield Gap(*place, f"recall {label}", **_share_gap(hits, n))
 
 
-def _f1_gap(a: Counts, b: Counts, seed: int) -> dict[str, Any]:
-    # not the same draws for both: they are different texts
-    draws = [bootstrap(a, seed=seed), bootstrap(b, seed=seed + 1)]  # (resample,) each
-    difference = float(macro_f1(a) - macro_f1(b))
-    error = float(np.hypot(draws[0].std(), draws[1].std()))
+def _f1_gap(result: TaskPredictions, own: Sequence[bool], seed: int) -> dict[str, Any]:
+    is_own, predicted = np.asarray(own), result.predicted()[np.newaxis]
+    found = f1_gap(result.gold(), predicted, is_own, len(result.task.labels), seed=seed)
     return {
-        "n": (int(a.sum()), int(b.sum())),
-        "difference": difference,
-        "interval": interval(draws[0] - draws[1]),
-        "p": two_sided(difference, error),
-        "power": normal_power(error, VISIBLE),
+        "n": (int(is_own.sum()), int((~is_own).sum())),
+        "difference": found.difference,
+        "interval": found.over_texts,
+        "p": two_sided(found.difference, found.error),
+        "power": normal_power(found.error, VISIBLE),
     }
 
 

@@ -45,14 +45,19 @@ def scores_of(found: AnswerPatterns) -> Floats:
     return macro_f1(found.confusions(found.n))
 
 
-def text_bootstrap(found: AnswerPatterns, *, seed: int) -> Floats:
-    """Macro-F1 of every model on the same resampled texts. (resample, model)"""
+def text_bootstrap(found: AnswerPatterns, *, seed: int, expected: Floats | None = None) -> Floats:
+    """Macro-F1 of every model on the same resampled texts. (resample, model)
+
+    expected: how many texts of each pattern there should be, in place of how many there are,
+    (pattern,).
+    """
     generator = np.random.default_rng(seed)
     among = np.array([classes_of(counts) for counts in found.confusions(found.n)])  # (model, class)
-    n = int(found.n.sum())
+    wanted = found.n if expected is None else expected
+    n = round(float(wanted.sum()))
     scores = []
     for size in split_draws(N_RESAMPLES, len(found.n)):
-        draws = generator.multinomial(n, found.n / n, size=size)  # (resample, pattern)
+        draws = generator.multinomial(n, wanted / n, size=size)  # (resample, pattern)
         scores.append(macro_f1(found.confusions(draws), among))
     return np.concatenate(scores)
 

@@ -26,6 +26,7 @@ from litotes.data.agreement import annotator_kappa
 from litotes.evaluation.answer_patterns import find_patterns
 from litotes.evaluation.gap_statistics import (
     cohen_kappa,
+    f1_gap,
     normal_power,
     share_interval,
     share_power,
@@ -36,7 +37,7 @@ from litotes.evaluation.gaps import VISIBLE, Gap, Group
 from litotes.evaluation.group_spread import FEWEST, MeanAnswers, Spread, find_mean_spread
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
 from litotes.evaluation.reliability import ece_by_chance, reliability
-from litotes.evaluation.scores import interval
+from litotes.evaluation.scores import interval, with_unseen
 from litotes.evaluation.significance import holm
 from litotes.study.run_files import CellAnswers
 from litotes.study.tables import ScoreTable
@@ -82,11 +83,16 @@ class _Side:
         found = find_patterns(self.gold, self.by_model(), len(self.labels))
         return np.asarray(found.confusions(found.n).mean(0))
 
-    def macro_f1(self, *, seed: int) -> tuple[Floats, Floats]:
-        """By seed, and of resampled texts. (seed,), (resample,)"""
+    def macro_f1(self) -> tuple[Floats, tuple[float, float]]:
+        """By seed, and the interval of its mean over texts. (seed,)"""
         found = find_patterns(self.gold, self.by_model(), len(self.labels))
-        by_seed = scores_of(found).reshape(self.answers.shape[:2]).mean(0)
-        return by_seed, text_bootstrap(found, seed=seed).mean(1)
+        drawn = interval(text_bootstrap(found, seed=0).mean(1))
+        over_texts = with_unseen(drawn, found.confusions(found.n).mean(0))
+        return self.by_seed(scores_of(found)), over_texts
+
+    def by_seed(self, by_model: Floats) -> Floats:
+        """Mean over rows. (model,) → (seed,)"""
+        return np.asarray(by_model.reshape(self.answers.shape[:2]).mean(0))
 
     def by_model(self) -> Counts:
         """(row, seed, text) → (model, text)"""
@@ -139,7 +145,7 @@ def _row_gaps(table: ScoreTable, name: str, rows: Sequence[str]) -> Iterator[Row
     compared = list(parts)[:1] if len(parts) == 2 else list(parts)  # of two: the same, turned
     for column in compared:
         own = parts[column]
-        gaps += _compare(whole.only(own), whole.only(~own), (*place, column))
+        gaps += _compare(whole, own, (*place, column))
     yield RowGaps(table.title, name, tuple(groups), tuple(gaps), _spread(whole, parts, place))
 
 
@@ -157,7 +163,7 @@ def _join(columns: Sequence[Sequence[CellAnswers]]) -> tuple[_Side, Counts]:
 
 
 def _group(side: _Side, task: str, axis: str, column: str, table: ScoreTable) -> Group:
-    by_seed, draws = side.macro_f1(seed=0)
+    by_seed, over_texts = side.macro_f1()
     value = float(by_seed.mean())
     hits, counts = side.hits(), side.confusion()
     recall = {}
@@ -173,7 +179,7 @@ def _group(side: _Side, task: str, axis: str, column: str, table: ScoreTable) ->
         name=column,
         n=len(side.gold),
         macro_f1=value,
-        interval=widen_interval(value, interval(draws), seed_margin(by_seed), within=(0.0, 1.0)),
+        interval=widen_interval(value, over_texts, seed_margin(by_seed), within=(0.0, 1.0)),
         accuracy=float(hits.mean()),
         recall=recall,
         ece=float(np.mean(eces)),
@@ -183,11 +189,12 @@ def _group(side: _Side, task: str, axis: str, column: str, table: ScoreTable) ->
     )
 
 
-def _compare(own: _Side, others: _Side, place: tuple[str, str, str]) -> Iterator[Gap]:
-    """The gaps between a column and all others."""
+def _compare(whole: _Side, is_own: NDArray[np.bool_], place: tuple[str, str, str]) -> Iterator[Gap]:
+    """The gaps between a column and all others. is_own (text,)"""
+    own, others = whole.only(is_own), whole.only(~is_own)
     n_by_label = [np.bincount(side.gold, minlength=len(side.labels)) for side in (own, others)]
     if min(int(n.min()) for n in n_by_label) >= FEWEST:
-        yield Gap(*place, "macro_f1", **_f1_gap(own, others))
+        yield Gap(*place, "macro_f1", **_f1_gap(whole, is_own))
     yield Gap(*place, "accuracy", **_share_gap(own, others))
     for number, label in enumerate(own.labels):
         if min(int(n[number]) for n in n_by_label) >= FEWEST:
@@ -195,18 +202,15 @@ def _compare(own: _Side, others: _Side, place: tuple[str, str, str]) -> Iterator
             yield Gap(*place, f"recall {label}", **_share_gap(*sides))
 
 
-def _f1_gap(own: _Side, others: _Side) -> dict[str, Any]:
-    # not the same draws for both: they are different texts
-    (a, a_draws), (b, b_draws) = own.macro_f1(seed=0), others.macro_f1(seed=1)
-    difference = float((a - b).mean())
-    error = float(np.hypot(a_draws.std(), b_draws.std()))
-    over_texts = interval(a_draws - b_draws)
+def _f1_gap(whole: _Side, own: NDArray[np.bool_]) -> dict[str, Any]:
+    found = f1_gap(whole.gold, whole.by_model(), own, len(whole.labels), seed=0)
+    difference = found.difference
     return {
-        "n": (len(own.gold), len(others.gold)),
+        "n": (int(own.sum()), int((~own).sum())),
         "difference": difference,
-        "interval": _widen(difference, over_texts, a - b),
-        "p": two_sided(difference, error),
-        "power": normal_power(error, VISIBLE),
+        "interval": _widen(difference, found.over_texts, whole.by_seed(found.by_model)),
+        "p": two_sided(difference, found.error),
+        "power": normal_power(found.error, VISIBLE),
     }
 
 
