@@ -88,6 +88,9 @@ def test_regression_equals_numpy_and_ranks() -> None:
         np.sqrt(np.mean((gold - predicted) ** 2))
     )
     assert score_regression(gold, np.ones(5), Task("similarity", ())).pearson == 0.0
+    # whose mean is not 0.1, nor 0.7, to the last bit
+    same = np.full(3, 0.1), np.full(3, 0.7)
+    assert score_regression(*same, Task("similarity", ())).pearson == 0.0
 
 
 def test_losing_a_rare_class_is_no_gain() -> None:

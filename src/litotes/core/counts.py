@@ -48,10 +48,12 @@ def classes_of(counts: Counts) -> NDArray[np.bool_]:
 
 def pearson(a: Floats, b: Floats) -> Floats:
     """Correlation along the last axis; 0 where one side is constant."""
+    # equal numbers need not equal their mean to the last bit, so the spread alone would not tell
+    varies = (np.ptp(a, axis=-1) > 0) & (np.ptp(b, axis=-1) > 0)
     a, b = a - a.mean(-1, keepdims=True), b - b.mean(-1, keepdims=True)
     spread = np.sqrt((a * a).sum(-1) * (b * b).sum(-1))
     return np.asarray(
-        np.divide((a * b).sum(-1), spread, out=np.zeros_like(spread), where=spread > 0)
+        np.divide((a * b).sum(-1), spread, out=np.zeros_like(spread), where=varies & (spread > 0))
     )
 
 
