@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from litotes.core.errors import UserError
-from litotes.core.values import Example
+from litotes.core.values import Example, Task
+from litotes.data.corpus import Corpus
+from litotes.data.folds import Folds
 from litotes.data.rewrites import REWRITES
 from litotes.data.rewrites.augmentation import rewrite_share
+from litotes.pruning.cross_fitting import _FoldJob
 from litotes.training.recipe import Recipe
-from litotes.training.training_data import prepare
+from litotes.training.training_data import prepare, unlabelled_texts
 
 
 def test_rewrites_are_off_unless_asked_for() -> None:
@@ -48,3 +54,46 @@ def test_a_text_that_no_rewrite_applies_to_stays() -> None:
     found, replaced = rewrite_share(examples, rewrites, share=1.0, seed=0)
     assert [one.text for one in found] == ["12", "They would come."]
     assert replaced == (examples[1],)
+
+
+def made(*texts: str) -> Corpus:
+    labels = ("negative", "positive")
+    examples = [
+        Example(text, {"sentiment": labels[place % 2]}, split=split)
+        for place, (text, split) in enumerate(one.split("|") for one in texts)
+    ]
+    return Corpus("made", tuple(examples), {"sentiment": Task("sentiment", labels)})
+
+
+def test_what_was_rewritten_does_not_come_back_as_a_text_without_a_label() -> None:
+    """Or teachers are asked about texts that they were trained on."""
+    texts = [f"They will come in {number} days.|train" for number in range(12)]
+    recipe = Recipe().changed(data__rewrites=["would-will"], data__rewrite_share=1.0)
+    data = prepare(recipe, made(*texts))
+    assert len(data.replaced) == len(data.train)
+    assert unlabelled_texts(data) == []
+
+
+def test_no_text_is_rewritten_into_one_that_is_kept_apart() -> None:
+    texts = [f"They will come in {number} days.|train" for number in range(12)]
+    recipe = Recipe().changed(
+        data__rewrites=["would-will"], data__rewrite_share=1.0, training__held_out=0.0
+    )
+    data = prepare(recipe, made(*texts, "They would come in 3 days.|test"))
+    assert data.train.examples[3].text == "They will come in 3 days."
+    assert [one.text for one in data.replaced] == [
+        one.partition("|")[0] for place, one in enumerate(texts) if place != 3
+    ]
+
+
+def test_the_models_of_a_fold_learn_from_texts_that_were_rewritten_once() -> None:
+    recipe = Recipe().changed(data__rewrites=["emoji"], data__rewrite_share=1.0)
+    texts = made(*(f"They will come in {number} days.|train" for number in range(12)))
+    train = prepare(recipe, texts).train
+    context: Any = SimpleNamespace(recipe=recipe, data=SimpleNamespace(train=train))
+    plan: Any = None
+    folds = Folds(tuple(place % 2 for place in range(len(train))), {}, is_complete=True)
+    job = _FoldJob(context, plan, 0, train.examples, (), folds)
+    again = prepare(job._recipe(), job._corpus())
+    assert again.replaced == ()
+    assert all(example in train.examples for example in again.train)

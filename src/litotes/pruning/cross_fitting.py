@@ -103,13 +103,14 @@ class _FoldJob:
         return answers
 
     def _recipe(self) -> Recipe:
-        """The dense run's on texts that were already selected and cleaned."""
+        """The dense run's on texts that were already selected, cleaned and rewritten."""
         recipe = self.context.recipe
         return recipe.changed(
             seed=(recipe.seed + 1 + self.fold) % 2**32,
             training__reserved=0.0,
             data__labels={},
             data__avoid=[],
+            data__rewrites=[],
             data__where={},
         )
 

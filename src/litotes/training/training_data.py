@@ -80,7 +80,7 @@ def unlabelled_texts(data: TrainingData, among: Corpus | None = None) -> list[Ex
     """Training texts without their labels, for which a teacher has an answer: those of the whole
     source (or of `among`) that are neither learned from by label nor kept apart.
     """
-    known = [*data.train]
+    known = [*data.train, *data.replaced]
     for part in (data.held_out, data.reserved):
         known += [] if part is None else part.examples
     known += [example for example in data.whole if example.split != "train"]
@@ -126,15 +126,30 @@ def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
     """The data with a share of the training texts changed by the recipe's rewrites."""
     names = recipe.data.rewrites
     rewrites = [pick(REWRITES, name, "rewrite of data.rewrites called") for name in names]
-    examples, replaced = rewrite_share(
+    changed, _ = rewrite_share(
         data.train.examples, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed
     )
+    apart = _keys_apart(data)
+    examples, replaced = [], []
+    for before, after in zip(data.train, changed, strict=True):
+        # a rewrite may end in a text that the model is chosen by or tested on
+        is_changed = after is not before and example_key(after) not in apart
+        examples.append(after if is_changed else before)
+        replaced += [before] if is_changed else []
     note = (
         f"{len(replaced)} of {len(data.train)} training texts are learned from as the rewrites"
         f" {', '.join(names)} change them."
     )
-    train = replace(data.train, examples=examples)
-    return replace(data, train=train, replaced=replaced, notes=(*data.notes, note))
+    train = replace(data.train, examples=tuple(examples))
+    return replace(data, train=train, replaced=tuple(replaced), notes=(*data.notes, note))
+
+
+def _keys_apart(data: TrainingData) -> set[str]:
+    """Of the texts that are held out, reserved or of another split."""
+    apart = [example for example in data.whole if example.split != "train"]
+    for part in (data.held_out, data.reserved):
+        apart += [] if part is None else part.examples
+    return set(map(example_key, apart))
 
 
 def _labels_in(corpus: Corpus, task: str) -> set[Label]:
