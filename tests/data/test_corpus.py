@@ -181,6 +181,22 @@ def test_without_leaks_drops_texts_and_groups(corpus: MakeCorpus) -> None:
     assert clean.without_leaks() == (clean, 0)
 
 
+def test_a_pair_the_other_way_round_is_on_the_same_side(corpus: MakeCorpus) -> None:
+    pairs = [("Is it warm?", "Is it hot?"), ("Is it late?", "What time is it?")]
+    both = [Example(one, {}, pair=other) for one, other in pairs]
+    both += [Example(other.upper(), {}, pair=one) for one, other in pairs]
+    for seed in range(5):
+        rest, held = corpus(both).hold_out(0.5, seed=seed)
+        sides = [
+            {frozenset((one.text.casefold(), str(one.pair).casefold())) for one in side}
+            for side in (rest, held)
+        ]
+        assert not sides[0] & sides[1]
+    leaking = corpus([both[0], replace(both[2], split="test"), both[1]])
+    clean, n_dropped = leaking.without_leaks()
+    assert (n_dropped, [example.text for example in clean]) == (1, ["IS IT HOT?", "Is it late?"])
+
+
 def test_fingerprint_depends_on_content_and_not_on_order(small: Corpus) -> None:
     assert replace(small, examples=small.examples[::-1]).fingerprint() == small.fingerprint()
     twice = replace(small, examples=(*small.examples, small.examples[0]))

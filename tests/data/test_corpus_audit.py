@@ -97,6 +97,13 @@ def test_group_leak(clean: Corpus) -> None:
     assert (finding.severity, finding.n, finding.examples) == ("error", 1, ("one version",))
 
 
+def test_a_pair_the_other_way_round_leaks(clean: Corpus) -> None:
+    one = like(clean.examples[0], text="Is it warm?", pair="Is it hot?", split="train")
+    other = like(one, text="is it hot?", pair="Is it warm?", split="test")
+    (finding,) = findings(plus(clean, one, other), "leak")
+    assert finding.n == len(one.labels)
+
+
 def test_exact_duplicate(clean: Corpus) -> None:
     again = like(clean.examples[0], labels={"sarcasm": clean.examples[0].labels["sarcasm"]})
     found = audit(plus(clean, again, like(again, text=again.text + " ")))

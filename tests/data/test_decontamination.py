@@ -1,5 +1,7 @@
 """Texts of a later test are kept out of training, however they are spelt."""
 
+from dataclasses import replace
+
 import pytest
 
 from litotes.core.errors import UserError
@@ -64,3 +66,19 @@ def test_training_texts_that_resemble_each_other_do_not_hide_a_copy(
             corpus(*letters),
             [corpus(*((f"{LONG} {word}", "test") for word in ("one", "two", "three")))],
         )
+
+
+@pytest.mark.parametrize(
+    ("trained", "tested"),
+    [("\U0001f602\U0001f602", "\U0001f602\U0001f602"), ("?!", "?! "), ("caf\u00e9", "cafe\u0301")],
+)
+def test_short_texts_are_recognised_without_words_and_in_every_normal_form(
+    trained: str, tested: str
+) -> None:
+    assert remove_texts_of(corpus((trained, "train")), [corpus((tested, "test"))])[1] == 1
+
+
+def test_a_pair_the_other_way_round_is_the_same_pair() -> None:
+    one, other = Example("Is it warm?", {}, pair="No."), Example("No.", {}, pair="Is it warm?")
+    tests = [Corpus("made", (replace(other, split="test"),), {})]
+    assert remove_texts_of(Corpus("made", (one,), {}), tests)[1] == 1

@@ -14,7 +14,7 @@ from litotes.core.one_line import one_line
 from litotes.core.registry import pick, unknown_name
 from litotes.core.values import Example, Label, Task
 from litotes.data.cells import Cell, cell_of, cell_order
-from litotes.data.keys import digest, example_key
+from litotes.data.keys import digest, example_key, leak_key
 from litotes.data.splitting import blocks_of, choose, fraction
 from litotes.report.html import row, table
 
@@ -105,8 +105,9 @@ class Corpus:
     def hold_out(self, share: float, *, seed: int) -> tuple[Corpus, Corpus]:
         """The rest, and about `share` of the examples.
 
-        No text and no group is on both sides, and cells and labels are spread evenly. The same seed
-        divides the same examples in the same way, in whatever order they come.
+        No text, no pair and no group is on both sides (of pairs, a second text may be), and cells
+        and labels are spread evenly. The same seed divides the same examples in the same way, in
+        whatever order they come.
         """
         held = self._choose(share, seed)
         return self._take(set(range(len(self))) - held), self._take(held)
@@ -144,16 +145,15 @@ class Corpus:
     def without_leaks(self) -> tuple[Corpus, int]:
         """The corpus without training examples that leak, and how many those were.
 
-        An example leaks when its text or its group is also in another split.
+        An example leaks when its text, or its pair in either order, or its group is also in another
+        split.
         """
         held_out = [example for example in self if example.split != "train"]
-        texts = set(map(example_key, held_out))
+        texts = set(map(leak_key, held_out))
         groups = {example.group for example in held_out} - {None}
         kept = []
         for example in self:
-            if example.split == "train" and (
-                example_key(example) in texts or example.group in groups
-            ):
+            if example.split == "train" and (leak_key(example) in texts or example.group in groups):
                 continue
             kept.append(example)
         return replace(self, examples=tuple(kept)), len(self) - len(kept)

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from litotes.core.errors import UserError
 from litotes.data.corpus import Corpus
-from litotes.data.keys import plain_words
+from litotes.data.keys import leak_key, plain_words
 from litotes.data.near_duplicates import near_duplicates
 
 
@@ -21,9 +21,8 @@ def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, in
 
     A training text is removed when it is, exactly or nearly, in a test or valid split of `tests`.
     """
-    tested = []
-    for test in tests:
-        tested += [plain_words(example) for example in test if example.split != "train"]
+    asked = [example for test in tests for example in test if example.split != "train"]
+    tested = list(map(plain_words, asked))
     training = [place for place, example in enumerate(corpus) if example.split == "train"]
     trained = [plain_words(corpus.examples[place]) for place in training]
     found = near_duplicates([*trained, *tested], first=len(trained))
@@ -33,6 +32,8 @@ def remove_texts_of(corpus: Corpus, tests: Sequence[Corpus]) -> tuple[Corpus, in
             " out, or avoid fewer tests."
         )
     repeated = _same_letters(trained, tested)
+    keys = set(map(leak_key, asked))  # texts without any letter, and pairs the other way round
+    repeated |= {n for n, at in enumerate(training) if leak_key(corpus.examples[at]) in keys}
     for one, other in found.pairs:
         if one < len(trained) <= other:
             repeated.add(one)

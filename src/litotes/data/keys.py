@@ -22,10 +22,16 @@ def example_key(example: Example) -> str:
     return key if example.pair is None else f"{key}\n{text_key(example.pair)}"
 
 
+def leak_key(example: Example) -> str:
+    """What must not be on both sides of a split: as `example_key`, but that a pair is the same the
+    other way round. Paraphrases and questions that ask the same come in either order.
+    """
+    return "\n".join(sorted(example_key(example).split("\n")))
+
+
 def plain_words(example: Example) -> str:
     """Words in lower case, nothing else: `it 's` and `It’s` are the same."""
-    whole = example.text if example.pair is None else f"{example.text} {example.pair}"
-    return " ".join(re.findall(r"[^\W_]+", whole.casefold()))
+    return " ".join(re.findall(r"[^\W_]+", example_key(example)))
 
 
 def digest(example: Example) -> bytes:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from litotes.core.values import Example, Label
 from litotes.data.cells import cell_of
-from litotes.data.keys import digest, text_key
+from litotes.data.keys import digest, leak_key, text_key
 
 SPLIT_WORDS = {
     "train": "train",
@@ -51,6 +51,9 @@ def blocks_of(
 ) -> list[Block]:
     """The examples in blocks that must stay together: no text and no group is in two of them.
 
+    The second text of a pair may be, as a question asked of many texts is; the pair may not, in
+    either order.
+
     pairs: places of examples that must stay together as well.
     """
     keys: list[list[Hashable]] = [list(_ties(example)) for example in examples]
@@ -69,8 +72,10 @@ def blocks_of(
 
 
 def _ties(example: Example) -> Iterator[tuple[str, str]]:
-    # stricter than `example_key`: of a pair, even the first text alone stays on one side
+    # stricter than `leak_key`: of a pair, even the first text alone stays on one side
     yield "text", text_key(example.text)
+    if example.pair is not None:
+        yield "pair", leak_key(example)
     if example.group is not None:
         yield "group", example.group
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from litotes.core.values import Label
 from litotes.data.audit.finding import Finding, KeyedCorpus, Severity
+from litotes.data.keys import leak_key
 from litotes.data.near_duplicates import THRESHOLD, near_duplicates
 
 _ADVICE = "Train on what corpus.without_leaks() keeps"
@@ -18,8 +19,9 @@ def leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
     same: list[str] = []
     other: list[str] = []
     for key, example, task, _ in keyed.labels():
-        if example.split == "train" and key in held:
-            (same if task in held[key] else other).append(key)
+        alike = leak_key(example)
+        if example.split == "train" and alike in held:
+            (same if task in held[alike] else other).append(key)
     if same:
         sentence = (
             f"Training labels whose text is also in valid or test for the same task: {len(same)}."
@@ -35,12 +37,12 @@ def leaks(keyed: KeyedCorpus) -> Iterator[Finding]:
 
 
 def _held_out_tasks(keyed: KeyedCorpus) -> dict[str, set[str]]:
-    """By the key of each text outside training: the tasks it is held out for."""
+    """By the `leak_key` of each text outside training: the tasks it is held out for."""
     held: dict[str, set[str]] = defaultdict(set)
-    for key, example in keyed.examples():
+    for example in keyed.corpus:
         if example.split != "train":
             # a text without labels is held out for every task
-            held[key] |= set(example.labels or keyed.corpus.tasks)
+            held[leak_key(example)] |= set(example.labels or keyed.corpus.tasks)
     return held
 
 
