@@ -119,6 +119,24 @@ def test_a_ready_teacher_is_not_asked_about_what_it_has_learned(
     assert is_upright(lessons.answers["sentiment"].values())
 
 
+@pytest.mark.slow
+def test_a_ready_teacher_is_not_asked_about_what_it_has_learned_in_other_words(
+    ready: Path, recipe: DistillRecipe, tmp_path: Path
+) -> None:
+    student = recipe.student.changed(data__rewrites=["emoji"], data__rewrite_share=1.0)
+    asks = DistillRecipe(student, recipe.changed(teachers=[str(ready)]).distill)
+    plan = plan_distillation(asks, tmp_path / "student")
+    (job,) = plan.teachers.values()
+    stated = set((ready / "trained_on.txt").read_text().split())
+    assert len(plan.data.replaced) == len(plan.data.train)
+    learned = set()
+    for before, after in zip(plan.data.replaced, plan.data.train, strict=True):
+        if text_hash(before) in stated:
+            learned.add(example_key(after))
+    assert learned
+    assert not learned & {example_key(one) for one in job.asked}
+
+
 def is_upright(answers: object) -> bool:
     rows = torch.tensor(list(answers))  # type: ignore[call-overload]
     return bool((rows.sum(-1) - 1).abs().max() < 1e-5)

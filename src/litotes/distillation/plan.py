@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -201,11 +202,12 @@ def _fold_teacher(
 
 def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
     """A job for each model folder that was named; what it cannot teach is refused now."""
-    asked = (*plan.data.train.examples, *plan.others)
+    everything = (*plan.data.train.examples, *plan.others)
     jobs, n_answers = [], 0
     for number, name in enumerate(plan.recipe.distill.teachers, start=1):
         opened = open_model(name)
         tasks = _check_ready_teacher(opened, plan)
+        asked = _new_in_any_words(opened.path, everything, plan.data)
         n_answers += len(unseen_places(opened.path, asked))
         hashes = [digest for part in opened.models for digest in part.stated_hashes.values()]
         key = _short_hash(*hashes, *map(example_key, asked))
@@ -226,11 +228,24 @@ def _ready_teachers(plan: DistillPlan) -> list[TeacherJob]:
         )
     if not n_answers:
         raise UserError(
-            f"The teachers were trained on all {len(asked)} texts, and must not teach those. Leave"
-            " distill.teachers out, so that teachers are trained here fold by fold, or give other"
-            " texts with distill.more."
+            f"The teachers were trained on all {len(everything)} texts, and must not teach those."
+            " Leave distill.teachers out, so that teachers are trained here fold by fold, or give"
+            " other texts with distill.more."
         )
     return jobs
+
+
+def _new_in_any_words(
+    folder: Path, examples: Sequence[Example], data: TrainingData
+) -> tuple[Example, ...]:
+    """Without rewritten texts whose first wording the model of the folder was trained on."""
+    before = data.before_rewrites(examples)
+    unseen = set(unseen_places(folder, before))
+    kept = []
+    for place, (now, then) in enumerate(zip(examples, before, strict=True)):
+        if now is then or place in unseen:
+            kept.append(now)
+    return tuple(kept)
 
 
 def _check_ready_teacher(teacher: ModelFolder, plan: DistillPlan) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 
@@ -26,7 +27,7 @@ class TrainingData:
 
     reserved: training texts that nothing of the training has seen, for choices made afterwards.
     notes: sentences the user should read. replaced: training texts that are learned from as a
-    rewrite changed them, as they were before.
+    rewrite changed them, as they were before; rewritten: the same as they are now.
     """
 
     whole: Corpus
@@ -36,12 +37,19 @@ class TrainingData:
     test: Corpus | None
     notes: tuple[str, ...]
     replaced: tuple[Example, ...] = ()
+    rewritten: tuple[Example, ...] = ()
 
     def seen(self) -> list[Example]:
         """All texts that the model or a choice about it depends on."""
         parts = (self.train, self.held_out, self.reserved)
         texts = [example for part in parts if part is not None for example in part]
         return [*texts, *self.replaced]
+
+    def before_rewrites(self, examples: Sequence[Example]) -> list[Example]:
+        """The examples as they were before any rewrite."""
+        pairs = zip(self.rewritten, self.replaced, strict=True)
+        before = {example_key(after): old for after, old in pairs}
+        return [before.get(example_key(example), example) for example in examples]
 
     def fingerprint(self) -> str:
         """A hash of the texts learned from, chosen by and tested on."""
@@ -130,18 +138,26 @@ def _rewrite(data: TrainingData, recipe: Recipe) -> TrainingData:
         data.train.examples, rewrites, share=recipe.data.rewrite_share, seed=recipe.seed
     )
     apart = _keys_apart(data)
-    examples, replaced = [], []
+    examples, replaced, rewritten = [], [], []
     for before, after in zip(data.train, changed, strict=True):
         # a rewrite may end in a text that the model is chosen by or tested on
-        is_changed = after is not before and example_key(after) not in apart
-        examples.append(after if is_changed else before)
-        replaced += [before] if is_changed else []
+        if after is before or example_key(after) in apart:
+            examples.append(before)
+            continue
+        examples.append(after)
+        replaced.append(before)
+        rewritten.append(after)
     note = (
         f"{len(replaced)} of {len(data.train)} training texts are learned from as the rewrites"
         f" {', '.join(names)} change them."
     )
-    train = replace(data.train, examples=tuple(examples))
-    return replace(data, train=train, replaced=tuple(replaced), notes=(*data.notes, note))
+    return replace(
+        data,
+        train=replace(data.train, examples=tuple(examples)),
+        replaced=tuple(replaced),
+        rewritten=tuple(rewritten),
+        notes=(*data.notes, note),
+    )
 
 
 def _keys_apart(data: TrainingData) -> set[str]:
