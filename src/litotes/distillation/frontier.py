@@ -9,23 +9,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from litotes.core.counts import Floats, classes_of, macro_f1
 from litotes.core.device import choose_device
 from litotes.core.progress import Watch
-from litotes.core.values import Task
+from litotes.core.values import MISSING, Task
 from litotes.data.corpus import Corpus
 from litotes.distillation.plan import DistillPlan
 from litotes.distillation.students import StudentJob
 from litotes.distillation.teachers import read_answers
 from litotes.encoders import pretrained
-from litotes.evaluation.answer_patterns import find_patterns
+from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
 from litotes.evaluation.intervals import (
     mean_interval,
     scores_of,
     seed_margin,
-    text_bootstrap,
     widen_interval,
 )
-from litotes.evaluation.scores import interval
+from litotes.evaluation.scores import N_RESAMPLES, interval
 from litotes.model.checkpoint import load_model
 from litotes.model.classifier import Classifier
 from litotes.model.folder import open_model
@@ -146,18 +146,41 @@ def _scores(
 def _mean_score(
     test: Corpus | None, models: Sequence[Mapping[str, Sequence[float]]], *, seed: int
 ) -> Score | None:
-    """The mean over tasks; their texts are drawn independently."""
-    by_model, draws = [], []
-    for number, (task, gold, labels) in enumerate(_by_task(test, models)):
-        found = find_patterns(gold, labels, len(task.labels))
-        by_model.append(scores_of(found))  # (model,)
-        draws.append(text_bootstrap(found, seed=seed + number).mean(1))  # (resample,)
-    if not by_model:
+    """The mean over tasks; a text is drawn with all of its labels."""
+    tasks = list(_by_task(test, models))
+    if test is None or not tasks:
         return None
-    of_models = np.mean(by_model, axis=0)
-    value, over_texts = float(of_models.mean()), interval(np.mean(draws, axis=0))
+    by_task = []
+    for task, gold, labels in tasks:
+        by_task.append(scores_of(find_patterns(gold, labels, len(task.labels))))  # (model,)
+    of_models = np.mean(by_task, axis=0)
+    value = float(of_models.mean())
+    over_texts = interval(_resample(test, tasks, seed))
     margin = seed_margin(of_models)
     return Score(value, widen_interval(value, over_texts, margin, within=(0.0, 1.0)))
+
+
+def _resample(test: Corpus, tasks: Sequence[tuple[Task, Labels, Labels]], seed: int) -> Floats:
+    """The mean over tasks and models, on resampled texts. (resample,)"""
+    rows = []
+    for task, gold, labels in tasks:
+        own = np.full((1 + len(labels), len(test)), MISSING)
+        own[:, [task.name in example.labels for example in test]] = np.vstack([gold, labels])
+        rows.append(own)
+    # (task · (1 + model), pattern): few texts differ in every label and answer
+    columns, n = np.unique(np.vstack(rows), axis=1, return_counts=True)
+    parts = np.split(columns, len(tasks))
+    generator, drawn = np.random.default_rng(seed), []
+    for size in split_draws(N_RESAMPLES, len(n)):
+        times = generator.multinomial(n.sum(), n / n.sum(), size=size)  # (resample, pattern)
+        scores = []
+        for (task, _, _), part in zip(tasks, parts, strict=True):
+            has = part[0] != MISSING
+            found = AnswerPatterns(n[has], part[0, has], part[1:, has], len(task.labels))
+            among = np.array([classes_of(counts) for counts in found.confusions(found.n)])
+            scores.append(macro_f1(found.confusions(times[:, has]), among).mean(1))
+        drawn.append(np.mean(scores, axis=0))
+    return np.concatenate(drawn)
 
 
 def _by_task(
