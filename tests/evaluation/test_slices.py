@@ -10,18 +10,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import fisher_exact
 
 from litotes.cli.main import main
 from litotes.core.errors import UserError
 from litotes.core.values import Answer, Example, Task
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.slices import candidates
-from litotes.evaluation.slices.candidates import FEWEST, find_candidates, words_of
+from litotes.evaluation.slices.candidates import FEWEST, Candidate, find_candidates, words_of
 from litotes.evaluation.slices.figure import figure
 from litotes.evaluation.slices.page import findings, page_html
 from litotes.evaluation.slices.search import (
     N_KEPT,
     Slices,
+    _confirm,
     divide,
     find_slices,
     stratified_difference,
@@ -111,6 +113,31 @@ def test_texts_that_belong_together_stay_together() -> None:
     assert (by_group == by_group[:, :1]).all()
     assert searched.sum() == 40
     assert (searched != divide(examples, seed=4)).any()
+    # as splits see it: in other letters, and with or without a group
+    alike = [Example(text.format(number), {}) for number in range(20) for text in ("t{}", "T{} ")]
+    alike += [Example("t0", {}, group="g"), Example("other words", {}, group="g")]
+    for seed in range(3):
+        searched = divide(alike, seed=seed)
+        assert (searched[:40:2] == searched[1:40:2]).all()
+        assert len(set(searched[[0, 1, 40, 41]].tolist())) == 1
+
+
+CASES = [((3, 15), (20, 500)), ((0, 4), (20, 30)), ((20, 30), (20, 30)), ((7, 0), (9, 9))]
+
+
+@pytest.mark.parametrize(("hits", "n"), CASES)
+def test_slices_are_confirmed_by_the_exact_test(hits: tuple[int, int], n: tuple[int, int]) -> None:
+    """Of 3 of 20 against 15 of 500 z would say 0.001, and chance does it ten times as often."""
+    table = [[hits[0], n[0] - hits[0]], [hits[1], n[1] - hits[1]]]
+    expected = fisher_exact(table, alternative="greater").pvalue
+    # ten texts of the first half, then those of the second
+    own = np.arange(10 + sum(n)) < 10 + n[0]
+    own[:5] = False
+    wrong = np.zeros(len(own), dtype=np.bool_)
+    wrong[10 : 10 + hits[0]] = wrong[10 + n[0] : 10 + n[0] + hits[1]] = True
+    searched = np.arange(len(own)) < 10
+    found = _confirm("mood", Candidate("word", "tea", own), wrong, searched, [0] * len(own))
+    assert found.p == pytest.approx(expected)
 
 
 def test_the_stratified_difference_is_that_of_mantel_and_haenszel() -> None:

@@ -56,7 +56,7 @@ def blocks_of(
 
     pairs: places of examples that must stay together as well.
     """
-    keys: list[list[Hashable]] = [list(_ties(example)) for example in examples]
+    keys: list[list[Hashable]] = [list(ties_of(example)) for example in examples]
     for pair in pairs:
         for place in pair:
             keys[place].append(pair)
@@ -71,7 +71,8 @@ def blocks_of(
     return blocks
 
 
-def _ties(example: Example) -> Iterator[tuple[str, str]]:
+def ties_of(example: Example) -> Iterator[tuple[str, str]]:
+    """What an example shares with all that must be on its side."""
     # stricter than `leak_key`: of a pair, even the first text alone stays on one side
     yield "text", text_key(example.text)
     if example.pair is not None:

@@ -1,6 +1,8 @@
 """Differences between two groups of texts that share none: shares, intervals, tests and power.
 
 test       z = (a − b) / √(p̄ (1 − p̄) (1/n_a + 1/n_b)), p̄ the share of both groups together
+exact test P(X ≥ k_a), X hypergeometric: k_a + k_b hits dealt to n_a + n_b texts (Fisher 1934); for
+           few texts or rare hits, where z is no longer normal
 interval   Newcombe's hybrid score (1998, method 10): with Wilson's limits l, u of each share,
            a − b − √((a − l_a)² + (u_b − b)²)   to   a − b + √((u_a − a)² + (b − l_b)²)
 power      Φ((|δ| − z₀.₉₇₅ s₀) / s₁) for a true gap δ, s₀ and s₁ the standard errors of a − b
@@ -48,6 +50,20 @@ def share_test(a: float, n_a: int, b: float, n_b: int) -> float:
     """Two-sided p of a = b."""
     error = _pooled_error(a, n_a, b, n_b)
     return two_sided(a - b, error)
+
+
+def exact_test(n_hits: tuple[int, int], n: tuple[int, int]) -> float:
+    """One-sided p of the first group having no larger a share of hits than the second."""
+    both, whole = sum(n_hits), sum(n)
+    logs = np.concatenate([[0.0], np.log(np.arange(1, whole + 1))]).cumsum()  # log k!
+
+    def ways(total: int, chosen: NDArray[np.int64]) -> Floats:
+        return np.asarray(logs[total] - logs[chosen] - logs[total - chosen])
+
+    here = np.arange(n_hits[0], min(n[0], both) + 1)  # as many hits in the first group, or more
+    all_ways = ways(whole, np.array(both))
+    chances = np.exp(ways(n[0], here) + ways(n[1], both - here) - all_ways)
+    return min(float(chances.sum()), 1.0)
 
 
 def share_power(share: float, n_a: int, n_b: int, gap: float) -> float:

@@ -30,8 +30,8 @@ _METHOD = (
     "The texts are divided at random in two halves. On the first every word, quarter of lengths,"
     " variety, source, cell and visible feature with at least 20 texts, and 20 others, in each half"
     f" is tested; at most {N_KEPT} of a task, those with the smallest p below 0.05, are kept.",
-    "On the second half these alone are tested (one-sided, two shares), with Holm's correction"
-    " over all of them. Intervals are Newcombe's.",
+    "On the second half these alone are tested (Fisher's exact test, one-sided), with Holm's"
+    " correction over all of them. Intervals are Newcombe's.",
     "Matched: texts of one variety, source and gold label are compared with each other (Mantel and"
     " Haenszel, with Sato's variance); a variety by source and label alone, a source by variety and"
     " label, a cell by label. Where that interval holds 0, the slice may be no more than what it"
