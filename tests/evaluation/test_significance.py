@@ -202,3 +202,14 @@ def test_what_cannot_be_compared_is_refused() -> None:
         difference(gold[:0], gold[None, :0], gold[None, :0], 2)
     with pytest.raises(ValueError, match="between 0 and 1"):
         holm([0.2, float("nan")])
+
+
+def test_equal_answers_to_few_texts_do_not_prove_equal_systems() -> None:
+    gold = np.array([0, 1] * 20)
+    given = np.where(np.arange(40) < 32, gold, 1 - gold)[None]
+    found = difference(gold, given, given, 2)
+    assert (found.difference, found.p) == (0.0, 1.0)
+    low, high = found.interval
+    assert low == -high
+    # of 40 texts none differs with a chance of 2.5 % if 0.088 do, all of them for the worse
+    assert high == pytest.approx(0.8 * (1 - 0.025 ** (1 / 40)), abs=1e-9)

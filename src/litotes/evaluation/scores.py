@@ -146,19 +146,28 @@ def unseen_share(n: int) -> float:
 
 def with_unseen(ends: tuple[float, float], counts: NDArray[Any]) -> tuple[float, float]:
     """The bootstrap's interval; where no text is wrong, its lower end is macro-F1 if
-    `unseen_share` of each label's texts were, spread over the other labels, and where none is
-    right its upper end if so many were. counts (gold, predicted)
+    `unseen_share` of them were, and where none is right its upper end if so many were.
+
+    counts (gold, predicted)
     """
     n, n_right = float(counts.sum()), float(np.trace(counts))
-    if 0 < n_right < n:
+    if n_right == n:
+        return unseen_fall(counts), ends[1]
+    if n_right:
         return ends
-    per_gold = counts.sum(1)  # (class,)
-    right = np.diag(per_gold)
-    wrong = (per_gold[:, None] - right) / max(len(counts) - 1, 1)
     share = unseen_share(int(n))
-    others = wrong if n_right else right
-    end = float(macro_f1((1 - share) * counts + share * others, classes_of(counts)))
-    return (end, ends[1]) if n_right else (ends[0], end)
+    right = np.diag(counts.sum(1))
+    return ends[0], float(macro_f1((1 - share) * counts + share * right, classes_of(counts)))
+
+
+def unseen_fall(counts: NDArray[Any]) -> float:
+    """Macro-F1 if `unseen_share` of the right answers to each label were other labels, any of them
+    as often. counts (gold, predicted)
+    """
+    share = unseen_share(round(float(counts.sum())))
+    right = np.diag(np.diagonal(counts))
+    wrong = (np.diagonal(counts)[:, None] - right) / max(len(counts) - 1, 1)
+    return float(macro_f1(counts + share * (wrong - right), classes_of(counts)))
 
 
 def constant(per_gold: Counts) -> Counts:

@@ -18,7 +18,7 @@ from litotes.core.counts import Counts, Floats, macro_f1
 from litotes.core.errors import UserError
 from litotes.evaluation.answer_patterns import AnswerPatterns, find_patterns, split_draws
 from litotes.evaluation.intervals import scores_of, seed_margin, text_bootstrap, widen_interval
-from litotes.evaluation.scores import interval
+from litotes.evaluation.scores import interval, unseen_fall
 
 N_PERMUTATIONS = 10_000
 
@@ -59,9 +59,10 @@ def difference(
 ) -> Difference:
     """A less b. gold (text,), a and b (seed, text)
 
-    Texts are resampled jointly, so what is hard for both cancels. The seeds' margin is Welch's for
-    two independent groups of seeds: seed 0 of a has no more to do with seed 0 of b than with seed
-    1.
+    Texts are resampled jointly, so what is hard for both cancels. Where both answer all texts
+    alike, the interval is what either would lose if `unseen_share` of its right answers were not.
+    The seeds' margin is Welch's for two independent groups of seeds: seed 0 of a has no more to do
+    with seed 0 of b than with seed 1.
     """
     _check(gold, a, b)
     both = find_patterns(gold, np.vstack([a, b]), n_classes)
@@ -70,6 +71,10 @@ def difference(
     resampled_a, resampled_b = np.split(text_bootstrap(both, seed=seed), [len(a)], axis=1)
     value = float(of_a.mean() - of_b.mean())
     over_texts = interval(resampled_a.mean(1) - resampled_b.mean(1))
+    if np.ptp(over_texts) < _ROUNDING:  # equal answers to these texts, which others may not get
+        counts = both.confusions(both.n)[: len(a)].mean(0)
+        fall = float(macro_f1(counts)) - unseen_fall(counts)
+        over_texts = (value - fall, value + fall)
     return Difference(
         difference=value,
         interval=widen_interval(value, over_texts, seed_margin(of_a, of_b), within=(-1.0, 1.0)),
