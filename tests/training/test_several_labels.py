@@ -145,6 +145,11 @@ def test_scores_agree_with_scikit_learn() -> None:
     assert flawless.interval == flawless.micro_interval == pytest.approx((0.025 ** (1 / 200), 1))
     row = CellScores("all", scores)
     assert CellScores.from_json(json.loads(json.dumps(row.as_json()))) == row
+    # of equally common sets the same one is taken in whatever order the texts come
+    even = np.array([[1, 0, 0], [1, 1, 1]], dtype=bool)
+    assert score_several(even, even, MOODS).majority == (
+        score_several(even[::-1], even[::-1], MOODS).majority
+    )
     # a label that is neither there nor given is left out
     gold[:, 2] = given[:, 2] = False
     expected = metrics.f1_score(gold[:, :2], given[:, :2], average="macro")
