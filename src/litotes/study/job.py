@@ -10,9 +10,9 @@ runs/KEY/model/            the model folder, if models are kept
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from litotes.core.storage import write_json
 from litotes.data.cells import Axis, name_along
 from litotes.data.keys import example_key
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
+from litotes.evaluation.fair_texts import warn_of_trained_texts
+from litotes.model.trained_texts import read_trained_texts
 from litotes.prediction.predictor import Predictor
 from litotes.study.corpora import select_test_texts
 from litotes.study.plan import TestedOn
@@ -74,7 +76,7 @@ def run_job(job: RunJob, watch: Watch) -> None:
         _test(run, job, watch)
     write_json(job.folder / "timing.json", _times(run, job))
     # last: a folder that has it is complete
-    write_json(job.folder / "facts.json", _facts(run, job.recipe))
+    write_json(job.folder / "facts.json", _facts(run, job))
     if not job.keep_model:
         shutil.rmtree(job.model_folder, ignore_errors=True)
 
@@ -144,8 +146,29 @@ def _hash_of_texts(part: TaskPredictions) -> str:
     return sha256(keys.encode()).hexdigest()[:16]
 
 
-def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
-    calibration = {}
+def seen_notes(
+    trained: frozenset[str] | None,
+    tests: Iterable[TestedOn],
+    recipe: Recipe,
+    tasks: Sequence[str],
+) -> list[str]:
+    """A warning for each other corpus with texts that the model was trained on; those that leak
+    within the model's own are the affair of `data.leaks`. trained: their hashes.
+    """
+    notes: dict[str, None] = {}  # a set that keeps its order
+    for test in tests:
+        if test.data in (None, recipe.data.source):
+            continue
+        chosen = select_test_texts(test, recipe, tasks)
+        noted = warn_of_trained_texts(replace(chosen, notes=()), trained)
+        notes |= dict.fromkeys(f"{note} (Tested on {chosen.name}.)" for note in noted.notes)
+    return list(notes)
+
+
+def _facts(run: Run, job: RunJob) -> dict[str, Any]:
+    recipe, calibration = job.recipe, {}
+    tasks = [task for model in run.models for task in model.classifier.tasks]
+    seen = seen_notes(read_trained_texts(job.model_folder), job.tests.values(), recipe, tasks)
     for model in run.models:
         for task, one in model.calibration.items():
             calibration[task] = one.as_json()
@@ -154,5 +177,5 @@ def _facts(run: Run, recipe: Recipe) -> dict[str, Any]:
         "n_train": [model.facts["data"]["n_train"] for model in run.models],
         "best_epoch": [model.facts["best_epoch"] for model in run.models],
         "calibration": calibration,
-        "notes": list(run.notes),
+        "notes": [*run.notes, *seen],
     }
