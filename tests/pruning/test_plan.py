@@ -52,3 +52,16 @@ def test_a_disk_without_room_is_noticed(
 def test_a_folder_that_holds_a_model_is_refused_first(trained_folder: Path) -> None:
     with pytest.raises(UserError, match="already holds a model"):
         plan_pruning(Path("nowhere"), "sampler", trained_folder, settings=PruneSettings())
+
+
+def test_a_model_that_names_no_texts_cannot_tell_which_are_new(
+    trained_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "more.csv"
+    file.write_text("text\n" + "".join(f"a kettle number {number}\n" for number in range(5)))
+    settings = PruneSettings(unlabelled=f"table:{file}")
+    known = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=settings)
+    monkeypatch.setattr(plans, "read_trained_texts", lambda run: None)
+    unknown = plan_pruning(trained_folder, "sampler", tmp_path / "new", settings=settings)
+    (note,) = set(unknown.notes) - set(known.notes)
+    assert "does not say which texts it was trained on" in note

@@ -17,17 +17,22 @@ from litotes.training.training_data import TrainingData, unlabelled_texts
 
 
 def read_more_texts(
-    settings: PruneSettings, data: TrainingData, dense: Model, known: frozenset[str]
+    settings: PruneSettings, data: TrainingData, dense: Model, known: frozenset[str] | None
 ) -> tuple[tuple[Example, ...], Corpus | None, tuple[str, ...]]:
     """The texts of `unlabelled`, those of `held_out`, and what the user should know about them.
 
-    known: hashes of the texts that the dense model was trained on. What a model learned from, or
-    another set of texts has, is left out: each text plays one part.
+    known: hashes of the texts that the dense model was trained on; None: it does not say. What a
+    model learned from, or another set of texts has, is left out: each text plays one part.
     """
-    used = {*known, *map(text_hash, data.seen()), *map(text_hash, unlabelled_texts(data))}
+    used = {*map(text_hash, data.seen()), *map(text_hash, unlabelled_texts(data)), *(known or ())}
     reporting: Corpus | None = None
     unlabelled: tuple[Example, ...] = ()
     notes = []
+    if known is None and (settings.held_out or settings.unlabelled):
+        notes.append(
+            "The model does not say which texts it was trained on: some of --held-out or"
+            " --unlabelled may be among them."
+        )
     if settings.held_out is not None:
         reporting, note = _labelled_texts(settings.held_out, dense, used)
         used |= set(map(text_hash, reporting))

@@ -62,7 +62,7 @@ def plan_pruning(run: Path, source: str, out: Path, *, settings: PruneSettings) 
     n_judged = _count_judged(dense, judged_texts(data))
     _check_disk(dense, out, settings)
     known = read_trained_texts(run)
-    unlabelled, reporting, notes = read_more_texts(settings, data, dense, known or frozenset())
+    unlabelled, reporting, notes = read_more_texts(settings, data, dense, known)
     if settings.folds:
         n_judged += len(fold_texts(dense, data))
     notes = (*_notes(dense, data, n_judged), *notes)
