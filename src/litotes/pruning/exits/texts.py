@@ -17,6 +17,7 @@ from litotes.core.errors import UserError
 from litotes.core.values import Example
 from litotes.data.keys import example_key
 from litotes.data.sources import load_with_test_part, source_names
+from litotes.data.splitting import components, ties_of
 from litotes.data.tables.rows import read_rows
 from litotes.model.folder import ModelFolder
 from litotes.model.trained_texts import read_trained_texts, text_hash
@@ -32,9 +33,10 @@ _MEASURED = 0.25
 
 @dataclass(frozen=True)
 class ExitTexts:
-    """No text is in two parts. taught: exits learn from them. fitted: they show how sure exits are.
+    """No text is in two parts, nor is a group of texts where they are drawn into parts.
 
-    tested: the threshold is chosen by them. measured: nothing is chosen by them.
+    taught: exits learn from them. fitted: they show how sure exits are. tested: the threshold is
+    chosen by them. measured: nothing is chosen by them.
     """
 
     taught: tuple[Example, ...]
@@ -88,19 +90,32 @@ def _divide(
                 " choose the threshold: do not score the model on it.",
             )
         new = [*new, *test]
-        n_measured = int(_MEASURED * len(new))
-        new, test = new[n_measured:], new[:n_measured]
+        test, new = _take(new, int(_MEASURED * len(new)))
     n_taught, n_fitted = (int(_PARTS[part] * len(new)) for part in ("taught", "fitted"))
-    taught, fitted = new[:n_taught], new[n_taught : n_taught + n_fitted]
-    tested = new[n_taught + n_fitted :]
+    n_new = len(new) + len(test)
+    taught, new = _take(new, n_taught)
+    fitted, tested = _take(new, n_fitted)
     if len(tested) < n_tested or not test or not fitted:
         raise UserError(
-            f"{name} has {len(new) + len(test)} texts that the model was not trained on;"
+            f"{name} has {n_new} texts that the model was not trained on;"
             f" {round(n_enough / (1 - _MEASURED))} are needed for this promise. Give more with"
             " --unlabelled FILE, or allow more with --differ."
         )
     taught = [*taught, *old][:MOST_TAUGHT]
     return ExitTexts(tuple(taught), tuple(fitted), tuple(tested), tuple(test), name, notes)
+
+
+def _take(examples: Sequence[Example], n: int) -> tuple[list[Example], list[Example]]:
+    """The first n or a few more, and the rest: what a split keeps together stays together."""
+    blocks: dict[int, list[Example]] = {}
+    ties = components(tuple(ties_of(example)) for example in examples)
+    for block, example in zip(ties, examples, strict=True):
+        blocks.setdefault(block, []).append(example)
+    taken: list[Example] = []
+    rest: list[Example] = []
+    for own in blocks.values():
+        (taken if len(taken) < n else rest).extend(own)
+    return taken, rest
 
 
 def _is_of_other_sources(model: ModelFolder, source: str) -> bool:
