@@ -7,6 +7,7 @@ import pytest
 
 from litotes.core.errors import UserError
 from litotes.core.values import Task
+from litotes.data.cells import NAMELESS, ColumnNames
 from litotes.data.corpus import Corpus
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate, score_warnings
@@ -77,3 +78,23 @@ def test_nothing_in_common(predictor: Predictor) -> None:
     corpus = Corpus("other", load("sampler").examples[:2], {"topic": Task("topic", ("a", "b"))})
     with pytest.raises(UserError, match="Nothing to score"):
         evaluate(predictor, corpus)
+
+
+def test_texts_without_a_name_are_not_called_all_of_them(predictor: Predictor) -> None:
+    """As when a corpus of varieties is joined to one without."""
+    corpus = load("sampler").where(split="test", task="sentiment")
+    nameless = tuple(
+        replace(one, variety=None, source=None) if place % 2 else one
+        for place, one in enumerate(corpus)
+    )
+    mixed = replace(corpus, examples=nameless)
+    rows = evaluate(predictor, mixed)
+    names = [row.cell for row in rows]
+    assert len(set(names)) == len(names)
+    assert names.count("all") == names.count(NAMELESS) == 1
+    assert [row.scores.n for row in rows if row.cell == NAMELESS] == [len(corpus) // 2]
+    columns = dict.fromkeys(map(ColumnNames(nameless, "variety").name, nameless))
+    assert NAMELESS in columns
+    assert "all" not in columns
+    bare = [replace(one, variety=None) for one in corpus]
+    assert set(map(ColumnNames(bare, "variety").name, bare)) == {"all"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,12 @@ from litotes.core.values import Example
 
 Axis = Literal["variety", "source", "cell"]
 """What examples are grouped by."""
+
+
+ALL = "all"
+"""The name of all texts together."""
+NAMELESS = "without a name"
+"""That of texts without a variety or source among others that have one."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,7 @@ class Cell:
     source: str | None
 
     def __str__(self) -> str:
-        return " ".join(part for part in (self.variety, self.source) if part is not None) or "all"
+        return " ".join(part for part in (self.variety, self.source) if part is not None) or ALL
 
 
 def cell_of(example: Example) -> Cell:
@@ -35,4 +42,18 @@ def cell_order(cell: Cell) -> tuple[str, str]:
 def name_along(example: Example, axis: Axis) -> str:
     """The name of an example's variety, source or cell; "all" where it has none."""
     cell = cell_of(example)
-    return str(cell) if axis == "cell" else getattr(cell, axis) or "all"
+    return str(cell) if axis == "cell" else getattr(cell, axis) or ALL
+
+
+class ColumnNames:
+    """What the columns of a table over these examples are called: as `name_along`, but that texts
+    without a name among others are not called all of them.
+    """
+
+    def __init__(self, examples: Iterable[Example], axis: Axis) -> None:
+        self.axis = axis
+        self._is_mixed = len({name_along(example, axis) for example in examples}) > 1
+
+    def name(self, example: Example) -> str:
+        name = name_along(example, self.axis)
+        return NAMELESS if self._is_mixed and name == ALL else name

@@ -14,7 +14,7 @@ from litotes.core.one_line import one_line
 from litotes.core.parsing import parse_as
 from litotes.core.progress import Watch, ignore_progress
 from litotes.core.values import Answer, Example, Prediction, Task
-from litotes.data.cells import cell_of
+from litotes.data.cells import ALL, NAMELESS, cell_of
 from litotes.data.corpus import Corpus
 from litotes.evaluation.reliability import Reliability, ece_by_chance, reliability
 from litotes.evaluation.risk_coverage import RiskCoverage, risk_coverage
@@ -206,14 +206,14 @@ def split_by_cell(
     predictions: TaskPredictions, corpus: Corpus
 ) -> Iterator[tuple[str, TaskPredictions]]:
     """All texts under the name "all", then those of each cell when there are several."""
-    yield "all", predictions
+    yield ALL, predictions
     cells = corpus.cells()
     if len(cells) < 2:
         return
     for cell in cells:
         part = predictions.only([cell_of(example) == cell for example in predictions.examples])
         if part.examples:
-            yield str(cell), part
+            yield NAMELESS if str(cell) == ALL else str(cell), part
 
 
 def score_warnings(rows: Sequence[CellScores]) -> list[str]:
@@ -223,12 +223,12 @@ def score_warnings(rows: Sequence[CellScores]) -> list[str]:
     cut, unreadable, collapsed = [], [], []
     for row in rows:
         scores = row.scores
-        if row.cell == "all" and row.n_truncated:
+        if row.cell == ALL and row.n_truncated:
             cut.append(
                 f"{row.n_truncated} of {scores.n} {scores.task} texts tested on are longer than the"
                 " model reads; their ends were not seen."
             )
-        if row.cell == "all" and row.n_unreadable:
+        if row.cell == ALL and row.n_unreadable:
             unreadable.append(
                 f"{row.n_unreadable} of {scores.n} {scores.task} texts tested on are unreadable:"
                 " the model knows no part of them."

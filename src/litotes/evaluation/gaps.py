@@ -20,7 +20,7 @@ from litotes.core.one_line import one_line
 from litotes.core.registry import unknown_name
 from litotes.core.values import Example
 from litotes.data.agreement import annotator_kappa
-from litotes.data.cells import cell_of
+from litotes.data.cells import Cell, cell_of
 from litotes.evaluation.evaluate import TaskPredictions
 from litotes.evaluation.gap_statistics import (
     cohen_kappa,
@@ -178,7 +178,7 @@ def _compared(parts: Mapping[str, Sequence[bool]]) -> list[str]:
 
 def _name(example: Example, column: str) -> str | None:
     if column == "cell":
-        return str(cell_of(example))
+        return None if cell_of(example) == Cell(None, None) else str(cell_of(example))
     value: str | None = getattr(example, column)
     return value
 

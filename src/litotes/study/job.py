@@ -23,7 +23,7 @@ from litotes.core.device import choose_device
 from litotes.core.machine import machine
 from litotes.core.progress import Watch, prefix_watch
 from litotes.core.storage import write_json
-from litotes.data.cells import Axis, name_along
+from litotes.data.cells import ColumnNames
 from litotes.data.keys import example_key
 from litotes.evaluation.evaluate import TaskPredictions, predict_corpus
 from litotes.evaluation.fair_texts import warn_of_trained_texts
@@ -114,17 +114,20 @@ def _machine(device: str | None) -> dict[str, Any]:
 def _answers(predictor: Predictor, test: TestedOn, recipe: Recipe, watch: Watch) -> dict[str, Any]:
     chosen = select_test_texts(test, recipe, list(predictor.tasks))
     predictions = predict_corpus(predictor, chosen, watch=watch)
-    columns = sorted({name_along(example, test.by) for example in chosen})
+    names = ColumnNames(chosen, test.by)
+    columns = sorted(set(map(names.name, chosen)))
     return {
         "test": test.model_dump(mode="json"),
-        "columns": {name: _by_task(predictions, name, test.by) for name in columns},
+        "columns": {name: _by_task(predictions, name, names) for name in columns},
     }
 
 
-def _by_task(predictions: Mapping[str, TaskPredictions], column: str, axis: Axis) -> dict[str, Any]:
+def _by_task(
+    predictions: Mapping[str, TaskPredictions], column: str, names: ColumnNames
+) -> dict[str, Any]:
     content = {}
     for task, result in predictions.items():
-        part = result.only([name_along(example, axis) == column for example in result.examples])
+        part = result.only([names.name(example) == column for example in result.examples])
         if part.examples and part.task.is_choice:
             content[task] = _part_json(part)
     return content

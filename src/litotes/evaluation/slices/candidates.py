@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from litotes.core.values import Example
-from litotes.data.cells import cell_of
+from litotes.data.cells import ColumnNames
 from litotes.data.rewrites.signs import signs_of
 
 FEWEST = 20
@@ -54,7 +54,8 @@ def _all_candidates(examples: Sequence[Example], searched: Bools) -> Iterator[Ca
     n_varieties = len({example.variety for example in examples})
     n_sources = len({example.source for example in examples})
     if min(n_varieties, n_sources) > 1:  # otherwise cells are varieties or sources
-        yield from _by_names("cell", examples, lambda example: [str(cell_of(example))])
+        names = ColumnNames(examples, "cell")
+        yield from _by_names("cell", examples, lambda example: [names.name(example)])
 
 
 def words_of(example: Example) -> set[str]:
