@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,33 @@ def test_odds_are_moved_and_what_nobody_answered_is_the_prevalence(
     assert moved[silent] == pytest.approx((0.1, 0.9))
     assert moved[elsewhere] == moved[labelled] == (0.6, 0.4)
     assert given["sentiment"][answered] == (0.6, 0.4)
+
+
+def test_a_text_that_comes_twice_is_moved_once(
+    recipe: DistillRecipe, tea: str, tmp_path: Path
+) -> None:
+    """A corpus may have a row for each task; then a label for it in one row is a label."""
+    plan = _plan(recipe, tea, tmp_path, RARE)
+    twice = _unlabelled(plan, "en-UK")[0]
+    labelled = next(one for one in plan.data.train if one.source == "en-UK")
+    again = replace(labelled, labels={})
+    given = {"sentiment": {example_key(one): (0.6, 0.4) for one in (twice, labelled)}}
+    once = with_known_prevalence(given, plan)["sentiment"]
+    more = replace(plan, others=(*plan.others, twice, again))
+    assert with_known_prevalence(given, more)["sentiment"] == once
+
+
+def test_a_label_that_no_teacher_has_seen_stays_impossible(
+    recipe: DistillRecipe, tea: str, tmp_path: Path
+) -> None:
+    plan = _plan(recipe, tea, tmp_path, {"en-UK": {"sentiment": {"negative": 0.1}}})
+    wider = replace(plan.data.train.tasks["sentiment"], labels=("negative", "neutral", "positive"))
+    train = replace(plan.data.train, tasks={"sentiment": wider})
+    plan = replace(plan, data=replace(plan.data, train=train))
+    key = example_key(_unlabelled(plan, "en-UK")[0])
+    moved = with_known_prevalence({"sentiment": {key: (0.6, 0.0, 0.4)}}, plan)["sentiment"][key]
+    assert moved[1] == 0.0
+    assert sum(moved) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

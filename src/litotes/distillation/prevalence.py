@@ -35,7 +35,11 @@ def with_known_prevalence(answers: Answers, plan: DistillPlan) -> Answers:
                 f" learn from. There are: {', '.join(_sources(plan))}."
             )
         by_text = found.setdefault(name, {})
-        for key in (example_key(one) for one in texts if name not in one.labels):
+        # a text may come twice: with the label of another task, or in two sources of texts
+        labelled = {example_key(one) for one in plan.data.train if name in one.labels}
+        for key in dict.fromkeys(map(example_key, texts)):
+            if key in labelled:
+                continue
             before = by_text.get(key)
             by_text[key] = known if before is None else _moved(before, known, learned)
     return found
@@ -88,7 +92,9 @@ def _learned_shares(plan: DistillPlan, task: Task) -> tuple[float, ...]:
 def _moved(
     answer: Sequence[float], known: Sequence[float], learned: Sequence[float]
 ) -> tuple[float, ...]:
-    odds = [p * k / share for p, k, share in zip(answer, known, learned, strict=True)]
+    """A label that no teacher has seen stays impossible."""
+    parts = zip(answer, known, learned, strict=True)
+    odds = [p * k / share if share else 0.0 for p, k, share in parts]
     return tuple(one / sum(odds) for one in odds)
 
 
