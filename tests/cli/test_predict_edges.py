@@ -158,3 +158,13 @@ def test_a_column_that_a_pipe_has_not_is_told(
     asked = [*command, "--file", str(pipe), "--columns", "nix", "--format", "csv"]
     assert main(asked) == 2
     assert "there is no column 'nix' to keep. Known: id, text" in capsys.readouterr().err
+
+
+def test_a_second_column_that_is_not_there_is_asked_for_by_its_own_option(
+    command: list[str], table: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, "--file", str(table), "--pair", "nix"]) == 2
+    told = capsys.readouterr().err
+    assert "there is no column 'nix'. Known: id, text" in told
+    assert "--pair" in told
+    assert "--column" not in told

@@ -121,12 +121,16 @@ class TableRequest:
     def check_columns(self, file: Path, names: Sequence[str]) -> None:
         """Refuses a table without the columns that are read or kept."""
         known = ", ".join(filter(None, names))
-        for name in self.texts:
-            if name not in names:
-                raise UserError(
-                    f"{file}: there is no column {name!r}. Known: {known}. Say which holds the"
-                    f" texts: --column {find_text_column(file) or 'NAME'}."
-                )
+        if self.column not in names:
+            raise UserError(
+                f"{file}: there is no column {self.column!r}. Known: {known}. Say which holds the"
+                f" texts: --column {find_text_column(file) or 'NAME'}."
+            )
+        if self.pair is not None and self.pair not in names:
+            raise UserError(
+                f"{file}: there is no column {self.pair!r}. Known: {known}. Say which holds the"
+                " second texts: --pair NAME."
+            )
         for name in self.columns or ():
             if name not in names:
                 raise UserError(f"{file}: there is no column {name!r} to keep. Known: {known}.")
