@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from litotes.cli.main import main, make_parser
-from litotes.cli.serve import model_folders, read_settings
+from litotes.cli.serve import model_folders, read_settings, tell_notes
 from litotes.core.errors import UserError
 from litotes.model.builtin import resolve_model
 from litotes.service.listener import bind_socket, listener_url
@@ -146,3 +148,11 @@ def test_an_empty_token_is_no_token(
 ) -> None:
     monkeypatch.setenv("LITOTES_TOKEN", "")
     assert "A token is made of" in error_of(capsys, "--model", f"a={tmp_path}", "--port", "0")
+
+
+def test_what_the_user_should_know_of_a_model_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """As `predict` tells it; each note once."""
+    old: Any = SimpleNamespace(notes=("It was written by an earlier litotes.",))
+    models = {"a": old, "b": old, "c": SimpleNamespace(notes=())}
+    assert tell_notes(models) is models
+    assert capsys.readouterr().err == "It was written by an earlier litotes.\n"

@@ -13,6 +13,7 @@ from litotes.cli.options import add_runtime
 from litotes.cli.streams import abandon_streams
 
 if TYPE_CHECKING:
+    from litotes.prediction.predictor import Predictor
     from litotes.service.settings import ServiceSettings
     from litotes.service.state import Service
     from litotes.tagging.tagger import Tagger
@@ -114,17 +115,30 @@ def run(options: argparse.Namespace) -> None:
     listener = bind_socket(settings.host, settings.port)
     say(_start_notes(folders, settings))
     app = create_app(
-        lambda: load_models(
-            folders,
-            device=options.device,
-            runtime=options.runtime,
-            precision=options.precision,
+        lambda: tell_notes(
+            load_models(
+                folders,
+                device=options.device,
+                runtime=options.runtime,
+                precision=options.precision,
+            )
         ),
         settings=settings,
         load_locus=locus_loader(options),
     )
     run_server(app, listener, when_ready=lambda: say([f"Ready: {listener_url(listener)}"]))
     _exit_if_stuck(app.state.service)
+
+
+def tell_notes(models: dict[str, Predictor]) -> dict[str, Predictor]:
+    """The models, with what the user should know of them told on stderr."""
+    from litotes.cli.display import say
+
+    notes: list[str] = []
+    for predictor in models.values():
+        notes += predictor.notes
+    say(dict.fromkeys(notes))
+    return models
 
 
 def locus_loader(options: argparse.Namespace) -> Callable[[], Tagger] | None:
