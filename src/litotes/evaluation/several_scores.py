@@ -100,11 +100,11 @@ def _parts(gold: Flags, given: Flags) -> NDArray[np.float64]:
 
 
 def _commonest(gold: Flags) -> Flags:
-    """The set of labels that most texts have; of equally common ones that with the first labels,
-    in whatever order the texts come. (class,)
+    """The set of labels that most texts have; of equally common ones that with the fewest, then
+    with the first labels, in whatever order the texts come. (class,)
     """
     sets = Counter(map(tuple, gold.tolist()))
-    return np.array(max(sets, key=lambda own: (sets[own], own)), dtype=np.bool_)
+    return np.array(max(sets, key=lambda own: (sets[own], -sum(own), own)), dtype=np.bool_)
 
 
 def _resample(parts: NDArray[Any], among: Flags, seed: int) -> tuple[Floats, Floats]:
