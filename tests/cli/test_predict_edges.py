@@ -27,6 +27,13 @@ def table(tmp_path: Path) -> Path:
     return file
 
 
+def make_pipe(path: Path, content: bytes) -> Path:
+    """A pipe that somebody writes this to as soon as it is read."""
+    os.mkfifo(path)
+    Thread(target=lambda: path.write_bytes(content), daemon=True).start()
+    return path
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipes")
 def test_a_pipe_whose_reader_leaves_is_no_error(
     command: list[str], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -141,9 +148,8 @@ def test_a_table_may_come_through_a_pipe(
 ) -> None:
     rows = {"in.csv": b"text\ntea\nbad tea\n", "in.txt": b"tea\nbad tea\n"}
     content = rows.get(name, b'{"text": "tea"}\n{"text": "bad tea"}\n')
-    os.mkfifo(tmp_path / name)
-    Thread(target=lambda: (tmp_path / name).write_bytes(content), daemon=True).start()
-    assert main([*command, "--file", str(tmp_path / name), "--format", "csv"]) == 0
+    pipe = make_pipe(tmp_path / name, content)
+    assert main([*command, "--file", str(pipe), "--format", "csv"]) == 0
     answered = csv.DictReader(capsys.readouterr().out.splitlines())
     assert [row["text"] for row in answered] == ["tea", "bad tea"]
 
@@ -152,9 +158,7 @@ def test_a_table_may_come_through_a_pipe(
 def test_a_column_that_a_pipe_has_not_is_told(
     command: list[str], table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pipe = tmp_path / "pipe.csv"
-    os.mkfifo(pipe)
-    Thread(target=lambda: pipe.write_bytes(table.read_bytes()), daemon=True).start()
+    pipe = make_pipe(tmp_path / "pipe.csv", table.read_bytes())
     asked = [*command, "--file", str(pipe), "--columns", "nix", "--format", "csv"]
     assert main(asked) == 2
     assert "there is no column 'nix' to keep. Known: id, text" in capsys.readouterr().err
