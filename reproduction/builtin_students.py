@@ -1,11 +1,12 @@
-"""Candidates for the built-in model: teachers once, students with several settings, the mean of
-the students of each head, scores.
+"""Candidates for the built-in model: teachers once, students with several settings, means of their
+weights, scores.
 
     python -m reproduction.builtin_students DATA OUT [--teacher FOLDER | --alone] [--workers N]
 
 DATA: a folder with vader, isarcasmeval2022, besstie, tweeteval-irony and glue in it. OUT: answers
-of teachers, students, and scores.json. What is done is found again. One is chosen by `reserved`,
-texts of its own kind that no training saw; the other sets are reported and choose nothing.
+of teachers, students, and scores.json. What is done is found again. One is chosen by texts that no
+training saw and that are no test: reserved ones of the same kinds, and some of other kinds, for
+people will ask about their own (`KEPT_APART`). The test sets are reported and choose nothing.
 --alone: without teachers, from labels.
 """
 
@@ -15,6 +16,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from shutil import copytree
 from typing import Any
 
@@ -22,6 +24,7 @@ import torch
 
 from litotes.core.storage import write_json, write_text
 from litotes.data.corpus import Corpus
+from litotes.data.keys import text_key
 from litotes.data.sources import load
 from litotes.distillation.answers import gather_lessons, with_even_answers
 from litotes.distillation.distill import plan_students, run_all
@@ -42,6 +45,7 @@ from litotes.training.inputs import PieceInputs
 from litotes.training.lessons import Lessons
 
 RECIPE = Path(__file__).parent.parent / "recipes" / "distill_builtin.toml"
+WRITTEN = ("contrast", "asides")
 SOURCE = "vader:{0}/vader + isarcasm:{0}/isarcasmeval2022 + sampler + contrast + asides"
 AVOID = ("glue/sst2:{0}/glue", "besstie:{0}/besstie", "irony:{0}/tweeteval-irony")
 PRAISE = "contrast, sarcastic praise"
@@ -59,25 +63,36 @@ TESTS = {
     "sst2": "glue/sst2:{0}/glue",
 }
 
-HEADS = ("linear", "mean")
+KEPT_APART = {"other comments": "besstie:{0}/besstie", "other tweets": "irony:{0}/tweeteval-irony"}
+"""Not learned from, only chosen by: training texts of one, validation texts of the other."""
+N_KEPT_APART = 2000
+
+HEAD = "linear"
+"""It prunes best."""
 STUDENTS: dict[str, dict[str, Any]] = {
-    "share 0.5": {"share": 0.5},
-    "share 0.3": {"share": 0.3, "seed": 1},
-    "share 0.3, 5 epochs": {"share": 0.3, "seed": 2, "training__epochs": 5},
-    "share 0.5, 5e-5": {"share": 0.5, "seed": 3, "training__learning_rate": 5e-5},
-    "labels alone, 5 epochs": {"share": 0.0, "seed": 4, "training__epochs": 5},
+    "half an answer": {"share": 0.5},
+    "half an answer, 5 epochs": {"share": 0.5, "seed": 1, "training__epochs": 5},
+    "labels alone": {"share": 0.0, "seed": 2, "training__epochs": 5},
+    "older texts, half an answer": {"share": 0.5, "seed": 3, "training__epochs": 5},
+    "older texts, labels alone": {"share": 0.0, "seed": 4, "training__epochs": 5},
 }
-"""Of each head: share as in `distill.share`, and what differs from the student of the recipe. They
-differ in seed, but hold the same texts out and reserve the same.
+"""share: as in `distill.share`; the rest differs from the student of the recipe. They differ in
+seed but hold the same texts out. Older texts: those that were not written for this project.
 """
-ALONE: dict[str, dict[str, Any]] = {
-    "6 epochs": {"training__epochs": 6},
-    "5 epochs": {"seed": 1, "training__epochs": 5},
-    "5 epochs, 5e-5": {"seed": 2, "training__epochs": 5, "training__learning_rate": 5e-5},
-    "4 epochs, 1e-4": {"seed": 3, "training__epochs": 4, "training__learning_rate": 1e-4},
-    "4 epochs": {"seed": 4, "training__epochs": 4},
-}
+ALONE = {name: {**one, "share": 0.0} for name, one in STUDENTS.items()}
 """The same without teachers."""
+OLDER = "older texts"
+MEANS = {
+    "mean of three": tuple(STUDENTS)[:3],
+    "mean of all": tuple(STUDENTS),
+    "mean of two": ("half an answer", "older texts, half an answer"),
+    "mean of four": (
+        "half an answer",
+        "half an answer, 5 epochs",
+        "older texts, half an answer",
+        "older texts, labels alone",
+    ),
+}
 
 
 def main() -> None:
@@ -94,16 +109,16 @@ def main() -> None:
     jobs = make_jobs(plan, given.out, alone=given.alone)
     run_all(jobs, run_student, n_workers=given.workers, what="students")
     folders = {name: job.model_folder for name, job in jobs.items()}
-    for head in HEADS:
-        own = [folder for name, folder in folders.items() if name.startswith(head)]
-        folders[f"{head}, mean of {len(own)}"] = average(own, given.out / "students" / head, plan)
-    own = {} if plan.data.reserved is None else {"reserved": plan.data.reserved}
-    scores = {name: score(folder, own) for name, folder in folders.items()}
-    best = max(scores, key=lambda name: on_reserved(scores[name]))
-    write_text(given.out / "best.txt", f"{folders[best]}\n")
-    print(f"The best on reserved texts: {best}, in {folders[best]}", flush=True)
+    for name, parts in MEANS.items():
+        to = given.out / "students" / name.replace(" ", "-")
+        folders[name] = average([jobs[part].model_folder for part in parts], to, plan)
+    chosen_by = kept_apart(given.data, plan)
+    scores = {name: score(folder, chosen_by) for name, folder in folders.items()}
+    order = sorted(folders, key=lambda name: on_kept_apart(scores[name]), reverse=True)
+    write_text(given.out / "best.txt", f"{folders[order[0]]}\n")
+    print(f"The best on texts kept apart: {order[0]}, in {folders[order[0]]}", flush=True)
     corpora = load_tests(given.data)
-    for name in sorted(folders, key=lambda name: on_reserved(scores[name]), reverse=True):
+    for name in order:
         scores[name] |= score(folders[name], corpora)
         write_json(given.out / "scores.json", scores)
         print(name, scores[name], flush=True)
@@ -124,22 +139,31 @@ def make_plan(data: Path, out: Path, teacher: str) -> DistillPlan:
 def make_jobs(plan: DistillPlan, out: Path, *, alone: bool) -> dict[str, StudentJob]:
     lessons = even_lessons(plan) if alone else gather_lessons(plan)
     first = plan_students(plan, lessons)[STUDENT]
+    older = older_texts(plan)
     jobs = {}
-    for head in HEADS:
-        for about, settings in (ALONE if alone else STUDENTS).items():
-            name = f"{head}, {about}"
-            changes = {key: value for key, value in settings.items() if key != "share"}
-            changes |= {"model__head": head, "training__split_seed": plan.recipe.student.seed}
-            folder = out / "students" / name.replace(" ", "-").replace(",", "")
-            jobs[name] = replace(
-                first,
-                name=name,
-                recipe=plan.recipe.student.changed(**changes),
-                lessons=replace(lessons, share=settings.get("share", 0.0)),
-                model_folder=folder / "model",
-                folder=folder,
-            )
+    for name, settings in (ALONE if alone else STUDENTS).items():
+        changes = {key: value for key, value in settings.items() if key != "share"}
+        changes |= {"model__head": HEAD, "training__split_seed": plan.recipe.student.seed}
+        if name.startswith(OLDER):
+            changes["training__reserved"] = 0.0  # they are no longer among these texts
+        folder = out / "students" / name.replace(" ", "-").replace(",", "")
+        jobs[name] = replace(
+            first,
+            name=name,
+            recipe=plan.recipe.student.changed(**changes),
+            corpus=older if name.startswith(OLDER) else first.corpus,
+            lessons=replace(lessons, share=settings["share"]),
+            model_folder=folder / "model",
+            folder=folder,
+        )
     return jobs
+
+
+def older_texts(plan: DistillPlan) -> Corpus:
+    """What all students learn from, less the corpora written for this project."""
+    new = {text_key(example.text) for name in WRITTEN for example in load(name)}
+    examples = [one for one in plan.data.train if text_key(one.text) not in new]
+    return replace(plan.data.train, examples=tuple(examples))
 
 
 def even_lessons(plan: DistillPlan) -> Lessons:
@@ -171,6 +195,21 @@ def average(folders: Iterable[Path], to: Path, plan: DistillPlan) -> Path:
     classifier.cpu()
     save_model(replace(model, calibration=fitted, facts=facts), to, card=note + "\n")
     return to
+
+
+def kept_apart(data: Path, plan: DistillPlan) -> dict[str, Corpus]:
+    """Texts to choose by."""
+    if plan.data.reserved is None:
+        raise ValueError("the recipe reserves no texts to choose by")
+    found = {"reserved": plan.data.reserved}
+    for name, source in KEPT_APART.items():
+        whole = load(source.format(data))
+        test = {text_key(one.text) for one in whole.where(split=whole.test_split())}
+        own = whole.where(split="train" if whole.test_split() == "valid" else "valid")
+        examples = [one for one in own if text_key(one.text) not in test]
+        Random(0).shuffle(examples)
+        found[name] = replace(own, examples=tuple(examples[:N_KEPT_APART]))
+    return found
 
 
 def load_tests(data: Path) -> dict[str, Corpus]:
@@ -212,9 +251,13 @@ def _praise_seen_through(predictor: Predictor, corpus: Corpus) -> float:
     return round(sum(seen) / len(seen), 4)
 
 
-def on_reserved(scores: dict[str, float]) -> float:
-    """What a student is chosen by: the mean over both tasks."""
-    own = [scores[f"reserved, {task}"] for task in ("sentiment", "sarcasm")]
+def on_kept_apart(scores: Mapping[str, float]) -> float:
+    """What one is chosen by: the mean over sets and tasks of macro-F1."""
+    own = [
+        value
+        for name, value in scores.items()
+        if name.partition(",")[0] in ("reserved", *KEPT_APART) and not name.endswith("ece")
+    ]
     return sum(own) / len(own)
 
 
