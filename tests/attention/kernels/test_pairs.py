@@ -10,7 +10,9 @@ pytest.importorskip("triton", reason="Triton is not installed: its kernels are n
 from cases import Case, all_rules, forward_error
 
 from litotes.attention.kernels.forward import Packed, attend
+from litotes.attention.kernels.rule import RowRule
 from litotes.attention.kernels.tiles import HALVES, PAIRED, Tiles
+from litotes.attention.simplex import entmax
 
 CLOSE = 5e-3
 PAIRS = HALVES[3]
@@ -79,3 +81,99 @@ def test_one_key_that_is_not_a_number_spoils_the_text(rule: str, device: torch.d
     query, key, value = torch.randn(3, 9, 16, device=device)
     key[3] = torch.nan
     assert mixed_of(query, key, value, rule).isnan().all()
+
+
+def attended(
+    rows: torch.Tensor, value: torch.Tensor, rule: RowRule, dtype: torch.dtype = torch.float16
+) -> torch.Tensor:
+    """What queries with these affinities mix from the values. (query, head_width)
+
+    rows: (query, key), at most 16 queries and fewer than keys: query k asks the keys' k-th number.
+    """
+    n_queries, n_keys = rows.shape
+    query, key = torch.zeros(n_queries, 16), torch.zeros(n_keys, 16)
+    query[:, :n_queries] = 4 * torch.eye(n_queries)  # 4 / √16 is 1
+    key[:, :n_queries] = rows.T
+    bounds = [torch.tensor([0, n], dtype=torch.int32) for n in (n_queries, n_keys)]
+    tiles = [Tiles(PAIRS, torch.zeros(1, 2, dtype=torch.int32).to(value.device))]
+    packed = [tensor[:, None].to(value.device, dtype) for tensor in (query, key, value)]
+    bounds = [some.to(value.device) for some in bounds]
+    return attend(Packed(*packed, *bounds, tiles), rule).mixed[:, 0].float()
+
+
+def rows_of(n_keys: int, spread: float, seed: int = 0) -> torch.Tensor:
+    """Affinities that half precision shows. (query, key)"""
+    draw = torch.Generator().manual_seed(seed)
+    return (torch.randn(min(16, n_keys), n_keys, generator=draw) * spread).bfloat16().float()
+
+
+def entmax_rule(alpha: float, device: torch.device) -> RowRule:
+    if alpha == 1.5:
+        return RowRule("squares")
+    return RowRule("powers", alpha=torch.full((1,), alpha, device=device))
+
+
+def entmax_error(rows: torch.Tensor, alpha: float, device: torch.device) -> float:
+    value = torch.randn(rows.shape[1], 16, generator=torch.Generator().manual_seed(1))
+    got = attended(rows, value.to(device), entmax_rule(alpha, device)).cpu()
+    wanted = entmax(rows.double(), torch.tensor(alpha).double()) @ value.half().double()
+    return (got - wanted).abs().max().item()
+
+
+@pytest.mark.parametrize("n_keys", [1, 17, 128, 129, 300, 512])
+@pytest.mark.parametrize("alpha", [1.3, 1.5])
+def test_entmax_of_texts_of_any_length(n_keys: int, alpha: float, device: torch.device) -> None:
+    assert entmax_error(rows_of(n_keys, 2.0), alpha, device) < CLOSE
+
+
+@pytest.mark.parametrize("spread", [0.3, 2.0, 8.0])
+@pytest.mark.parametrize("alpha", [1.004, 1.02, 1.1, 1.24, 1.26, 1.49, 1.51, 1.75, 1.9, 1.999, 2.0])
+def test_entmax_of_any_alpha(alpha: float, spread: float, device: torch.device) -> None:
+    assert entmax_error(rows_of(512, spread), alpha, device) < CLOSE
+
+
+@pytest.mark.parametrize("alpha", [1.05, 1.5, 1.6, 1.9])
+def test_entmax_where_all_keys_but_the_best_are_equally_far(
+    alpha: float, device: torch.device
+) -> None:
+    """There steps on logarithms fall short of the root, again and again."""
+    rows = -torch.linspace(0.01, 1.2, 16)[:, None].bfloat16().float().repeat(1, 400)
+    rows[:, 7] = 0.0
+    assert entmax_error(rows, alpha, device) < CLOSE
+
+
+@pytest.mark.parametrize("n_keys", [1, 17, 128, 129, 300, 512])
+def test_the_best_keys_of_texts_of_any_length(n_keys: int, device: torch.device) -> None:
+    """With many equals of which some are too many: the later ones are left out, wherever they lie.
+
+    The farther rows have the fewer different numbers; the first one, one alone.
+    """
+    rows = rows_of(n_keys, 1.0)
+    for place in range(len(rows)):
+        rows[place] = (rows[place] * place).round() / max(place, 1)
+    rows = rows.bfloat16().float()
+    value = torch.randn(n_keys, 16, generator=torch.Generator().manual_seed(1))
+    rule, plain = all_rules(1, device)["top_k"]
+    got = attended(rows, value.to(device), rule).cpu()
+    wanted = plain.double()(rows.double()) @ value.half().double()
+    torch.testing.assert_close(got.double(), wanted, atol=CLOSE, rtol=0.0)
+
+
+@pytest.mark.parametrize("rule", PAIRED)
+def test_bfloat16_mixes_the_same(rule: str, device: torch.device) -> None:
+    if device.type == "cpu":
+        pytest.skip("Triton 3.6's interpreter multiplies the bits of bfloat16, not the numbers")
+    rows, value = rows_of(200, 2.0), torch.randn(200, 16).bfloat16().float().to(device)
+    its_rule, _ = all_rules(1, device)[rule]
+    coarse = attended(rows, value, its_rule, torch.bfloat16)
+    torch.testing.assert_close(coarse, attended(rows, value, its_rule), atol=0.03, rtol=0.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("rule", PAIRED)
+def test_one_infinite_affinity_spoils_its_row_alone(rule: str, device: torch.device) -> None:
+    rows, value = rows_of(140, 1.0), torch.randn(140, 16).to(device)
+    rows[3, 100] = torch.inf
+    its_rule, _ = all_rules(1, device)[rule]
+    mixed = attended(rows, value, its_rule)
+    assert mixed[3].isnan().all()

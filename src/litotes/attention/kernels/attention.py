@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from litotes.attention.kernels.backward import Remembered, Towards, pull_back
+from litotes.attention.kernels.backward import pull_back
 from litotes.attention.kernels.forward import Attended, Packed, Wanted, attend
 from litotes.attention.kernels.rule import RowRule
 from litotes.attention.kernels.tiles import Tiles
+from litotes.attention.kernels.towards import Remembered, Towards
 
 
 def packed_attention(
@@ -87,7 +88,7 @@ class _PackedAttention(torch.autograd.Function):
         packed, rule = call.about(sources, alpha, by_bucket)
         out = attend(packed, rule, wanted=call.wanted, dropout=call.dropout, seed=call.seed)
         ctx.call = call
-        ctx.save_for_backward(out.row_numbers, out.chosen, alpha, by_bucket, *sources)
+        ctx.save_for_backward(out.mixed, out.row_numbers, out.chosen, alpha, by_bucket, *sources)
         ctx.set_materialize_grads(False)
         extra = [tensor for tensor in (out.received, out.head_size) if tensor is not None]
         ctx.mark_non_differentiable(*extra)
@@ -99,7 +100,7 @@ class _PackedAttention(torch.autograd.Function):
         n_inputs = len(ctx.needs_input_grad)
         if to_mixed is None:
             return (None,) * n_inputs
-        row_numbers, chosen, alpha, by_bucket, *sources = ctx.saved_tensors
+        mixed, row_numbers, chosen, alpha, by_bucket, *sources = ctx.saved_tensors
         call: _Call = ctx.call
         packed, rule = call.about(sources, alpha, by_bucket)
         # rows that belong to no text are written by nobody
@@ -110,7 +111,7 @@ class _PackedAttention(torch.autograd.Function):
             to_mixed.contiguous(),
             packed,
             rule,
-            Remembered(row_numbers, chosen, call.dropout, call.seed),
+            Remembered(row_numbers, mixed, chosen, call.dropout, call.seed),
             Towards(*_split(to_sources), alpha=to_alpha),
             key_tiles=call.key_tiles,
         )

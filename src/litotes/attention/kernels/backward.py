@@ -1,17 +1,20 @@
-"""The gradient of attention over packed texts: launches both kernels, shape by shape."""
+"""The gradient of attention over packed texts: launches both kernels, shape by shape, and the walks
+of long texts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from litotes.attention.kernels.backward_kernel import key_value_gradient, query_gradient
+from litotes.attention.kernels.backward_walk import walk_back, walks_back
 from litotes.attention.kernels.forward import Packed, bias_tensors, or_nothing, step_of, whole_width
 from litotes.attention.kernels.rule import LONGEST, RowRule
 from litotes.attention.kernels.tiles import Shape, Tiles
+from litotes.attention.kernels.towards import Remembered, Towards
 
 MOST_PAIRS = 2**13
 """Pairs of a query and a key in a program of whole rows: weights, and what pulls on them, lie in
@@ -20,33 +23,6 @@ registers together. Beyond that they no longer fit (ptxas, sm_90); with more tha
 
 WIDE_BLOCK = 2**14
 """Bytes of a block of keys: two sums of its shape lie in registers."""
-
-
-@dataclass(frozen=True)
-class Remembered:
-    """What a forward pass leaves to its backward. row_numbers: (3, attention_head, piece).
-
-    chosen: (attention_head, piece, word).
-    """
-
-    row_numbers: Tensor
-    chosen: Tensor | None
-    dropout: float
-    seed: Tensor | None
-
-
-@dataclass(frozen=True)
-class Towards:
-    """Where gradients go, zeros before.
-
-    query, key, value: (piece, attention_head, head_width). alpha: (attention_head, piece), None
-    where α is not learned.
-    """
-
-    query: Tensor
-    key: Tensor
-    value: Tensor
-    alpha: Tensor | None = None
 
 
 def pull_back(
@@ -67,11 +43,12 @@ def pull_back(
     by_bucket = [
         _pull_queries(tiles, to_mixed, packed, rule, remembered, towards, means)
         for tiles in packed.tiles
-        if len(tiles.numbers)
+        if len(tiles.numbers) and not walks_back(tiles.shape, packed)
     ]
     for tiles in key_tiles:
-        if len(tiles.numbers):
+        if len(tiles.numbers) and not walks_back(tiles.shape, packed):
             _pull_keys(tiles, to_mixed, packed, rule, remembered, towards, means)
+    walk_back(to_mixed, packed, rule, remembered, towards)
     if packed.bias is None:
         return None
     nothing = torch.zeros_like(packed.bias.by_bucket)

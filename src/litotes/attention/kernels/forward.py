@@ -18,6 +18,24 @@ from litotes.attention.kernels.walk_kernel import walk_keys
 CLOSE = {torch.float32: 1.2e-7, torch.float16: 1e-6, torch.bfloat16: 1e-5}
 """What may be missing from a sum of 1 when entmax stops looking: under what the type can show."""
 
+MOST_REGISTERS: int | None = 128
+"""Of a thread that adds up what 128 keys received in half precision. With 128 of them as many
+programs fit as where nobody asks, and a few numbers lie in slower memory.
+"""
+
+AMISS = {torch.float16: 4e-3, torch.bfloat16: 1.25e-2}
+"""By how much the sum of a long row's powers may be amiss before its reach is looked for again with
+exact sums: what then is amiss with the weights is about as much as the type cannot show.
+"""
+
+ROWS_BY_PRODUCTS = True
+"""Whether sums of rows that lie as pairs are products with ones (pair_rows.py)."""
+
+PAIRS_TOGETHER = 2
+"""Pairs of blocks of keys that a walk takes at a time. Both on Hopper alone: elsewhere it is not
+known how a product's result lies in the registers, or there is no room for so many keys.
+"""
+
 CHIP = 2**16
 """Bytes of keys, or of values, that lie on the chip at a time."""
 
@@ -141,6 +159,8 @@ def _launch_tile(
     query, key, value, bias = packed.query, packed.key, packed.value, packed.bias
     n_queries, n_heads, head_width = query.shape
     shape, nothing = tiles.shape, packed.key_bounds
+    is_precise = query.dtype == torch.float32
+    has_limit = wanted.importance != "none" and shape.span == 128 and not is_precise
     attend_tile[(len(tiles.numbers), n_heads)](
         query, key, value, out.mixed, packed.query_bounds, packed.key_bounds, tiles.numbers,
         or_nothing(rule.alpha, nothing), or_nothing(rule.kept, nothing),
@@ -153,12 +173,11 @@ def _launch_tile(
         N_HEADS=n_heads, HEAD_WIDTH=head_width,
         STEP=step_of(head_width, shape.span, query.element_size()),
         ROWS=shape.rows, SPAN=shape.span, FARTHEST=LONGEST, SHIFT=rule.block - 1,
-        RULE=rule.name, BLOCK=rule.block,
-        PRECISE=query.dtype == torch.float32,
+        RULE=rule.name, BLOCK=rule.block, PRECISE=is_precise,
         WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
         WITH_DROPOUT=dropout > 0, IMPORTANCE=wanted.importance,
         WITH_HEAD_SIZE=wanted.head_size, WITH_ROW_NUMBERS=wanted.row_numbers,
-        num_warps=shape.n_warps,
+        num_warps=shape.n_warps, maxnreg=MOST_REGISTERS if has_limit else None,
     )  # fmt: skip
 
 
@@ -217,13 +236,21 @@ def _launch_pairs(
         *bias_tensors(bias, nothing), or_nothing(packed.alive, nothing),
         or_nothing(out.received, nothing), or_nothing(out.head_size, nothing),
         query.stride(0), key.stride(0), value.stride(0), len(key), wanted.n_slots,
-        head_width**-0.5, CLOSE[query.dtype],
+        head_width**-0.5, CLOSE[query.dtype], AMISS[query.dtype],
         N_HEADS=n_heads, HEAD_WIDTH=head_width, COLUMNS=whole_width(head_width),
         ROWS=shape.rows, PART=shape.block, FARTHEST=LONGEST, RULE=rule.name,
         WITH_BIAS=bias is not None, WITH_ALIVE=packed.alive is not None,
         IMPORTANCE=wanted.importance, WITH_HEAD_SIZE=wanted.head_size,
+        PRODUCTS=ROWS_BY_PRODUCTS and is_hopper(query.device),
+        TOGETHER=PAIRS_TOGETHER if is_hopper(query.device) else 1,
         num_warps=shape.n_warps,
     )  # fmt: skip
+
+
+def is_hopper(device: torch.device) -> bool:
+    if device.type != "cuda" or torch.version.hip is not None:
+        return False
+    return torch.cuda.get_device_capability(device)[0] == 9
 
 
 def bias_tensors(bias: DistanceBias | None, nothing: Tensor) -> tuple[Tensor, Tensor, Tensor]:

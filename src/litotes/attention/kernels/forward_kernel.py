@@ -13,6 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from litotes.attention.kernels.received_kernel import store_received, sum_of_squares
 from litotes.attention.kernels.row_weights import (
     best_of_row,
     lines_row,
@@ -177,59 +178,49 @@ def store_chosen(CHOSEN, row, chosen, query_live,
 
 
 @triton.jit
-def column_sums(weights, times, PRECISE: tl.constexpr):
-    """Of the weights, each row `times` its own number. (key,)
-
-    In half precision by a product with that one row: threads hold rows, and to add columns they
-    would have to pass all numbers on to each other.
-    """
-    if PRECISE:
-        sums = tl.sum(weights * times[:, None], 0)
-    else:
-        row = tl.where((tl.arange(0, 16) == 0)[:, None], times[None, :], 0.0)  # products have 16
-        sums = tl.sum(tl.dot(row.to(tl.float16), weights.to(tl.float16)), 0)
-    return sums
+def load_step(rows, live, start, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr):
+    """A step of the head's width, 0 where there is nothing. (row, STEP)"""
+    part = start + tl.arange(0, STEP)
+    at = rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
+    return tl.load(at, mask=live[:, None] & (part < HEAD_WIDTH)[None, :], other=0.0)
 
 
 @triton.jit
-def received_by_key(
-    weights, times, value_rows, key_live, head, HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr,
-    SPAN: tl.constexpr, IMPORTANCE: tl.constexpr, PRECISE: tl.constexpr,
+def store_importance(
+    to_received, weights, query_live, first_value, value_rows, key_live, head,
+    HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, SPAN: tl.constexpr,
+    IMPORTANCE: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """What the tile's queries gave each key; "value": times its value's length. (key,)
-
-    times: what a row's weights have to be multiplied by, 0 for rows of nobody. (query,)
-    """
-    received = column_sums(weights, times, PRECISE)
+    """What the tile's queries gave each key. Of the values the first step is there already."""
+    squares = tl.zeros([SPAN], tl.float32)
     if IMPORTANCE == "value":
-        squares = tl.zeros([SPAN], tl.float32)
-        for start in tl.static_range(0, HEAD_WIDTH, STEP):
-            part = start + tl.arange(0, STEP)
-            inside = key_live[:, None] & (part < HEAD_WIDTH)[None, :]
-            at = value_rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
-            value = tl.load(at, mask=inside, other=0.0).to(tl.float32)
-            squares += tl.sum(value * value, 1)
-        received *= tl.sqrt(squares)
-    return received
+        squares = sum_of_squares(first_value)
+        for start in tl.static_range(STEP, HEAD_WIDTH, STEP):
+            value = load_step(value_rows, key_live, start, head, HEAD_WIDTH, STEP)
+            squares += sum_of_squares(value)
+    store_received(to_received, weights, query_live.to(tl.float32), squares, key_live,
+                   ROWS, IMPORTANCE, PRECISE)  # fmt: skip
 
 
 @triton.jit
 def mix_and_store(
-    used, value_rows, mixed_rows, query_live, key_live, head,
+    used, first_value, value_rows, mixed_rows, query_live, key_live, head,
     HEAD_WIDTH: tl.constexpr, STEP: tl.constexpr, ROWS: tl.constexpr, PRECISE: tl.constexpr,
 ):  # fmt: skip
-    """The weights' products with the values, the head's width in steps. Returns the sum of what it
-    stored, without signs; the compiler leaves that out where nobody asks.
+    """The weights' products with the values, the head's width in steps, of which the first is there
+    already. Returns the sum of what it stored, without signs; the compiler leaves that out where
+    nobody asks.
     """
     size = tl.zeros([ROWS], tl.float32)
     for start in tl.static_range(0, HEAD_WIDTH, STEP):
-        part = start + tl.arange(0, STEP)
-        inside = (part < HEAD_WIDTH)[None, :]
-        place = (head * HEAD_WIDTH + part)[None, :]
-        value = tl.load(value_rows[:, None] + place, mask=key_live[:, None] & inside, other=0.0)
+        value = first_value
+        if start > 0:
+            value = load_step(value_rows, key_live, start, head, HEAD_WIDTH, STEP)
         mixed = product(used, value, tl.zeros([ROWS, STEP], tl.float32), PRECISE)
         rounded = mixed.to(value.dtype)
-        tl.store(mixed_rows[:, None] + place, rounded, mask=query_live[:, None] & inside)
+        part = start + tl.arange(0, STEP)
+        to = mixed_rows[:, None] + (head * HEAD_WIDTH + part)[None, :]
+        tl.store(to, rounded, mask=query_live[:, None] & (part < HEAD_WIDTH)[None, :])
         size += tl.sum(tl.abs(rounded.to(tl.float32)), 1)
     return tl.sum(tl.where(query_live, size, 0.0), 0)
 
@@ -303,13 +294,13 @@ def attend_tile(
         store_row_numbers(ROW_NUMBERS + row, best, reach, inverse, query_live, n_rows)
         if RULE == "top_k" or RULE == "block_top_k":
             store_chosen(CHOSEN, row, chosen, query_live, ROWS, SPAN, FARTHEST)
+    value = load_step(value_rows, key_live, 0, head, HEAD_WIDTH, STEP)
     if IMPORTANCE != "none":
-        received = received_by_key(weights, query_live.to(tl.float32), value_rows, key_live, head,
-                                   HEAD_WIDTH, STEP, SPAN, IMPORTANCE, PRECISE)  # fmt: skip
-        tl.store(to_received, received, mask=key_live)
+        store_importance(to_received, weights, query_live, value, value_rows, key_live, head,
+                         HEAD_WIDTH, STEP, ROWS, SPAN, IMPORTANCE, PRECISE)  # fmt: skip
     weights = after_dropout(weights, SEED, query_place, key_number, head, dropout,
                             N_HEADS, FARTHEST, WITH_DROPOUT)  # fmt: skip
-    size = mix_and_store(weights.to(VALUE.dtype.element_ty), value_rows, mixed_rows, query_live,
-                         key_live, head, HEAD_WIDTH, STEP, ROWS, PRECISE)  # fmt: skip
+    size = mix_and_store(weights.to(VALUE.dtype.element_ty), value, value_rows, mixed_rows,
+                         query_live, key_live, head, HEAD_WIDTH, STEP, ROWS, PRECISE)  # fmt: skip
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)

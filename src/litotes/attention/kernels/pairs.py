@@ -1,8 +1,8 @@
 """Two half-precision numbers in one register, and arithmetic on both at once.
 
 A row of 512 affinities does not fit a program's registers as float32; as halves it does. They are
-what a pass in half precision would keep in memory anyway, and the chip adds and compares two of
-them in one instruction.
+what a pass in half precision would keep in memory anyway, and the chip adds, multiplies and
+compares two of them in one instruction.
 """
 
 from __future__ import annotations
@@ -61,6 +61,23 @@ def second_of(pairs):
 
 
 @triton.jit
+def first_as(pairs, TYPE: tl.constexpr):
+    """For what is of this type in the end: a half is one already."""
+    if tl.float16 == TYPE:
+        return as_half(pairs)
+    else:
+        return first_of(pairs)
+
+
+@triton.jit
+def second_as(pairs, TYPE: tl.constexpr):
+    if tl.float16 == TYPE:
+        return as_half(pairs >> 16)
+    else:
+        return second_of(pairs)
+
+
+@triton.jit
 def moved(pairs):
     """The same: a loop that hands on nothing but what it computed can load ahead."""
     if INTERPRETED:
@@ -73,11 +90,10 @@ def moved(pairs):
 
 @triton.jit
 def plus_if_positive(pairs, more):
-    """max(pairs + more, 0)"""
+    """max(pairs + more, 0); not pure, as `first_of`."""
     if INTERPRETED:
-        first = tl.maximum(first_of(pairs) + first_of(more), 0.0)
-        second = tl.maximum(second_of(pairs) + second_of(more), 0.0)
-        return pair(first, second)
+        first = _not_negative(first_of(pairs) + first_of(more))
+        return pair(first, _not_negative(second_of(pairs) + second_of(more)))
     else:
         return tl.inline_asm_elementwise(
             "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, one, $2; }",
@@ -86,17 +102,22 @@ def plus_if_positive(pairs, more):
 
 
 @triton.jit
-def reaches(pairs, least):
-    """1 where pairs ≥ least, else 0."""
+def shrunk_towards_one(pairs, shrink):
+    """max(1 + pairs × shrink, 0); not pure, as `first_of`."""
     if INTERPRETED:
-        first = (first_of(pairs) >= first_of(least)).to(tl.float32)
-        second = (second_of(pairs) >= second_of(least)).to(tl.float32)
-        return pair(first, second)
+        first = _not_negative(1.0 + first_of(pairs) * first_of(shrink))
+        return pair(first, _not_negative(1.0 + second_of(pairs) * second_of(shrink)))
     else:
         return tl.inline_asm_elementwise(
-            "set.ge.f16x2.f16x2 $0, $1, $2;",
-            "=r,r,r", [pairs, least], dtype=tl.int32, is_pure=False, pack=1,
+            "{ .reg .b32 one; mov.b32 one, 0x3C003C00; fma.rn.relu.f16x2 $0, $1, $2, one; }",
+            "=r,r,r", [pairs, shrink], dtype=tl.int32, is_pure=False, pack=1,
         )  # fmt: skip
+
+
+@triton.jit
+def _not_negative(numbers):
+    """NaN stays NaN, as in the instruction."""
+    return tl.maximum(numbers, 0.0, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
@@ -111,19 +132,62 @@ def plus(left, right):
 
 
 @triton.jit
-def plus_square(sums, pairs):
-    """Adds pairs² to sums."""
+def times(left, right):
     if INTERPRETED:
-        first, second = first_of(pairs), second_of(pairs)
-        return pair(first_of(sums) + first * first, second_of(sums) + second * second)
+        return pair(first_of(left) * first_of(right), second_of(left) * second_of(right))
     else:
         return tl.inline_asm_elementwise(
-            "fma.rn.f16x2 $0, $2, $2, $1;",
-            "=r,r,r", [sums, pairs], dtype=tl.int32, is_pure=True, pack=1,
+            "mul.rn.f16x2 $0, $1, $2;",
+            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
         )  # fmt: skip
 
 
 @triton.jit
-def row_sums(pairs):
-    """The sum of each row's numbers, float32. (query,)"""
-    return tl.sum(first_of(pairs) + second_of(pairs), 1)
+def plus_product(sums, left, right):
+    """Adds left × right to sums."""
+    if INTERPRETED:
+        first = first_of(sums) + first_of(left) * first_of(right)
+        return pair(first, second_of(sums) + second_of(left) * second_of(right))
+    else:
+        return tl.inline_asm_elementwise(
+            "fma.rn.f16x2 $0, $2, $3, $1;",
+            "=r,r,r,r", [sums, left, right], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def larger(left, right):
+    """Of two numbers; the other one of NaN and a number."""
+    if INTERPRETED:
+        first = tl.maximum(first_of(left), first_of(right))
+        return pair(first, tl.maximum(second_of(left), second_of(right)))
+    else:
+        return tl.inline_asm_elementwise(
+            "max.f16x2 $0, $1, $2;",
+            "=r,r,r", [left, right], dtype=tl.int32, is_pure=True, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def compared(left, right, HOW: tl.constexpr):
+    """1 where left ≥ right, left < right or left = right ("ge", "lt", "eq"), else 0. Not pure, as
+    `first_of`.
+    """
+    if INTERPRETED:
+        first = _is(first_of(left), first_of(right), HOW)
+        return pair(first, _is(second_of(left), second_of(right), HOW))
+    else:
+        return tl.inline_asm_elementwise(
+            "set." + HOW + ".f16x2.f16x2 $0, $1, $2;",
+            "=r,r,r", [left, right], dtype=tl.int32, is_pure=False, pack=1,
+        )  # fmt: skip
+
+
+@triton.jit
+def _is(left, right, HOW: tl.constexpr):
+    if HOW == "ge":
+        return (left >= right).to(tl.float32)
+    elif HOW == "lt":
+        return (left < right).to(tl.float32)
+    else:
+        return (left == right).to(tl.float32)

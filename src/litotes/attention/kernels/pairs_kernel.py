@@ -13,136 +13,202 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import product, received_by_key, store_nothing
+from litotes.attention.kernels.forward_kernel import (
+    distance_bias,
+    product,
+    store_nothing,
+)
+from litotes.attention.kernels.pair_choice import kept_reach, minus, only_kept, without_late
+from litotes.attention.kernels.pair_rows import row_best, row_sums
 from litotes.attention.kernels.pair_rules import (
     N_PAIRS,
-    block_of,
+    exact_reach,
     for_all,
-    kept_reach,
-    number_of_last,
+    powers_excess,
     powers_reach,
     rounded,
     squares_reach,
-    weigh_pair,
 )
-from litotes.attention.kernels.pairs import first_of, moved, pair, plus, second_of
-from litotes.attention.kernels.walk_kernel import key_affinities, load_rows, store_mixed
+from litotes.attention.kernels.pairs import (
+    first_as,
+    first_of,
+    larger,
+    moved,
+    pair,
+    plus,
+    plus_if_positive,
+    second_as,
+    second_of,
+    times,
+)
+from litotes.attention.kernels.received_kernel import store_received, sum_of_squares
+from litotes.attention.kernels.row_weights import LOG2_E, largest, quick_log2
+from litotes.attention.kernels.walk_kernel import load_rows, store_mixed
+
+
+@triton.jit
+def part_affinities(
+    query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
+    key_stride, head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr,
+    COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr,
+    WITH_BIAS: tl.constexpr,
+):  # fmt: skip
+    """With the bias, and −∞ where there is no key. (query, PART)"""
+    number = tl.arange(0, PART)
+    live = number < n_keys - start
+    key_place = key_start + start + number
+    column = tl.arange(0, COLUMNS)[:, None]
+    key_rows = KEY + key_place.to(tl.int64) * key_stride + head * HEAD_WIDTH
+    key = tl.load(key_rows[None, :] + column, mask=live[None, :] & (column < HEAD_WIDTH), other=0.0)
+    # a key that is not there is 0, and so is its product: what is added says that it is not there
+    nothing = tl.where(live, 0.0, -float("inf"))[None, :]
+    affinity = product(query, key, tl.zeros([ROWS, PART], tl.float32), False) * scale + nothing
+    if WITH_BIAS:
+        bias, _ = distance_bias(
+            ORIGIN, BUCKETS, BIAS, key_start + query_number[:, None], key_place[None, :],
+            query_live[:, None], live[None, :], head, N_HEADS, FARTHEST)  # fmt: skip
+        affinity += bias
+    return affinity
 
 
 @triton.jit
 def gather_pairs(
     query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
     head, scale, N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
-    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
-    WITH_BIAS: tl.constexpr,
+    ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, WITH_BIAS: tl.constexpr,
+    PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """How far all keys are behind their row's best, as pairs, and the smallest of them."""
-    best = tl.full([ROWS], -float("inf"), tl.float32)
-    lowest = tl.full([ROWS], float("inf"), tl.float32)
+    """How far all keys are behind their row's best, as pairs."""
     pairs_0 = tl.zeros([ROWS, PART], tl.int32)
     pairs_1 = tl.zeros([ROWS, PART], tl.int32)
     pairs_2 = tl.zeros([ROWS, PART], tl.int32)
     pairs_3 = tl.zeros([ROWS, PART], tl.int32)
     # a bias is looked up for every pair: loaded ahead as well it would not fit the chip
     N_AHEAD: tl.constexpr = 1 if WITH_BIAS else 3
-    for start in tl.range(0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD):
-        key_number = start + tl.arange(0, PART)
-        key_far = (key_start + key_number).to(tl.int64)
-        first = key_affinities(
-            query, KEY + key_far * key_stride, query_number, key_number, query_live,
-            key_number < n_keys, ORIGIN, BUCKETS, BIAS, key_start, head, scale, N_HEADS,
-            HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, False, WITH_BIAS)  # fmt: skip
-        second = key_affinities(
-            query, KEY + (key_far + PART) * key_stride, query_number, key_number + PART,
-            query_live, key_number + PART < n_keys, ORIGIN, BUCKETS, BIAS, key_start, head, scale,
-            N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, False, WITH_BIAS)  # fmt: skip
-        best = tl.maximum(best, tl.max(tl.maximum(first, second), 1))
-        if RULE == "top_k":
-            nothing = float("inf")
-            live_first = tl.where((key_number < n_keys)[None, :], first, nothing)
-            live_second = tl.where((key_number + PART < n_keys)[None, :], second, nothing)
-            lowest = tl.minimum(lowest, tl.min(tl.minimum(live_first, live_second), 1))
+    for start in tl.range(
+        0, 2 * N_PAIRS * PART, 2 * PART, num_stages=N_AHEAD, loop_unroll_factor=TOGETHER
+    ):
+        first = part_affinities(
+            query, KEY, query_number, start, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start,
+            key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
+            WITH_BIAS)  # fmt: skip
+        second = part_affinities(
+            query, KEY, query_number, start + PART, query_live, n_keys, ORIGIN, BUCKETS, BIAS,
+            key_start, key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST,
+            WITH_BIAS)  # fmt: skip
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
         pairs_3 = pair(first, second)
-    best = rounded(best)
-    less = for_all(-best)
-    pairs_0, pairs_1 = plus(pairs_0, less), plus(pairs_1, less)
-    pairs_2, pairs_3 = plus(pairs_2, less), plus(pairs_3, less)
-    return pairs_0, pairs_1, pairs_2, pairs_3, rounded(rounded(lowest) - best)
+    best = larger(larger(pairs_0, pairs_1), larger(pairs_2, pairs_3))
+    less = for_all(-row_best(best, PRODUCTS))
+    return plus(pairs_0, less), plus(pairs_1, less), plus(pairs_2, less), plus(pairs_3, less)
 
 
 @triton.jit
-def weigh_rows(behind, lowest, ALPHA, KEPT, n_keys, head, missing,
-               ROWS: tl.constexpr, PART: tl.constexpr, RULE: tl.constexpr):  # fmt: skip
-    """From which each key's weight follows: the rows' reach and last number, and β."""
-    beta, last = 2.0, tl.zeros([ROWS], tl.int32)
+def prepared(pairs, reach, RULE: tl.constexpr):
+    """What can be done with both keys of each pair at once."""
     if RULE == "squares":
-        reach = squares_reach(behind, missing, n_keys, ROWS, PART)
-    elif RULE == "powers":
-        beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
-        reach = powers_reach(behind, beta, missing, n_keys, ROWS, PART)
+        nearest = rounded(reach)
+        inside = plus_if_positive(pairs, for_all(nearest))
+        # (v + δ)² without δ²: half precision does not show the reach exactly
+        pairs = times(inside, plus(inside, for_all(2.0 * (reach - nearest))))
+    elif RULE == "top_k":
+        pairs = only_kept(pairs, minus(reach))
+    return pairs
+
+
+@triton.jit
+def weigh_half(ready, half: tl.constexpr, reach, beta, RULE: tl.constexpr, TYPE: tl.constexpr):
+    """The weights of one key of each pair, not yet divided by their sum. TYPE: of the values."""
+    if RULE == "squares":
+        weights = first_as(ready, TYPE) if half == 0 else second_as(ready, TYPE)
     else:
-        n_kept = tl.load(KEPT + n_keys).to(tl.float32)
-        reach, n_reached, n_larger = kept_reach(behind, lowest, n_keys.to(tl.float32), n_kept)
-        last = number_of_last(behind, reach, n_kept - n_larger, n_reached <= n_kept, ROWS, PART)
-    return reach, last, beta
+        behind = first_of(ready) if half == 0 else second_of(ready)
+        if RULE == "powers":
+            weights = power_of_inside(behind, (1.0 / reach)[:, None], beta)
+        else:
+            weights = tl.exp2(behind * LOG2_E)
+    return weights
+
+
+@triton.jit
+def power_of_inside(behind, shrink, beta):
+    """v^β: v = max(1 + behind × shrink, 0). NaN stays."""
+    inside = tl.maximum(1.0 + behind * shrink, 0.0, propagate_nan=tl.PropagateNan.ALL)
+    # of nothing the logarithm is −∞, and its power 0 again
+    return tl.exp2(beta * quick_log2(inside))
 
 
 @triton.jit
 def mix_pairs(
-    pairs_0, pairs_1, pairs_2, pairs_3, reach, last, beta, VALUE, key_start, n_keys, value_stride,
-    head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, RULE: tl.constexpr,
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride, head,
+    HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr, PART: tl.constexpr,
+    RULE: tl.constexpr, AGAIN: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """The values' sum by weights that are not yet divided, and the weights' sum."""
+    """The values' sum by weights that are not yet divided, the weights' sum, and the pairs, if they
+    are needed AGAIN: each is the first one in its turn.
+    """
     total = tl.zeros([ROWS], tl.float32)
     mixed = tl.zeros([ROWS, COLUMNS], tl.float32)
-    for start in tl.range(0, 2 * N_PAIRS * PART, 2 * PART, num_stages=3):
-        key_number = start + tl.arange(0, PART)
-        value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
-        value = load_rows(value_rows, key_number < n_keys, head, HEAD_WIDTH, COLUMNS)
-        weights = weigh_pair(first_of(pairs_0), reach, last, key_number, beta, RULE)
-        total += tl.sum(weights, 1)
+    for start in tl.range(
+        0, 2 * N_PAIRS * PART, 2 * PART, num_stages=3, loop_unroll_factor=TOGETHER
+    ):
+        number = tl.arange(0, PART)
+        value_rows = VALUE + (key_start + start + number).to(tl.int64) * value_stride
+        value = load_rows(value_rows, number < n_keys - start, head, HEAD_WIDTH, COLUMNS)
+        value_second = load_rows(value_rows + PART * value_stride, number < n_keys - start - PART,
+                                 head, HEAD_WIDTH, COLUMNS)  # fmt: skip
+        ready = prepared(pairs_0, reach, RULE)
+        weights = weigh_half(ready, 0, reach, beta, RULE, value.dtype)
+        total += row_sums(ready, PRODUCTS) if RULE == "squares" else tl.sum(weights, 1)
         mixed = product(weights.to(value.dtype), value, mixed, False)
-        key_number += PART
-        value = load_rows(value_rows + PART * value_stride, key_number < n_keys, head,
-                          HEAD_WIDTH, COLUMNS)  # fmt: skip
-        weights = weigh_pair(second_of(pairs_0), reach, last, key_number, beta, RULE)
-        total += tl.sum(weights, 1)
-        mixed = product(weights.to(value.dtype), value, mixed, False)
+        weights = weigh_half(ready, 1, reach, beta, RULE, value.dtype)
+        if RULE != "squares":
+            total += tl.sum(weights, 1)
+        mixed = product(weights.to(value.dtype), value_second, mixed, False)
+        before = pairs_0
         pairs_0, pairs_1, pairs_2 = moved(pairs_1), moved(pairs_2), moved(pairs_3)
-    return mixed, total
+        if AGAIN:
+            pairs_3 = moved(before)
+    return mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
 
 
 @triton.jit
-def store_received(
-    to_received, behind, reach, last, beta, inverse, VALUE, key_start, n_keys, value_stride,
-    query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, PART: tl.constexpr,
-    RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
+def store_all_received(
+    to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
+    query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr,
 ):  # fmt: skip
     """What each key received, as in `attend_tile`."""
-    for place in tl.static_range(2 * N_PAIRS):
-        key_number = place * PART + tl.arange(0, PART)
-        affinity = block_of(behind, place)
-        weights = weigh_pair(affinity, reach, last, key_number, beta, RULE) * inverse[:, None]
-        key_live = key_number < n_keys
-        value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
-        received = received_by_key(weights, query_live.to(tl.float32), value_rows, key_live, head,
-                                   HEAD_WIDTH, COLUMNS, PART, IMPORTANCE, False)  # fmt: skip
-        tl.store(to_received + key_number, received, mask=key_live)
+    for part in tl.static_range(N_PAIRS):
+        ready = prepared(behind[part], reach, RULE)
+        for half in tl.static_range(2):
+            weights = weigh_half(ready, half, reach, beta, RULE, tl.float32) * inverse[:, None]
+            key_number = (2 * part + half) * PART + tl.arange(0, PART)
+            key_live = key_number < n_keys
+            squares = tl.zeros([PART], tl.float32)
+            if IMPORTANCE == "value":
+                value_rows = VALUE + (key_start + key_number).to(tl.int64) * value_stride
+                squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, COLUMNS))
+            store_received(to_received + key_number, weights, query_live.to(tl.float32), squares,
+                           key_live, ROWS, IMPORTANCE, False)  # fmt: skip
 
 
 @triton.jit(do_not_specialize=["n_slots_apart", "n_slots"])
 def attend_pairs(
     QUERY, KEY, VALUE, MIXED, QUERY_BOUNDS, KEY_BOUNDS, TILES, ALPHA, KEPT, ORIGIN, BUCKETS, BIAS,
     ALIVE, RECEIVED, HEAD_SIZE,
-    query_stride, key_stride, value_stride, n_slots_apart, n_slots, scale, missing,
+    query_stride, key_stride, value_stride, n_slots_apart, n_slots, scale, missing, amiss,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr,
     ROWS: tl.constexpr, PART: tl.constexpr, FARTHEST: tl.constexpr, RULE: tl.constexpr,
     WITH_BIAS: tl.constexpr, WITH_ALIVE: tl.constexpr, IMPORTANCE: tl.constexpr,
-    WITH_HEAD_SIZE: tl.constexpr,
+    WITH_HEAD_SIZE: tl.constexpr, PRODUCTS: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
-    """As `attend_tile`, whose arguments these are. PART: keys in half a pair."""
+    """As `attend_tile`, whose arguments these are. PART: keys in half a pair.
+
+    amiss: by how much a row's sum may be, before its reach is looked for again, for `powers`.
+    PRODUCTS: sums of rows are products. TOGETHER: pairs of blocks in each turn of the walks: with
+    more of them fewer registers are moved, and more keys lie on the chip.
+    """
     head, tile = tl.program_id(1), tl.program_id(0)
     text, slot = tl.load(TILES + 2 * tile), tl.load(TILES + 2 * tile + 1)
     if text < 0:
@@ -165,22 +231,43 @@ def attend_pairs(
             return
     query = load_rows(QUERY + query_far * query_stride, query_live, head,
                       HEAD_WIDTH, COLUMNS)  # fmt: skip
-    pairs_0, pairs_1, pairs_2, pairs_3, lowest = gather_pairs(
+    pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
-        head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, RULE,
-        WITH_BIAS)  # fmt: skip
+        head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
+        PRODUCTS, TOGETHER)  # fmt: skip
     behind = (pairs_0, pairs_1, pairs_2, pairs_3)
-    reach, last, beta = weigh_rows(behind, lowest, ALPHA, KEPT, n_keys, head, missing,
-                                   ROWS, PART, RULE)  # fmt: skip
-    mixed, total = mix_pairs(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, last, beta, VALUE, key_start, n_keys,
-        value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE)  # fmt: skip
+    beta = 2.0
+    AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
+    if RULE == "squares":
+        reach = squares_reach(behind, missing, ROWS, PRODUCTS)
+    elif RULE == "powers":
+        beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
+        reach = powers_reach(behind, beta, ROWS, PRODUCTS)
+    else:
+        n_kept = tl.load(KEPT + n_keys).to(tl.float32)
+        reach, n_reached, n_nearer = kept_reach(behind, n_kept, ROWS, PRODUCTS)
+        if largest(n_reached) > n_kept:
+            pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
+                behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
+            )
+    mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
+        head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS, TOGETHER)  # fmt: skip
+    if RULE == "powers":
+        if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
+            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+            reach = exact_reach(behind, reach, beta, missing, ROWS)
+            mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys,
+                value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN,
+                PRODUCTS, TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
                        N_HEADS, HEAD_WIDTH, COLUMNS)  # fmt: skip
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
     if IMPORTANCE != "none":
-        store_received(to_received, behind, reach, last, beta, inverse, VALUE, key_start, n_keys,
-                       value_stride, query_live, head, HEAD_WIDTH, COLUMNS, PART, RULE,
-                       IMPORTANCE)  # fmt: skip
+        behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+        store_all_received(
+            to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
+            query_live, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, IMPORTANCE)  # fmt: skip

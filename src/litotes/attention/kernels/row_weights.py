@@ -100,9 +100,9 @@ def lines_row(affinity, missing):
 
 @triton.jit
 def quick_log2(x):
-    """log₂ by the chip's own instruction, good to 22 bits."""
+    """log₂ by the chip's own instruction, good to 22 bits; −∞ of 0."""
     if INTERPRETED:
-        return tl.log2(x)
+        return tl.where(x == 0.0, -float("inf"), tl.log2(tl.where(x == 0.0, 1.0, x)))
     else:
         return tl.inline_asm_elementwise(
             "lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], dtype=tl.float32, is_pure=True, pack=1

@@ -15,9 +15,9 @@ from litotes.attention.kernels.forward_kernel import (
     after_dropout,
     biased,
     product,
-    received_by_key,
     store_row_numbers,
 )
+from litotes.attention.kernels.received_kernel import store_received, sum_of_squares
 from litotes.attention.kernels.row_weights import exp_behind
 
 
@@ -93,23 +93,27 @@ def gather_block(
 
 
 @triton.jit
-def received_in_block(
-    start, best, inverse, query, KEY, VALUE, query_number, query_live,
-    ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
+def store_received_in_block(
+    to_received, start, best, times, query, KEY, VALUE, query_number, query_live,
+    ORIGIN, BUCKETS, BIAS, key_start, n_keys, n_used, key_stride, value_stride, head, scale,
     N_HEADS: tl.constexpr, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
     BLOCK: tl.constexpr, FARTHEST: tl.constexpr, PRECISE: tl.constexpr, WITH_BIAS: tl.constexpr,
-    IMPORTANCE: tl.constexpr,
+    WITH_ALIVE: tl.constexpr, IMPORTANCE: tl.constexpr,
 ):  # fmt: skip
-    """What a block's keys received, their numbers, and which of them there are."""
+    """What a block's keys received."""
     affinity, key_number, key_live, key_far = block_affinities(
         start, query, KEY, query_number, query_live, ORIGIN, BUCKETS, BIAS, key_start, n_keys,
         key_stride, head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE,
         WITH_BIAS)  # fmt: skip
     weights = exp_behind(affinity, best[:, None])  # before they are divided by their sum
-    times = tl.where(query_live, inverse, 0.0)
-    received = received_by_key(weights, times, VALUE + key_far * value_stride, key_live, head,
-                               HEAD_WIDTH, COLUMNS, BLOCK, IMPORTANCE, PRECISE)  # fmt: skip
-    return received, key_number, key_live
+    if WITH_ALIVE:
+        weights = tl.where(n_used > 0, weights, 0.0)
+    squares = tl.zeros([BLOCK], tl.float32)
+    if IMPORTANCE == "value":
+        value_rows = VALUE + key_far * value_stride
+        squares = sum_of_squares(load_rows(value_rows, key_live, head, HEAD_WIDTH, COLUMNS))
+    store_received(to_received + key_number, weights, times, squares, key_live,
+                   ROWS, IMPORTANCE, PRECISE)  # fmt: skip
 
 
 @triton.jit
@@ -172,11 +176,10 @@ def walk_keys(
         store_row_numbers(to_numbers, best, tl.zeros_like(best), inverse, query_live, n_rows)
     if IMPORTANCE != "none":
         to_received = RECEIVED + (slot * N_HEADS + head) * n_slots_apart + key_start
+        times = tl.where(query_live, inverse, 0.0)
         for start in range(0, n_keys, BLOCK):
-            received, key_number, key_live = received_in_block(
-                start, best, inverse, query, KEY, VALUE, query_number, query_live,
-                ORIGIN, BUCKETS, BIAS, key_start, n_keys, key_stride, value_stride, head, scale,
-                N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS,
-                IMPORTANCE)  # fmt: skip
-            received = tl.where(n_used > 0, received, 0.0)
-            tl.store(to_received + key_number, received, mask=key_live)
+            store_received_in_block(
+                to_received, start, best, times, query, KEY, VALUE, query_number, query_live,
+                ORIGIN, BUCKETS, BIAS, key_start, n_keys, n_used, key_stride, value_stride, head,
+                scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, BLOCK, FARTHEST, PRECISE, WITH_BIAS,
+                WITH_ALIVE, IMPORTANCE)  # fmt: skip
