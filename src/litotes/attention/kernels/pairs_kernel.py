@@ -13,11 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from litotes.attention.kernels.forward_kernel import (
-    distance_bias,
-    product,
-    store_nothing,
-)
+from litotes.attention.kernels.forward_kernel import distance_bias, product, store_nothing
 from litotes.attention.kernels.pair_choice import kept_reach, minus, only_kept, without_late
 from litotes.attention.kernels.pair_rows import row_best, row_sums
 from litotes.attention.kernels.pair_rules import (
@@ -104,6 +100,29 @@ def gather_pairs(
 
 
 @triton.jit
+def find_reach(
+    pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, n_keys, missing, ROWS: tl.constexpr,
+    PART: tl.constexpr, RULE: tl.constexpr, PRODUCTS: tl.constexpr,
+):  # fmt: skip
+    """How far behind the best a key of each row may be, and the pairs: of `top_k` without keys that
+    are as near as the last one kept but come later.
+    """
+    behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+    if RULE == "squares":
+        reach = squares_reach(behind, missing, ROWS, PRODUCTS)
+    elif RULE == "powers":
+        reach = powers_reach(behind, beta, ROWS, PRODUCTS)
+    else:
+        n_kept = tl.load(KEPT + n_keys).to(tl.float32)
+        reach, n_reached, n_nearer = kept_reach(behind, n_kept, ROWS, PRODUCTS)
+        if largest(n_reached) > n_kept:
+            pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
+                behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
+            )
+    return reach, pairs_0, pairs_1, pairs_2, pairs_3
+
+
+@triton.jit
 def prepared(pairs, reach, RULE: tl.constexpr):
     """What can be done with both keys of each pair at once."""
     if RULE == "squares":
@@ -173,6 +192,30 @@ def mix_pairs(
 
 
 @triton.jit
+def mix_exactly(
+    pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride, head,
+    missing, amiss, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
+    PART: tl.constexpr, RULE: tl.constexpr, AGAIN: tl.constexpr, PRODUCTS: tl.constexpr,
+    TOGETHER: tl.constexpr,
+):  # fmt: skip
+    """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
+    not near enough; with the reach.
+    """
+    mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
+        head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS, TOGETHER)  # fmt: skip
+    if RULE == "powers":
+        if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
+            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
+            reach = exact_reach(behind, reach, beta, missing, ROWS)
+            mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
+                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys,
+                value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN,
+                PRODUCTS, TOGETHER)  # fmt: skip
+    return reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3
+
+
+@triton.jit
 def store_all_received(
     to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
     query_live, head, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
@@ -235,32 +278,17 @@ def attend_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
         head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
         PRODUCTS, TOGETHER)  # fmt: skip
-    behind = (pairs_0, pairs_1, pairs_2, pairs_3)
-    beta = 2.0
     AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
-    if RULE == "squares":
-        reach = squares_reach(behind, missing, ROWS, PRODUCTS)
-    elif RULE == "powers":
-        beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
-        reach = powers_reach(behind, beta, ROWS, PRODUCTS)
-    else:
-        n_kept = tl.load(KEPT + n_keys).to(tl.float32)
-        reach, n_reached, n_nearer = kept_reach(behind, n_kept, ROWS, PRODUCTS)
-        if largest(n_reached) > n_kept:
-            pairs_0, pairs_1, pairs_2, pairs_3 = without_late(
-                behind, reach, n_kept - n_nearer, ROWS, PART, PRODUCTS
-            )
-    mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
-        head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS, TOGETHER)  # fmt: skip
+    beta = 2.0
     if RULE == "powers":
-        if beta * largest(tl.abs(powers_excess(total, reach, beta))) > amiss:
-            behind = (pairs_0, pairs_1, pairs_2, pairs_3)
-            reach = exact_reach(behind, reach, beta, missing, ROWS)
-            mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
-                pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys,
-                value_stride, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN,
-                PRODUCTS, TOGETHER)  # fmt: skip
+        beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
+    reach, pairs_0, pairs_1, pairs_2, pairs_3 = find_reach(
+        pairs_0, pairs_1, pairs_2, pairs_3, beta, KEPT, n_keys, missing, ROWS, PART, RULE,
+        PRODUCTS)  # fmt: skip
+    reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
+        pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
+        head, missing, amiss, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS,
+        TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
                        N_HEADS, HEAD_WIDTH, COLUMNS)  # fmt: skip
