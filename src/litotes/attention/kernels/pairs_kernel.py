@@ -195,12 +195,13 @@ def mix_pairs(
 def mix_exactly(
     pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride, head,
     missing, amiss, HEAD_WIDTH: tl.constexpr, COLUMNS: tl.constexpr, ROWS: tl.constexpr,
-    PART: tl.constexpr, RULE: tl.constexpr, AGAIN: tl.constexpr, PRODUCTS: tl.constexpr,
+    PART: tl.constexpr, RULE: tl.constexpr, IMPORTANCE: tl.constexpr, PRODUCTS: tl.constexpr,
     TOGETHER: tl.constexpr,
 ):  # fmt: skip
     """As `mix_pairs`, and once more for `powers` where the weights' sum shows that the reach was
     not near enough; with the reach.
     """
+    AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
     mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_pairs(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
         head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS, TOGETHER)  # fmt: skip
@@ -272,13 +273,11 @@ def attend_pairs(
                           key_number < n_keys, head, HEAD_WIDTH, COLUMNS, ROWS, 2 * N_PAIRS * PART,
                           IMPORTANCE, WITH_HEAD_SIZE)  # fmt: skip
             return
-    query = load_rows(QUERY + query_far * query_stride, query_live, head,
-                      HEAD_WIDTH, COLUMNS)  # fmt: skip
+    query = load_rows(QUERY + query_far * query_stride, query_live, head, HEAD_WIDTH, COLUMNS)
     pairs_0, pairs_1, pairs_2, pairs_3 = gather_pairs(
         query, KEY, query_number, query_live, n_keys, ORIGIN, BUCKETS, BIAS, key_start, key_stride,
         head, scale, N_HEADS, HEAD_WIDTH, COLUMNS, ROWS, PART, FARTHEST, WITH_BIAS,
         PRODUCTS, TOGETHER)  # fmt: skip
-    AGAIN: tl.constexpr = RULE == "powers" or IMPORTANCE != "none"
     beta = 2.0
     if RULE == "powers":
         beta = 1.0 / (tl.load(ALPHA + head) - 1.0)
@@ -287,7 +286,7 @@ def attend_pairs(
         PRODUCTS)  # fmt: skip
     reach, mixed, total, pairs_0, pairs_1, pairs_2, pairs_3 = mix_exactly(
         pairs_0, pairs_1, pairs_2, pairs_3, reach, beta, VALUE, key_start, n_keys, value_stride,
-        head, missing, amiss, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, AGAIN, PRODUCTS,
+        head, missing, amiss, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, IMPORTANCE, PRODUCTS,
         TOGETHER)  # fmt: skip
     inverse = 1.0 / total
     size = store_mixed(MIXED, mixed * inverse[:, None], query_place, query_live, head,
@@ -295,7 +294,7 @@ def attend_pairs(
     if WITH_HEAD_SIZE:
         tl.store(to_size, size)
     if IMPORTANCE != "none":
-        behind = (pairs_0, pairs_1, pairs_2, pairs_3)
         store_all_received(
-            to_received, behind, reach, beta, inverse, VALUE, key_start, n_keys, value_stride,
-            query_live, head, HEAD_WIDTH, COLUMNS, ROWS, PART, RULE, IMPORTANCE)  # fmt: skip
+            to_received, (pairs_0, pairs_1, pairs_2, pairs_3), reach, beta, inverse, VALUE,
+            key_start, n_keys, value_stride, query_live, head, HEAD_WIDTH, COLUMNS, ROWS, PART,
+            RULE, IMPORTANCE)  # fmt: skip
