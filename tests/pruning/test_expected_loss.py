@@ -34,13 +34,17 @@ def make_worlds(n: int, *, error: float, n_folds: int = 0) -> Iterator[World]:
     """
     generator = np.random.default_rng(0)
     covariance = error**2 * (0.5 + 0.5 * np.eye(len(RATIOS)))
+    # one error for all settings and one for each: a library's way to draw from the covariance
+    # would be another on another processor
+    spread = error * 0.5**0.5
     for _ in range(n):
         frontier = generator.normal(0, 0.5) + abs(generator.normal(0, 1.2)) * STEPS
         models = []
         for _ in range(n_folds + 1):
             luck = generator.normal(0, 0.5) + generator.normal(0, 0.4, len(RATIOS))
             truth = frontier + luck
-            seen = generator.multivariate_normal(truth, covariance)
+            error_of_all = generator.normal(0, spread)
+            seen = truth + error_of_all + generator.normal(0, spread, len(RATIOS))
             models.append((truth, Evidence(seen, covariance, 300)))
         (truth, direct), *folds = models
         yield World(truth, direct, tuple(evidence for _, evidence in folds))
