@@ -134,7 +134,6 @@ def test_strings_are_split_into_tokenizing_and_the_encoder(bench_with: Make) -> 
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # no bfloat16 products: it uses others
 def test_training_compares_steps(bench_with: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "BATCH", 4)
     bench = bench_with()
