@@ -41,7 +41,6 @@ MORE = ("twitter:{0}/twitter?min_words=25", "irony:{0}/tweeteval-irony")
 TAUGHT: dict[str, dict[str, Any]] = {
     "half an answer": {"share": 0.5},
     "0.9 of an answer": {"share": 0.9},
-    "relations first": {"share": 0.5, "matched": True},
     "three layers": {"share": 0.5, "layers": 3},
 }
 AVERAGED = "half an answer"
@@ -97,8 +96,6 @@ def make_plan(given: argparse.Namespace, source: str, task: str) -> DistillPlan:
             "teachers_a_fold": 2,
             "unlabelled": "source",
             "more": [more.format(given.data) for more in MORE],
-            "match": "values",
-            "match_epochs": given.epochs or 3,
             "baseline": False,
             "teachers_folder": str(given.out / "teachers" / f"{source}-{task}"),
             "teacher": {
@@ -130,18 +127,13 @@ def make_jobs(plan: DistillPlan, given: argparse.Namespace) -> dict[str, Student
                 recipe=first.recipe.changed(**changes),
                 shape=Shape(encoder),
                 lessons=None,
-                matching=None,
             )
         for name, settings in TAUGHT.items():
-            matching = first.matching
-            if matching is not None:
-                matching = replace(matching, seed=seed) if settings.get("matched") else None
             jobs[f"{name}, {seed}"] = replace(
                 first,
                 recipe=first.recipe.changed(**seeded),
                 shape=replace(first.shape, layers=settings.get("layers")),
                 lessons=replace(lessons, share=settings["share"]),
-                matching=matching,
             )
     folders = {name: plan.out.with_name("students") / f"{plan.out.name}, {name}" for name in jobs}
     return {
