@@ -53,7 +53,7 @@ format: $(INSTALLED)  ## let ruff put the code in order
 
 light: $(LIGHT)  ## the built-in model's ONNX file, with which it answers without torch
 
-$(LIGHT): $(INSTALLED) $(BUILTIN)/model/manifest.json $(wildcard src/litotes/exporting/*.py)
+$(LIGHT): $(INSTALLED) $(BUILTIN)/__init__.py $(wildcard $(BUILTIN)/edition_*/manifest.json src/litotes/exporting/*.py)
 	$(BIN)/python -m reproduction.light_builtin
 
 wheel: $(LIGHT)  ## the package in dist/, with that file: to install it where only answers are wanted

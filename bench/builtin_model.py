@@ -1,28 +1,30 @@
-"""Puts a run into the package as the built-in model: compact, tested on texts it has never seen,
-with a card that says where it fails.
+"""Puts a run into the package as an edition of the built-in model, with a card.
 
-    python bench/builtin_model.py RUN DATA
+    python bench/builtin_model.py RUN DATA --edition 2
+
+It is kept compact and tested on texts it has never seen; the card says where it fails.
 
 RUN: what `litotes train recipes/builtin.toml` and then `litotes prune --heads 1` have made. DATA: a
 folder with besstie, tweeteval-irony, glue, vader and isarcasmeval2022 in it. Writes
-src/litotes/model/builtin/model and docs/results/builtin.json.
+src/litotes/model/builtin/edition_2 and docs/results/builtin_edition_2.json. It becomes `builtin`
+when its number ends `EDITIONS` in src/litotes/model/builtin/__init__.py.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from litotes.core.numbers import format_signed
 from litotes.data.sources import load
 from litotes.evaluation.evaluate import CellScores, evaluate
-from litotes.model.builtin import BUILTIN, resolve_model
+from litotes.model.builtin import edition_folder
 from litotes.model.checkpoint import Model, load_model, save_model
 from litotes.prediction.predictor import Predictor
 
-RESULTS = Path("docs/results/builtin.json")
+RESULTS = "docs/results/builtin_edition_{}.json"
 OWN, BESSTIE = (
     "its own kind of texts: the test parts of VADER, iSarcasmEval and the sampler",
     "BESSTIE, validation split",
@@ -39,8 +41,8 @@ HEAD = (
 )
 
 
-def main(run: Path, data: Path) -> None:
-    model, folder = load_model(run), resolve_model(BUILTIN)
+def put_into_package(run: Path, data: Path, edition: int) -> None:
+    model, folder = load_model(run), edition_folder(edition)
     save_model(model, folder, card="", compact=True)
     predictor = Predictor(load_model(folder), device="cpu")  # what is tested is what is shipped
     rows = {}
@@ -57,18 +59,20 @@ def main(run: Path, data: Path) -> None:
             {(row.scores.task, row.cell): round(row.scores.macro_f1, 3) for row in rows[name]},
             flush=True,
         )
-    save_model(model, folder, card=card(model, rows), compact=True)
+    save_model(model, folder, card=card(model, rows, edition), compact=True)
     content = {name: [row.as_json() for row in some] for name, some in rows.items()}
-    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    results = Path(RESULTS.format(edition))
+    results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def card(model: Model, rows: dict[str, Sequence[CellScores]]) -> str:
+def card(model: Model, rows: dict[str, Sequence[CellScores]], edition: int) -> str:
     tables = [
         line
         for name, some in rows.items()
         for line in (f"## {name[0].upper()}{name[1:]}", "", *HEAD, *map(_line, some), "")
     ]
-    return "\n".join([*_about(model), "", *tables, "## Where it fails", "", *_failures(rows), ""])
+    title = [f"# The built-in model, edition {edition}", "", *_about(model), ""]
+    return "\n".join([*title, *tables, "## Where it fails", "", *_failures(rows), ""])
 
 
 def _about(model: Model) -> list[str]:
@@ -81,8 +85,6 @@ def _about(model: Model) -> list[str]:
         f"{task} {model.calibration_of(task).threshold or 0.5:g}" for task in model.classifier.tasks
     )
     return [
-        "# The built-in model",
-        "",
         (
             "Sentiment (negative, positive) and sarcasm (literal, sarcastic) of English texts. It"
             " is there so that `litotes predict`,"
@@ -177,5 +179,15 @@ def _failures(rows: dict[str, Sequence[CellScores]]) -> list[str]:
     ]
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("run", type=Path, metavar="RUN")
+    parser.add_argument("data", type=Path, metavar="DATA")
+    # without a default: the current edition is replaced only by who says so
+    parser.add_argument("--edition", type=int, required=True, metavar="N")
+    options = parser.parse_args()
+    put_into_package(options.run, options.data, options.edition)
+
+
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main()

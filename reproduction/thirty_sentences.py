@@ -1,9 +1,10 @@
 """Thirty sentences a person would try, what that person would say of them, and what the built-in
 models answer: a table for docs/reference/builtin.md.
 
-    python -m reproduction.thirty_sentences builtin@1 builtin
+    python -m reproduction.thirty_sentences [MODEL …]
 
-The sentences were written before any model was asked.
+A model is a name or a folder; by default the first edition is compared with the current one. The
+sentences were written before any model was asked.
 """
 
 from __future__ import annotations
@@ -67,6 +68,7 @@ TRIED = (
     Tried("The train leaves at nine.", "plain", None),
 )
 
+DEFAULT = ["builtin@1", "builtin"]
 UNSURE = 0.65
 """Under this probability an answer about a text without sentiment is called low enough."""
 
@@ -105,4 +107,4 @@ def _share(answer: object) -> str:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or ["builtin"])
+    main(sys.argv[1:] or DEFAULT)

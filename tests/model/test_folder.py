@@ -59,10 +59,11 @@ def test_a_part_that_leads_back_is_not_opened_for_ever(tmp_path: Path) -> None:
 
 def test_only_a_string_is_a_built_in_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    describe(tmp_path / BUILTIN, tasks={"mine": []})
-    assert list(open_model(BUILTIN).tasks) == ["sentiment", "sarcasm"]
-    assert list(open_model(Path(BUILTIN)).tasks) == ["mine"]
-    assert list(open_model(f"./{BUILTIN}").tasks) == ["mine"]
+    for name in (BUILTIN, f"{BUILTIN}@1"):
+        describe(tmp_path / name, tasks={"mine": []})
+        assert list(open_model(name).tasks) == ["sentiment", "sarcasm"]
+        assert list(open_model(Path(name)).tasks) == ["mine"]
+        assert list(open_model(f"./{name}").tasks) == ["mine"]
 
 
 def test_the_encoder_two_models_rest_on_is_read_once() -> None:

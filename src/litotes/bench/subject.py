@@ -60,10 +60,10 @@ class Subject:
 
 
 def load_subject(
-    model: Path | None = None, pruned: Path | None = None, *, encoder: str = "minilm"
+    model: str | Path | None = None, pruned: str | Path | None = None, *, encoder: str = "minilm"
 ) -> Subject:
-    """The models of two folders; without `pruned` the dense one with a pruning put on; without both
-    the encoder with a fresh head.
+    """Two models, each a folder or a name; without `pruned` the dense one with a pruning put on;
+    without both the encoder with a fresh head.
     """
     if model is None:
         if pruned is not None:
@@ -114,7 +114,7 @@ def _options(n_layers: int) -> Mapping[str, Any]:
     return {"shares": [round(float(share), 4) for share in np.interp(depths, known, SHARES)]}
 
 
-def _check_belongs(pruned: Model, dense: Model, folder: Path) -> None:
+def _check_belongs(pruned: Model, dense: Model, folder: str | Path) -> None:
     """A pruned model must have been made from the dense one."""
     ours, theirs = pruned.classifier, dense.classifier
     if (ours.tasks, ours.head_name) != (theirs.tasks, theirs.head_name):

@@ -214,9 +214,7 @@ def _load_subject(options: argparse.Namespace) -> Subject | None:
         return None
     from litotes.bench.subject import load_subject
 
-    model = Path(options.model) if options.model else None
-    pruned = Path(options.pruned) if options.pruned else None
-    return load_subject(model, pruned)
+    return load_subject(options.model, options.pruned)
 
 
 def _train_options(options: argparse.Namespace) -> dict[str, Any]:

@@ -66,20 +66,15 @@ def run(options: argparse.Namespace) -> None:
     from litotes.cli.display import print_json, progress
     from litotes.core.errors import UserError
     from litotes.exporting.export import ExportRefused, export_models, working_copy
-    from litotes.model.builtin import BUILT_IN
+    from litotes.model.builtin import is_builtin
     from litotes.model.folder import open_model
 
     if options.to == "transformers":
         _export_to_transformers(options)
         return
-    if options.model in BUILT_IN and options.out is None:
-        raise UserError(
-            f"An export is written into the folder of its model, and {options.model} is not yours:"
-            " copy it by --out FOLDER."
-        )
     folder = open_model(options.model)
     source = options.data
-    if source is None and options.model in BUILT_IN:
+    if source is None and is_builtin(folder.path):
         source = "sampler"
     try:
         with progress() as watch, working_copy(folder, options.out) as target:

@@ -94,9 +94,9 @@ def _encoders() -> dict[str, str]:
 
 
 def _models() -> dict[str, str]:
-    from litotes.model.builtin import BUILT_IN
+    from litotes.model.builtin import built_in_models
 
-    return {**BUILT_IN, "FOLDER": "what `litotes train` or `litotes prune` has made"}
+    return built_in_models() | {"FOLDER": "what `litotes train` or `litotes prune` has made"}
 
 
 def _sources() -> dict[str, str]:

@@ -21,6 +21,7 @@ from litotes.core.targets import free_folder
 from litotes.exporting.loss import ExportLoss, measure_losses
 from litotes.exporting.model_graph import build_onnx, write_export
 from litotes.exporting.sample import choose_sample, encode_examples
+from litotes.model.builtin import is_builtin, name_of
 from litotes.model.checkpoint import load_model
 from litotes.model.folder import DESCRIPTION, HASHED, ModelFolder, open_model
 from litotes.model.static_table import TABLE
@@ -102,6 +103,11 @@ def working_copy(model: str | Path | ModelFolder, out: str | None) -> Iterator[M
     """
     folder = open_model(model)
     if out is None:
+        if is_builtin(folder.path):
+            raise UserError(
+                f"An export is written into the folder of its model, and {name_of(folder.path)} is"
+                " not yours: copy it by --out FOLDER."
+            )
         yield folder
         return
     copy = Path(out)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from litotes.model.builtin import BUILT_IN
+from litotes.model.builtin import is_builtin, resolve_model
 from litotes.prediction.predictor import Predictor
 
 _LOADING = Lock()  # threads of one worker process share a model
@@ -35,8 +34,9 @@ class BatchPredictor:
 
     def __post_init__(self) -> None:
         # the worker may have another working directory
-        if self.folder not in BUILT_IN and Path(self.folder).exists():
-            object.__setattr__(self, "folder", str(Path(self.folder).resolve()))
+        folder = resolve_model(self.folder)
+        if not is_builtin(folder) and folder.exists():
+            object.__setattr__(self, "folder", str(folder.resolve()))
 
     def __call__(self, batch: Any, **options: Any) -> Any:
         return self.map_batches(batch, **options)

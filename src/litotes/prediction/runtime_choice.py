@@ -9,7 +9,7 @@ from litotes.core.device import choose_device, is_cpu
 from litotes.core.errors import UserError
 from litotes.core.extras import require_extra
 from litotes.core.registry import unknown_name
-from litotes.model.builtin import is_builtin
+from litotes.model.builtin import BUILTIN, is_builtin, name_of, resolve_model
 from litotes.model.folder import ModelFolder
 from litotes.runtime.onnx.place import has_export
 from litotes.runtime.runtime import Runtime
@@ -55,6 +55,8 @@ def _choose(
                 " --runtime torch."
             )
         return "torch", []
+    if runtime == "onnx":
+        _require_light(folders)
     if runtime is not None:
         return runtime, []
     exported = [folder for folder in folders if has_export(folder)]
@@ -63,8 +65,8 @@ def _choose(
     if len(exported) < len(folders):
         missing = next(folder for folder in folders if folder not in exported)
         return "torch", [
-            f"Run by torch: {missing} has no export. Make it with `litotes export --model"
-            f" {missing}`."
+            f"Run by torch: {name_of(missing.path)} has no export. Make it with"
+            f" {_export_command(missing)}."
         ]
     return "onnx", []
 
@@ -75,10 +77,28 @@ def _require_torch(folders: Sequence[ModelFolder]) -> None:
     if missing is None:
         require_extra("train", "The torch runtime")
         return
-    where = f"; or export it where that is installed: `litotes export --model {missing}`"
-    if is_builtin(missing.path):
+    where = f"; or export it where that is installed: {_export_command(missing)}"
+    if missing.path == resolve_model(BUILTIN):
         where = ", or, in a source checkout that has it, run `make light` once"
-    require_extra("train", f"{missing} has no ONNX export, and torch", instead=where)
+    name = name_of(missing.path)
+    require_extra("train", f"{name} has no ONNX export, and torch", instead=where)
+
+
+def _require_light(folders: Sequence[ModelFolder]) -> None:
+    """Refuses a built-in model that has no ONNX file; of other models the folder is looked into."""
+    for folder in folders:
+        if is_builtin(folder.path) and not has_export(folder):
+            raise UserError(
+                f"{name_of(folder.path)} has no ONNX export: use --runtime torch (`pip install"
+                f" 'litotes[train]'`), or make one where that is installed:"
+                f" {_export_command(folder)}."
+            )
+
+
+def _export_command(folder: ModelFolder) -> str:
+    """After which the model needs torch no more; a built-in one is exported as a copy."""
+    out = " --out FOLDER" if is_builtin(folder.path) else ""
+    return f"`litotes export --model {name_of(folder.path)}{out}`"
 
 
 def to_runtime(model: Model | Runtime, device: str | None, precision: str | None) -> Runtime:

@@ -22,7 +22,7 @@ from litotes.service.raw_scores import RawScores
 if TYPE_CHECKING:
     from litotes.runtime.torch_runtime import TorchRuntime
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 _WARM_UP_TEXTS = (
     "Lovely. Another delay.",
@@ -37,8 +37,8 @@ _WORTHWHILE = 1.5
 def check_model_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise UserError(
-            f"{name!r} is not a name for a model: use up to 64 letters, digits, dots, dashes and"
-            " underscores, with a letter or digit first. Give it one: --model NAME=FOLDER."
+            f"{name!r} is not a name for a model: use up to 64 letters, digits, dots, dashes,"
+            " underscores and @, with a letter or digit first. Give it one: --model NAME=FOLDER."
         )
 
 

@@ -1,26 +1,41 @@
 """The model that comes with the package: `litotes predict "…"` needs no other, and no network.
 
-`model/` is a model folder like any other, kept as its difference from the bundled encoder;
-docs/reference/builtin.md tells how it was made. `light/` has its ONNX file, which needs neither
-torch nor the bundled encoder: `make light` writes it, and every wheel has it.
+    builtin      the current edition
+    builtin@1    an edition by its number; an earlier one stays for a release
+
+`edition_1/` and its like are model folders like any other, kept as their differences from the
+bundled encoder; docs/reference/builtin.md tells how they were made. `light/` has the ONNX file of
+the current edition, which needs neither torch nor the bundled encoder: `make light` writes it, and
+every wheel has it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
+from litotes.core.errors import UserError
+
 BUILTIN = "builtin"
-BUILT_IN = {
-    BUILTIN: (
+EDITIONS: tuple[int, ...] = (1,)
+"""Those that the package has, each in its folder; the last is the current one, `builtin`."""
+LIGHT_VARIABLE = "LITOTES_LIGHT"
+"""Names another folder than `light/`, for a package that cannot be written to."""
+_HERE = Path(__file__).parent
+_NUMBERED = re.compile(rf"{BUILTIN}@[^/\\]*")
+
+
+def built_in_models() -> dict[str, str]:
+    """The names a model may be given by, and what each is."""
+    about = (
         "sentiment and sarcasm, learned from tweets, reviews and editorials; a first look anywhere,"
         " an expert nowhere"
     )
-}
-"""The names a model may be given by, and what each is."""
-LIGHT_VARIABLE = "LITOTES_LIGHT"
-"""Names another folder than `light/`, for a package that cannot be written to."""
-_FOLDER = Path(__file__).parent / "model"
+    *earlier, current = EDITIONS
+    models = {BUILTIN: about}
+    models |= {_name(edition): "an earlier edition, run by torch" for edition in earlier}
+    return models | {_name(current): f"the same: {BUILTIN} is edition {current}"}
 
 
 def resolve_model(model: str | Path) -> Path:
@@ -28,16 +43,41 @@ def resolve_model(model: str | Path) -> Path:
 
     Only a string is looked up: a `Path`, or "./builtin", is a folder whatever it is called.
     """
-    if isinstance(model, str) and model in BUILT_IN:
-        return _FOLDER
+    if not isinstance(model, str):
+        return Path(model)
+    if model == BUILTIN:
+        return edition_folder(EDITIONS[-1])
+    for edition in EDITIONS:
+        if model == _name(edition):
+            return edition_folder(edition)
+    if _NUMBERED.fullmatch(model):
+        raise UserError(
+            f"There is no built-in model {model}: known are {', '.join(built_in_models())}; a"
+            f" folder of that name is ./{model}."
+        )
     return Path(model)
 
 
+def edition_folder(edition: int) -> Path:
+    """Where the files of an edition are, or will be."""
+    return _HERE / f"edition_{edition}"
+
+
 def is_builtin(folder: Path) -> bool:
-    """Whether this is the folder of the built-in model."""
-    return folder == _FOLDER
+    """Whether this is the folder of a built-in model, of whichever edition."""
+    return folder in map(edition_folder, EDITIONS)
+
+
+def name_of(folder: Path) -> str:
+    """What to call a model in a sentence: the built-in one by its name, any other by its path."""
+    names = (name for name in built_in_models() if folder == resolve_model(name))
+    return next(names, str(folder))
 
 
 def light_folder() -> Path:
-    """Where the ONNX file of the built-in model is, if there is one."""
-    return Path(os.environ.get(LIGHT_VARIABLE) or _FOLDER.with_name("light"))
+    """Where the ONNX file of a built-in model is, if there is one."""
+    return Path(os.environ.get(LIGHT_VARIABLE) or _HERE / "light")
+
+
+def _name(edition: int) -> str:
+    return f"{BUILTIN}@{edition}"

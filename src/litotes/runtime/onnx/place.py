@@ -1,7 +1,8 @@
 """Where the ONNX file of a model is: in its folder, or, of the built-in model, beside it.
 
 The built-in model's file is large and can be made from what the package has, so a source checkout
-may lack it, or have one of an earlier model; neither counts as an export.
+may lack it, or have one of an earlier model; neither counts as an export. A package has the file of
+its current edition alone, which is no export of the earlier ones.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ def export_folder(folder: ModelFolder) -> Path:
 def has_export(folder: ModelFolder) -> bool:
     """Whether the folder has an exported file, or should have one."""
     if is_builtin(folder.path):
-        return _is_current(light_folder() / NOTE, folder)
+        return _is_made_from(folder, light_folder() / NOTE)
     is_listed = folder.manifest is not None and FILE in folder.manifest.files
     return is_listed or (folder.path / FILE).exists()
 
 
-def _is_current(note: Path, folder: ModelFolder) -> bool:
+def _is_made_from(folder: ModelFolder, note: Path) -> bool:
     """Whether the note is of a file that was made from this very model."""
     if not note.is_file():
         return False
