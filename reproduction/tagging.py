@@ -8,8 +8,9 @@
 finished stays in --out: the same command goes on after a stop. Writes OUT/results.json, from which
 `python -m reproduction.tagging_page` makes the page.
 
-No setting is chosen on test texts: epochs by held-out training texts, the pruning's schedule and
-all learning rates are fixed below, the threshold of occlusion comes from training tweets.
+No setting is chosen on test texts: epochs, the way to prune and the tagging model's threshold come
+from held-out training texts, the threshold of occlusion from training tweets; learning rates are
+fixed below.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from litotes.data.words.sarcasm_sign import CHANGED, KEPT, longest_stretch
 from litotes.model.word_checkpoint import SavedWordModel
 from litotes.prediction.predictor import Predictor
 from litotes.tagging.baselines import most_frequent_tags
+from litotes.tagging.preparing import prepare_words
 from litotes.tagging.recipe import WordRecipe, recipe_of
 from litotes.tagging.run import train_words
 from litotes.training.recipe import recipe_of as classifier_recipe_of
@@ -39,6 +41,8 @@ from reproduction.word_answers import (
     changed_share,
     changed_shares,
     cost_of,
+    held_out_score,
+    mark_from,
     mark_strongest,
     occlusion,
     tag_texts,
@@ -57,8 +61,14 @@ from reproduction.word_statistics import (
     word_auc,
 )
 
-SCHEDULE = (1.0, 1.0, 0.7, 0.5, 0.35, 0.25)
-"""What goes on after each layer of six: two thirds of the operations, fixed before any run."""
+WAYS: dict[str, dict[str, Any]] = {
+    "early": {"schedule": (1.0, 1.0, 0.7, 0.5, 0.35, 0.25)},
+    "early, by value": {"schedule": (1.0, 1.0, 0.7, 0.5, 0.35, 0.25), "importance": "value"},
+    "late": {"schedule": (1.0, 1.0, 1.0, 0.4, 0.15, 0.15)},
+}
+"""Ways to remove a third of the operations; `schedule`: what goes on after each layer of six. Fixed
+before any run; held-out training texts choose among them.
+"""
 N_TUNED = 300
 """Training tweets by which the threshold of occlusion is chosen."""
 
@@ -73,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "epochs": options.epochs,
             "encoder": Path(options.encoder).name,
             "device": str(choose_device(options.device)),
-            "schedule": list(study.schedule()),
+            "ways": {name: study.pruning_options(name) for name in WAYS},
         },
     }
     for name, measure in (
@@ -140,19 +150,21 @@ class Study:
         write_json(file, content | {"key": key})
         return content
 
-    def schedule(self) -> tuple[float, ...]:
-        """SCHEDULE, stretched over the encoder's layers."""
+    def pruning_options(self, way: str) -> dict[str, Any]:
+        """One of `WAYS`, its schedule stretched over the encoder's layers."""
         from litotes.encoders import pretrained
 
         n_layers = len(pretrained.load(self.options.encoder).encoder.spec.walk)
-        depths = np.linspace(0, len(SCHEDULE) - 1, n_layers)
-        return tuple(round(float(share), 4) for share in np.interp(depths, range(6), SCHEDULE))
+        options = dict(WAYS[way])
+        shares = options.pop("schedule")
+        depths = np.linspace(0, len(shares) - 1, n_layers)
+        found = np.interp(depths, range(len(shares)), shares)
+        return {"schedule": [round(float(share), 4) for share in found], "restore": True, **options}
 
-    def recipe(self, source: str, kind: str, seed: int, *, pruned: bool = False) -> WordRecipe:
+    def recipe(self, source: str, kind: str, seed: int, *, way: str | None = None) -> WordRecipe:
         model: dict[str, Any] = {"encoder": self.options.encoder}
-        if pruned:
-            options = {"schedule": list(self.schedule()), "restore": True}
-            model |= {"pruning": "cascade", "pruning_options": options}
+        if way is not None:
+            model |= {"pruning": "cascade", "pruning_options": self.pruning_options(way)}
         training = {
             "epochs": self.options.epochs,
             "learning_rate": 1e-4 if source == "ud-ewt" else 5e-5,
@@ -161,10 +173,10 @@ class Study:
         content = {"kind": kind, "seed": seed, "data": {"source": self.sources[source]}}
         return recipe_of(content | {"model": model, "training": training}, "reproduction")
 
-    def train(self, source: str, kind: str, seed: int, *, pruned: bool = False) -> SavedWordModel:
-        name = f"{source}-{kind}{'-pruned' if pruned else ''}-{seed}"
-        recipe = self.recipe(source, kind, seed, pruned=pruned)
-        folder, device = self.out / "models" / name, self.options.device
+    def train(self, source: str, kind: str, seed: int, *, way: str | None = None) -> SavedWordModel:
+        name = f"{source}-{kind}{f'-{way}' if way else ''}-{seed}".replace(", ", "-")
+        recipe = self.recipe(source, kind, seed, way=way)
+        folder, device = self.out / "models" / name.replace(" ", "-"), self.options.device
         run = train_words(recipe, folder, device=device, resume=True)
         print(f"  {name}: trained", flush=True)
         run.model.network.to(choose_device(device))
@@ -175,25 +187,30 @@ class Study:
         corpus = load_words(self.sources["ud-ewt"])
         test = corpus.only("test").examples
         gold = [list(one.tags or ()) for one in test]
-        dense = [self.train("ud-ewt", "tagging", seed) for seed in range(self.options.seeds)]
-        pruned = [
-            self.train("ud-ewt", "tagging", seed, pruned=True) for seed in range(self.options.seeds)
-        ]
+        seeds = range(self.options.seeds)
+        dense = [self.train("ud-ewt", "tagging", seed) for seed in seeds]
+        counts = [accuracy_counts(gold, tag_texts(model, test)) for model in dense]
         train_part, _ = corpus.without_leaks()
         frequent = most_frequent_tags(train_part.only("train").examples, test)
-        counts = [accuracy_counts(gold, tag_texts(model, test)) for model in dense]
-        pruned_counts = [accuracy_counts(gold, tag_texts(model, test)) for model in pruned]
         frequent_counts = [accuracy_counts(gold, frequent)]
+        ways = {}
+        for way in WAYS:
+            pruned = [self.train("ud-ewt", "tagging", seed, way=way) for seed in seeds]
+            own = [accuracy_counts(gold, tag_texts(model, test)) for model in pruned]
+            ways[way] = summarise(own, ratio) | {
+                "held_out": float(np.mean([held_out_score(model) for model in pruned])),
+                "less_dense": compare(own, counts, ratio),
+                "cost": cost_of(dense[0], pruned[0], test),
+            }
         return {
             "n_texts": len(test),
             "n_words": sum(map(len, gold)),
             "n_train": len(train_part.only("train")),
             "dense": summarise(counts, ratio),
-            "pruned": summarise(pruned_counts, ratio),
+            "ways": ways,
+            "chosen": max(ways, key=lambda way: ways[way]["held_out"]),
             "most_frequent_tag": summarise(frequent_counts, ratio),
             "dense_less_frequent": compare(counts, frequent_counts, ratio),
-            "pruned_less_dense": compare(pruned_counts, counts, ratio),
-            "cost": cost_of(dense[0], pruned[0], test),
         }
 
     def locus(self) -> dict[str, Any]:
@@ -202,7 +219,8 @@ class Study:
         clean, _ = corpus.without_leaks()
         train_part, test = clean.only("train").examples, corpus.only("test").examples
         gold = [list(one.tags or ()) for one in test]
-        models = [self.train("sarcasm-sign", "tagging", seed) for seed in range(self.options.seeds)]
+        seeds = range(self.options.seeds)
+        models = [self.train("sarcasm-sign", "tagging", seed) for seed in seeds]
         answers = [word_answers(model, test) for model in models]
         counts = [
             f1_counts(gold, tags_from(found, model), CHANGED)
@@ -213,14 +231,28 @@ class Study:
         rows["model"]["auc"] = float(
             np.mean([word_auc(gold, changed_shares(found), CHANGED) for found in answers])
         )
+        tuned = [
+            f1_counts(gold, mark_from(changed_shares(found), self._threshold(model, seed)), CHANGED)
+            for seed, found, model in zip(seeds, answers, models, strict=True)
+        ]
+        rows["model_tuned"] = summarise(tuned, f1)
         for name, line in lines.items():
             own = [f1_counts(gold, line["tags"], CHANGED)]
-            rows[name] = summarise(own, f1) | {"less_than_model": compare(counts, own, f1)}
+            rows[name] = summarise(own, f1) | {"less_than_model": compare(tuned, own, f1)}
             if "scores" in line:
                 rows[name]["auc"] = word_auc(gold, line["scores"], CHANGED)
                 rows[name]["threshold"] = line["threshold"]
         share = float(np.mean([tag == CHANGED for tags in gold for tag in tags]))
         return {"n_texts": len(test), "changed_share": share, "rows": rows}
+
+    def _threshold(self, model: SavedWordModel, seed: int) -> float:
+        """From which probability on a word is marked, by the texts that this model held out."""
+        recipe = self.recipe("sarcasm-sign", "tagging", seed)
+        held_out = prepare_words(recipe, load_words(recipe.data.source)).held_out
+        if held_out is None:
+            raise ValueError("the recipe holds no texts out to choose a threshold by")
+        examples = held_out.examples
+        return best_threshold(examples, changed_shares(word_answers(model, examples)))
 
     def _locus_lines(
         self, train_part: Sequence[WordExample], test: Sequence[WordExample]
@@ -238,7 +270,7 @@ class Study:
             "adjectives": {"tags": adjectives},
             "frequent_tag": {"tags": most_frequent_tags(train_part, test)},
             "occlusion": {
-                "tags": [[CHANGED if w >= threshold else KEPT for w in own] for own in weights],
+                "tags": mark_from(weights, threshold),
                 "scores": weights,
                 "threshold": threshold,
             },

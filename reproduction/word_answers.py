@@ -37,6 +37,11 @@ def tag_texts(model: SavedWordModel, examples: Sequence[WordExample]) -> Tags:
     return tags_from(word_answers(model, examples), model)
 
 
+def held_out_score(model: SavedWordModel) -> float:
+    """What the model scored on the texts it held out, after its best epoch."""
+    return max(float(line["held_out"]) for line in model.facts["history"])
+
+
 def changed_shares(answers: Sequence[TextAnswers]) -> list[list[float]]:
     """The probability that each word was changed."""
     found = []
@@ -79,6 +84,11 @@ def best_threshold(examples: Sequence[WordExample], weights: Sequence[Sequence[f
 def changed_share(examples: Sequence[WordExample]) -> float:
     """Of all words."""
     return float(np.mean([tag == CHANGED for one in examples for tag in one.tags or ()]))
+
+
+def mark_from(weights: Sequence[Sequence[float]], threshold: float) -> Tags:
+    """The words whose weight reaches the threshold."""
+    return [[CHANGED if weight >= threshold else KEPT for weight in own] for own in weights]
 
 
 def mark_strongest(weights: Sequence[Sequence[float]], share: float) -> Tags:

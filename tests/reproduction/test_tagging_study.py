@@ -10,7 +10,7 @@ from sklearn.metrics import f1_score, roc_auc_score
 
 from litotes.data.words import WordExample
 from reproduction.tagging_page import page
-from reproduction.word_answers import best_threshold, mark_strongest
+from reproduction.word_answers import best_threshold, mark_from, mark_strongest
 from reproduction.word_statistics import (
     accuracy_counts,
     compare,
@@ -53,6 +53,7 @@ def test_seeds_widen_the_interval() -> None:
 def test_lines_of_occlusion() -> None:
     texts = [WordExample(("a", "b", "c"), ("changed", "kept", "kept"))]
     assert best_threshold(texts, [[0.5, 0.1, -0.2]]) == 0.5
+    assert mark_from([[0.5, 0.1, -0.2], [0.7]], 0.5) == [["changed", "kept", "kept"], ["changed"]]
     assert mark_strongest([[0.1, 0.5, -0.2], [0.3]], 0.34) == [
         ["kept", "changed", "kept"],
         ["changed"],
@@ -67,26 +68,35 @@ def result(mean: float) -> dict[str, Any]:
 def test_the_page_says_hit_or_miss(loss: float, said: str) -> None:
     against = {"difference": loss, "interval": [loss - 0.001, loss + 0.001]}
     row = result(0.7) | {"less_than_model": against, "auc": 0.6}
-    names = ("model", "all_words", "frequent_tag", "adjectives", "occlusion", "occlusion_share")
+    names = ("model", "model_tuned", "all_words", "frequent_tag", "adjectives", "occlusion")
     spans = {"exact_match": result(0.2), "overlap_f1": result(0.5)}
     counts = span_counts([(0, 1)], [(0, 1)])
     assert counts.tolist() == [[1.0, 1.0, 1.0]]
     cost = {"fewer_operations": 1.53, "seconds": [2.0, 1.5], "faster": 1.33}
+    pruned = result(0.94) | {"cost": cost}
+    worse = {"difference": -0.1, "interval": [-0.2, 0.0]}
+    ways = {"early": {"schedule": [1.0, 0.5]}, "late": {"schedule": [1.0, 0.1]}}
     written = page(
         {
             "machine": {"model": "a processor"},
-            "settings": {"seeds": 2, "encoder": "minilm", "schedule": [1.0, 0.5]},
+            "settings": {"seeds": 2, "encoder": "minilm", "ways": ways},
             "parts_of_speech": {
                 "n_texts": 3,
                 "n_words": 9,
                 "n_train": 5,
                 "dense": result(0.95),
-                "pruned": result(0.94),
+                "ways": {
+                    "early": pruned | {"held_out": 0.93, "less_dense": worse},
+                    "late": pruned | {"held_out": 0.94, "less_dense": against},
+                },
+                "chosen": "late",
                 "most_frequent_tag": result(0.8),
-                "pruned_less_dense": against,
-                "cost": cost,
             },
-            "locus": {"n_texts": 3, "changed_share": 0.5, "rows": dict.fromkeys(names, row)},
+            "locus": {
+                "n_texts": 3,
+                "changed_share": 0.5,
+                "rows": dict.fromkeys((*names, "occlusion_share"), row),
+            },
             "span": {
                 "n_texts": 3,
                 "rows": dict.fromkeys(("model", "longest_of_tags", "whole_text", "none"), spans),
