@@ -87,7 +87,7 @@ def page(numbers: Mapping[str, Any]) -> str:
         "",
         "```",
         f"python -m reproduction.translation multi30k --data DATA/multi30k --out OUT --seeds {n}",
-        "python -m reproduction.translation_page --results OUT --multi30k DATA/multi30k",
+        *_sign_command(numbers),
         "```",
         "",
         f"Multi30k, test of 2016, from scratch on {numbers['device']}: {model['n_layers']} + "
@@ -239,7 +239,8 @@ def _sign_lines(numbers: Mapping[str, Any]) -> list[str]:
         shares = [f"{100 * one[share]:.0f}" for share in ("changed", "flipped", "agrees")]
         label = "the tweet again" if name == "copy" else NAMES[name]
         lines.append(f"| {label} | {scores[0]:.1f} | {scores[1]:.1f} | {' | '.join(shares)} |")
-    lines += ["", f"{len(numbers['shown'])} outputs drawn by chance, as they came (seed 0):", ""]
+    lines += ["", *_against_copying(found), ""]
+    lines += [f"{len(numbers['shown'])} outputs drawn by chance, as they came (seed 0):", ""]
     columns = [name for name in numbers["shown"][0] if name not in ("text", "people")]
     lines.append(f"| tweet | a person | {' | '.join(NAMES[name] for name in columns)} |")
     lines.append("|---|---|" + "---|" * len(columns))
@@ -247,6 +248,30 @@ def _sign_lines(numbers: Mapping[str, Any]) -> list[str]:
         cells = [markdown(one[name]) for name in ("text", "people", *columns)]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _sign_command(numbers: Mapping[str, Any]) -> list[str]:
+    page = "python -m reproduction.translation_page --results OUT --multi30k DATA/multi30k"
+    if "sign" not in numbers:
+        return [page]
+    sign = "python -m reproduction.translation sign --data DATA/sarcasm-sign --out OUT --seeds 3"
+    return [sign, f"{page} --sign DATA/sarcasm-sign"]
+
+
+def _against_copying(found: Mapping[str, Any]) -> list[str]:
+    """Which models beat the tweet itself, by each measure."""
+    models = [name for name in found if name not in ("people", "copy")]
+    copied = found["copy"]
+    said = []
+    for title, measure in {
+        "BLEU": lambda one: one["bleu"].get("mean", one["bleu"].get("value")),
+        "chrF": lambda one: one["chrf"].get("mean", one["chrf"].get("value")),
+        "people's sentiment": lambda one: one["agrees"],
+    }.items():
+        better = [NAMES[name] for name in models if measure(found[name]) > measure(copied)]
+        who = f"better than the tweet itself are {', '.join(better)}" if better else ""
+        said.append(f"- By {title} {who or 'no model is better than the tweet itself'}.")
+    return said
 
 
 def draw(found: Mapping[str, Any]) -> Figure:
