@@ -38,4 +38,4 @@ def draw_curve(history: Sequence[Mapping[str, Any]], *, unigram: float) -> Figur
 
 
 def _number(value: float, place: int | None = None) -> str:
-    return f"{value:,.4g}"
+    return f"{value:,.0f}" if value >= 10 else f"{value:g}"
