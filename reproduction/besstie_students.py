@@ -1,6 +1,6 @@
 """What of a large encoder's advantage a small student learns: BESSTIE, all varieties together.
 
-    python -m reproduction.besstie_students DATA OUT [--teacher FOLDER] [--workers N]
+    python -m reproduction.besstie_students DATA OUT [--teacher FOLDER] [--workers N] [--cells …]
 
 DATA: a folder with besstie, twitter and tweeteval-irony in it. For each source and task of `CELLS`:
 both encoders from labels alone, and students of cross-fitted teachers that also answer texts
@@ -56,8 +56,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=6, help="trainings at the same time")
     parser.add_argument("--epochs", type=int, help="of everything, for a trial")
+    names = [" ".join(cell) for cell in CELLS]
+    parser.add_argument("--cells", nargs="+", choices=names, default=names, metavar="CELL")
     given = parser.parse_args()
-    plans = {cell: make_plan(given, *cell) for cell in CELLS}
+    wanted = [cell for cell in CELLS if " ".join(cell) in given.cells]
+    plans = {cell: make_plan(given, *cell) for cell in wanted}
     teachers: dict[str, TeacherJob] = {}
     for (source, task), plan in plans.items():
         teachers |= {f"{source} {task}, {name}": job for name, job in plan.teachers.items()}
@@ -70,7 +73,7 @@ def main() -> None:
     }
     run_all(every, run_student, n_workers=given.workers, what="students")
     content = {"machine": machine() | gpu_facts(torch.device("cuda" if _gpu() else "cpu"))}
-    cells = [collect(plans[cell], cell, jobs[cell], given.seeds) for cell in CELLS]
+    cells = [collect(plan, cell, jobs[cell], given.seeds) for cell, plan in plans.items()]
     write_json(given.out / "students.json", content | {"cells": cells})
     for cell in cells:
         for name, scores in cell["macro_f1"].items():
