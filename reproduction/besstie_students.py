@@ -156,7 +156,7 @@ def collect(
     labels = test.tasks[task].labels
     texts = [example for example in test if task in example.labels]
     gold = [labels.index(example.labels[task]) for example in texts]
-    varieties = [example.variety for example in texts]
+    varieties = [example.variety or "" for example in texts]
     predicted: dict[str, list[list[int]]] = {}
     for name, job in jobs.items():
         variant, _, _ = name.rpartition(",")
