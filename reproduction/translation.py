@@ -28,6 +28,7 @@ import multiprocessing
 import shutil
 import statistics
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -40,6 +41,17 @@ WEIGHTINGS: dict[str, dict[str, Any]] = {
     "entmax": {"weighting": "entmax", "weighting_options": {"alpha": 1.5}},
     "learned": {"weighting": "entmax", "weighting_options": {"alpha": "learned"}},
 }
+SIGN_WAYS: dict[str, dict[str, Any]] = {
+    "plain": {"options": "?plain=yes"},
+    "minilm": {
+        "options": "?plain=yes",
+        "model": {"encoder": "minilm", "width": None, "inner_width": None, "n_attention_heads": 12},
+        "training": {"learning_rate": 3e-4},
+    },
+}
+"""More ways for Sarcasm SIGN, with softmax: learning as well that plain texts stay as they are, and
+that around an encoder that knows English.
+"""
 DIRECTIONS = ("de-en", "en-de")
 RECIPES = {"multi30k": "multi30k.toml", "sign": "interpret.toml"}
 ROOT = Path(__file__).parent.parent
@@ -75,7 +87,7 @@ class Options:
 
     def source(self, job: Job) -> str:
         if job.corpus == "sign":
-            return f"sign:{self.data}"
+            return f"sign:{self.data}{SIGN_WAYS.get(job.weighting, {}).get('options', '')}"
         start, end = job.direction.split("-")
         return f"multi30k:{self.data}?from={start}&to={end}"
 
@@ -87,8 +99,10 @@ def make_recipe(job: Job, options: Options) -> Any:
     content = read_translation_recipe(ROOT / "recipes" / RECIPES[job.corpus]).model_dump()
     content["seed"] = job.seed
     content["data"]["source"] = options.source(job)
-    content["model"] |= WEIGHTINGS[job.weighting]
+    way = SIGN_WAYS.get(job.weighting, {})
+    content["model"] |= WEIGHTINGS.get(job.weighting, way.get("model", {}))
     content["training"] |= {"precision": options.precision, "checkpoint_seconds": 600.0}
+    content["training"] |= way.get("training", {})
     for name in ("epochs", "batch_pieces"):
         if getattr(options, name) is not None:
             content["training"][name] = getattr(options, name)
@@ -242,7 +256,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, help="where runs lie (default: OUT/work)")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--directions", nargs="+", default=list(DIRECTIONS), choices=DIRECTIONS)
-    parser.add_argument("--weightings", nargs="+", default=list(WEIGHTINGS), choices=WEIGHTINGS)
+    parser.add_argument(
+        "--weightings", nargs="+", choices=[*WEIGHTINGS, *SIGN_WAYS], help="and ways of `sign`"
+    )
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--batch-pieces", type=int)
@@ -253,6 +269,22 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--stop-after", type=float, default=float("inf"))
     parser.add_argument("--mps", action="store_true")
     return parser.parse_args()
+
+
+def plan(
+    what: str, directions: Sequence[str], weightings: Sequence[str] | None, n_seeds: int
+) -> list[Job]:
+    """All runs, whole seeds first: a stopped study is still balanced."""
+    is_sign = what == "sign"
+    known = [*WEIGHTINGS, *(SIGN_WAYS if is_sign else ())]
+    jobs = [
+        Job(what, direction, name, seed)
+        for seed in range(n_seeds)
+        for direction in ([""] if is_sign else directions)
+        for name in weightings or known
+    ]
+    # the slowest first within a seed, so that none is left alone at the end
+    return sorted(jobs, key=lambda job: (job.seed, -known.index(job.weighting)))
 
 
 def main() -> None:
@@ -274,13 +306,7 @@ def main() -> None:
     if given.what == "time":
         time_steps(options, out, n_steps=given.steps, n_warm=min(WARM_STEPS, given.steps))
         return
-    directions = [""] if given.what == "sign" else given.directions
-    jobs = []
-    for seed in range(given.seeds):  # whole seeds first: a stopped study is still balanced
-        for direction in directions:
-            jobs += [Job(given.what, direction, name, seed) for name in given.weightings]
-    # the slowest first within a seed, so that none is left alone at the end
-    jobs.sort(key=lambda job: (job.seed, -list(WEIGHTINGS).index(job.weighting)))
+    jobs = plan(given.what, given.directions, given.weightings, given.seeds)
     has_mps = given.mps and start_mps()
     print(f"{len(jobs)} runs, {given.processes} at a time, MPS: {has_mps}")
     try:

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROOT = Path(__file__).parent.parent
-NAMES = {"softmax": "softmax", "entmax": "1.5-entmax", "learned": "learned α"}
+NAMES = {
+    "softmax": "softmax",
+    "entmax": "1.5-entmax",
+    "learned": "learned α",
+    "plain": "softmax, and plain texts stay",
+    "minilm": "the same around `minilm`",
+}
 COLOURS = {"softmax": INK, "entmax": BAR, "learned": GAP}
 DIRECTIONS = {"de-en": "German → English", "en-de": "English → German"}
 

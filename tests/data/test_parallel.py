@@ -54,6 +54,21 @@ def test_interpretations_are_gathered_by_tweet(tmp_path: Path) -> None:
     assert any("1 lines without" in note for note in texts.notes)
 
 
+def test_what_was_meant_may_be_learned_to_stay(tmp_path: Path) -> None:
+    write(
+        tmp_path / "train.csv",
+        " so fun, no fun",
+        " so fun, No  fun",
+        " so fun, in both",
+        " a, so fun",
+    )
+    write(tmp_path / "test.csv", " in both, x")
+    texts = load_parallel(f"sign:{tmp_path}?plain=yes")
+    wanted = {"so fun": ("no fun", "No  fun", "in both"), "a": ("so fun",), "No  fun": ("No  fun",)}
+    assert {pair.source: pair.targets for pair in texts.train} == wanted
+    assert load_parallel(f"sign:{tmp_path}").train == texts.train[:2]
+
+
 def test_both_uses_of_the_interpretations_know_the_same_tweets(tmp_path: Path) -> None:
     """A line without the blank after its comma, a tweet in capitals, a person who said nothing."""
     lines = ["love it!,hate it!", "Love  it!, i hate it!", "so fun,", "so fun, no, not fun"]
@@ -119,7 +134,7 @@ def test_files_of_ones_own_are_divided_by_text(tmp_path: Path) -> None:
         ("lines:FOLDER/ok.tsv?to=FOLDER/bad.tsv", "1 lines on one side and 2"),
         ("multi30k:FOLDER/none", "not a folder"),
         ("sign:FOLDER/none", "not a folder"),
-        ("sign:FOLDER?part=dev", "has no options"),
+        ("sign:FOLDER?part=dev", "no option of sign .part.. Known: plain"),
         ("tsv:FOLDER/nul.tsv", "line 1 holds a NUL byte"),
         ("tsv:~nobody-of-this-name/x.tsv", "no home folder"),
         ("multi30k:FOLDER?from=de&to=de", "the same language"),

@@ -119,7 +119,7 @@ def _read_multi30k(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
     return _without_leaks(ParallelTexts(name, train, valid, test))
 
 
-def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
+def _read_sign(folder: Path, options: Mapping[str, str]) -> ParallelTexts:
     """Sarcastic tweets and what five people say was meant (Peled and Reichart 2017, arXiv
     1704.06836).
 
@@ -139,7 +139,16 @@ def _read_sign(folder: Path, _: Mapping[str, str]) -> ParallelTexts:
         tuple(Pair(written[key], tuple(meant)) for key, meant in part.items())
         for part in said.values()
     )
+    if choice(options, "plain", ("no", "yes")) == "yes":
+        train += _as_they_are(train)
     return _without_leaks(ParallelTexts("sign", train, valid, test, note_silent(n_silent)))
+
+
+def _as_they_are(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
+    """What people say was meant is meant: it becomes itself, unless it is itself a tweet."""
+    tweets = {pair.key for pair in pairs}
+    meant = {text_key(target): target for pair in pairs for target in pair.targets}
+    return tuple(Pair(text, (text,)) for key, text in meant.items() if key not in tweets)
 
 
 def _read_tsv(file: Path, options: Mapping[str, str]) -> ParallelTexts:
@@ -201,6 +210,7 @@ PARALLEL: dict[str, FileSource[ParallelTexts]] = {
         _read_sign,
         "sarcastic tweets and what five people say was meant",
         "sign:data/sarcasm-sign",
+        {"plain": "yes: learn as well that what was meant stays as it is (no)"},
     ),
     "tsv": FileSource(
         _read_tsv,
