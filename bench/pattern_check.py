@@ -2,8 +2,8 @@
 
     CHECK="python bench/pattern_check.py --data PATH"
     $CHECK sheets first --out sheets      # numbered maps, nothing else on them
-    $CHECK compare docs/results/inside/pattern_check.json
-    $CHECK picture docs/results/inside/pattern_check.json --out patterns.svg
+    $CHECK compare docs/results/effective_attention/pattern_check.json
+    $CHECK picture docs/results/effective_attention/pattern_check.json --out patterns.svg
 
 PATH holds besstie/ and glue/. Maps are those of the bundled encoder: one text, layer, attention
 head and kind each, drawn at random with a fixed seed. `compare` reads the labels by eye from the

@@ -1,11 +1,11 @@
-"""Where learned α goes from three starts: numbers and figure of docs/results/sparse.md.
+"""Where learned α goes from three starts: numbers and figure of docs/results/adaptively_sparse.md.
 
     litotes study reproduction/study_alpha.toml --out STUDY --set sources.sst2=glue/sst2:PATH
     for run in STUDY/runs/*/; do litotes analyze --model $run/model --data glue/sst2:PATH \
         --only diversity --texts 400 --out LOOK/$(basename $run); done
     python -m reproduction.alpha_page STUDY LOOK
 
-Writes docs/results/sparse/learned_alpha.json and .svg, and prints the tables of the page.
+Writes docs/results/adaptively_sparse/learned_alpha.json and .svg, and prints the page's tables.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from litotes.report.figure import BAR, GAP, INK, render_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FOLDER = Path(__file__).parent.parent / "docs" / "results" / "sparse"
+FOLDER = Path(__file__).parent.parent / "docs" / "results" / "adaptively_sparse"
 
 
 def main(words: Sequence[str] | None = None) -> None:

@@ -209,6 +209,28 @@ def commands() -> list[str]:
     return [*shown, *recipes]
 
 
+LINK = re.compile(r"\]\((?!https?://|mailto:)([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.MULTILINE | re.DOTALL)
+LINKED = [*PAGES, ROOT / "reproduction" / "README.md"]
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, spelled as links spell them."""
+    text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for link in LINK.findall(CODE.sub("", page.read_text("utf-8"))):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        assert target.exists(), link
+        if anchor and target.suffix == ".md":
+            assert anchor in anchors(target), link
+
+
 def test_there_are_commands_to_check() -> None:
     assert len(commands()) > 5
 

@@ -1,5 +1,5 @@
-"""The check against the eye (docs/results/inside): what its file holds, and that the shipped
-network still says what stands there.
+"""The check against the eye (docs/results/effective_attention): what its file holds, and that the
+shipped network still says what stands there.
 """
 
 from __future__ import annotations
@@ -25,9 +25,8 @@ def check(root: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 @pytest.fixture(scope="module")
 def content(root: Path) -> dict[str, Any]:
-    return json.loads(
-        (root / "docs" / "results" / "inside" / "pattern_check.json").read_text("utf-8")
-    )
+    file = root / "docs" / "results" / "effective_attention" / "pattern_check.json"
+    return json.loads(file.read_text("utf-8"))
 
 
 def test_labels_are_classes_and_coordinates_hold_no_text(content: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ shares (features.py):
 
 Kovaleva et al. 2019 (arXiv 1908.08593, §4.1) trained theirs on 400 labelled maps of BERT; this one
 learns from random maps alone (reproduction/patterns) and was checked against labels by eye on real
-ones (docs/results/inside/patterns.md).
+ones (docs/results/effective_attention/patterns.md).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ With m = |map| scaled to a sum of 1 and excess(share, chance) = (share - chance)
     blocks   = excess, of the weight outside of both, between pieces of the same text of a pair
 
 0 is what an even map has, 1 all the weight. The thresholds were set before any map was labelled
-(docs/results/inside/patterns.md).
+(docs/results/effective_attention/patterns.md).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _believed(result: TokenTypes) -> tuple[str, ...]:
         ),
         (
             "Nouns, pronouns and verbs are found by a tagger that makes mistakes;"
-            " docs/results/inside/parts_of_speech.md says how many."
+            " docs/results/effective_attention/parts_of_speech.md says how many."
         ),
         f"A model whose head reads all pieces answers from more than {FIRST}.",
     )

@@ -6,8 +6,8 @@ the user has one. What counts as what follows Universal Dependencies (de Marneff
 auxiliaries and modals are verbs, proper names nouns, my and their pronouns, as are this and that
 without a noun and the "there" of "there is". Numbers, emoji, URLs, hashtags and mentions are other.
 
-How often it is right, in % (95 % interval), on a gold set of our own with 862 words in four
-varieties, and on 1,035 words of tweets tagged by others (docs/results/inside/parts_of_speech.md):
+How often it is right, in % (95 % interval), on 862 words of our own in four varieties and 1,035 of
+tweets tagged by others (docs/results/effective_attention/parts_of_speech.md):
 
                         gold set            tweets
     all words           96.9 (95.5–97.8)    92.9 (91.1–94.3)
