@@ -56,7 +56,7 @@ def collect(study: Path, look: Path) -> dict[str, Any]:
             name,
             {
                 "start": recipe["model"]["weighting_options"].get("start"),
-                "accuracy": scores[name],
+                "macro_f1": scores[name],
                 "alpha": [[] for _ in seen["density"]],
                 "density": [[] for _ in seen["density"]],
                 "divergence": [[] for _ in seen["density"]],
@@ -95,8 +95,8 @@ def score_table(weightings: Mapping[str, Mapping[str, Any]]) -> list[str]:
         "|---|---|---|---|---|",
     ]
     for name, own in weightings.items():
-        seeds = ", ".join(f"{score:.3f}" for score in own["accuracy"])
-        means = [np.mean(own[what]) for what in ("accuracy", "density", "divergence")]
+        seeds = ", ".join(f"{score:.3f}" for score in own["macro_f1"])
+        means = [np.mean(own[what]) for what in ("macro_f1", "density", "divergence")]
         lines.append(f"| {name} | {means[0]:.3f} | {seeds} | {means[1]:.2f} | {means[2]:.2f} |")
     return lines
 
