@@ -123,8 +123,10 @@ def flip_bits(
 
 def _draw_bit(generator: random.Random, file: Path) -> int:
     content = file.read_bytes()
-    digits = [place for place, byte in enumerate(content) if chr(byte).isdecimal()]
-    if file.suffix == ".json" and digits and generator.random() < 0.5:
+    digits = []
+    if file.suffix == ".json":
+        digits = [place for place, byte in enumerate(content) if chr(byte).isdecimal()]
+    if digits and generator.random() < 0.5:
         return 8 * generator.choice(digits) + generator.randrange(4)
     return generator.randrange(8 * len(content))
 

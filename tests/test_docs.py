@@ -7,6 +7,7 @@ is installed, else only compiled.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import re
@@ -42,8 +43,8 @@ TRAINING = ROOT / "docs" / "how-to" / "training.md"
 """The page that trains runs/mine, which other pages use."""
 EXPORT = ROOT / "docs" / "how-to" / "export.md"
 """The page that asks a model about hundreds of texts, in three ways."""
-MAX_PIECES = 24
-"""How much of a text is read by pages that train, on texts three times as long."""
+MAX_PIECES = 8
+"""How much of a text is read by pages that train, on texts nine times as long."""
 
 
 def run_snippets(page: Path, folder: Path) -> None:
@@ -235,11 +236,16 @@ def test_there_are_commands_to_check() -> None:
     assert len(commands()) > 5
 
 
+@pytest.fixture(scope="module")
+def parser() -> argparse.ArgumentParser:
+    return make_parser()
+
+
 @pytest.mark.parametrize("command", commands())
-def test_commands_are_understood(command: str) -> None:
+def test_commands_are_understood(command: str, parser: argparse.ArgumentParser) -> None:
     _, *arguments = shlex.split(command.replace("\\\n", " "), comments=True)
     if arguments != ["--help"]:
-        assert make_parser().parse_args(arguments).run
+        assert parser.parse_args(arguments).run
 
 
 def test_the_repository_speaks_of_the_project_alone() -> None:

@@ -115,12 +115,8 @@ def _distance_terms(encoder: Encoder, layer: int, query: Tensor, key: Tensor) ->
     keys, queries = (
         part(rows).unflatten(-1, (len(query), -1)) for part in (terms.key, terms.query)
     )
-    total = torch.zeros(len(query), n, n, dtype=query.dtype)
-    for q in range(n):
-        for k in range(n):
-            to_position = (query[:, q] * keys[places[q, k]]).sum(-1)
-            total[:, q, k] = to_position + (key[:, k] * queries[places[q, k]]).sum(-1)
-    return total
+    to_position = torch.einsum("hqd,qkhd->hqk", query, keys[places])
+    return to_position + torch.einsum("hkd,qkhd->hqk", key, queries[places])
 
 
 def _near(spec: EncoderSpec, layer: int, n: int) -> Tensor:

@@ -82,6 +82,13 @@ def find_failures(
                         "positive_data_acceptance": {"expected-statuses": ["2xx", 404, 422]}
                     },
                 },
+                # nor how many pieces a text has: one too long is refused unless it may be truncated
+                {
+                    "include-path": "/predict",
+                    "checks": {
+                        "positive_data_acceptance": {"expected-statuses": ["2xx", 404, 413]}
+                    },
+                },
             ],
         }
     )

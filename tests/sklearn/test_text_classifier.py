@@ -21,11 +21,21 @@ TEXTS = ["good tea", "the good bus", "very good", "bad tea", "the bad bus", "ver
 LABELS = ["happy", "happy", "happy", "cross", "cross", "cross"] * 4
 
 
+def make_classifier(encoder: Path) -> TextClassifier:
+    return TextClassifier(
+        encoder=str(encoder), epochs=12, batch_texts=8, learning_rate=5e-3, held_out=0.0
+    )
+
+
 @pytest.fixture
 def classifier(tiny_folder: Path) -> TextClassifier:
-    return TextClassifier(
-        encoder=str(tiny_folder), epochs=12, batch_texts=8, learning_rate=5e-3, held_out=0.0
-    )
+    return make_classifier(tiny_folder)
+
+
+@pytest.fixture(scope="module")
+def fitted(tiny_folder: Path) -> TextClassifier:
+    """Fitted once, for tests that only ask it."""
+    return make_classifier(tiny_folder).fit(TEXTS, LABELS)
 
 
 def test_it_learns_labels_of_any_kind(classifier: TextClassifier) -> None:
@@ -41,17 +51,16 @@ def test_it_learns_labels_of_any_kind(classifier: TextClassifier) -> None:
         assert fitted.score(TEXTS, labels) == 1.0
 
 
-def test_probabilities_are_those_of_the_classes(classifier: TextClassifier) -> None:
-    probabilities = classifier.fit(TEXTS, LABELS).predict_proba(TEXTS[:6])
+def test_probabilities_are_those_of_the_classes(fitted: TextClassifier) -> None:
+    probabilities = fitted.predict_proba(TEXTS[:6])
     assert probabilities.shape == (6, 2)
     np.testing.assert_allclose(probabilities.sum(1), 1)
-    best = classifier.classes_[probabilities.argmax(1)]
-    assert best.tolist() == classifier.predict(TEXTS[:6]).tolist()
+    best = fitted.classes_[probabilities.argmax(1)]
+    assert best.tolist() == fitted.predict(TEXTS[:6]).tolist()
 
 
-def test_unreadable_texts_are_answered_with_a_warning(classifier: TextClassifier) -> None:
-    classifier.fit(TEXTS, LABELS)
-    for ask in (classifier.predict, classifier.predict_proba):
+def test_unreadable_texts_are_answered_with_a_warning(fitted: TextClassifier) -> None:
+    for ask in (fitted.predict, fitted.predict_proba):
         with pytest.warns(UserWarning, match="2 of 3 texts are unreadable") as warned:
             assert len(ask(["😀", "good tea", "\u200b"])) == 3
         assert warned[0].filename == __file__
@@ -65,16 +74,16 @@ def test_three_classes(classifier: TextClassifier) -> None:
     assert fitted.predict_proba(["quiet"]).shape == (1, 3)
 
 
-def test_parameters_are_sklearns(classifier: TextClassifier) -> None:
-    copy = clone(classifier.fit(TEXTS, LABELS))
-    assert copy.get_params() == classifier.get_params()
+def test_parameters_are_sklearns(fitted: TextClassifier) -> None:
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
     assert not hasattr(copy, "classes_")
     assert copy.set_params(epochs=3).epochs == 3
 
 
-def test_same_seed_same_probabilities(classifier: TextClassifier) -> None:
-    first = classifier.fit(TEXTS, LABELS).predict_proba(TEXTS)
-    again = clone(classifier).fit(TEXTS, LABELS).predict_proba(TEXTS)
+def test_same_seed_same_probabilities(fitted: TextClassifier) -> None:
+    first = fitted.predict_proba(TEXTS)
+    again = clone(fitted).fit(TEXTS, LABELS).predict_proba(TEXTS)
     np.testing.assert_allclose(first, again, atol=1e-6)
 
 
@@ -121,5 +130,5 @@ def test_labels_that_are_written_alike_stay_apart(classifier: TextClassifier) ->
     assert classifier.fit(TEXTS, labels).predict(TEXTS).tolist() == labels.tolist()
 
 
-def test_nothing_to_predict(classifier: TextClassifier) -> None:
-    assert classifier.fit(TEXTS, LABELS).predict([]).shape == (0,)
+def test_nothing_to_predict(fitted: TextClassifier) -> None:
+    assert fitted.predict([]).shape == (0,)

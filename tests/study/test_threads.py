@@ -23,7 +23,7 @@ def study(tmp_path: Path, tiny_folder: Path) -> Study:
     file = tmp_path / "threads.toml"
     file.write_text(
         'name = "Threads"\n[recipe.model]\n'
-        f'encoder = "{tiny_folder}"\n'
+        f'encoder = "{tiny_folder}"\nmax_pieces = 8\n'
         '[recipe.training]\nepochs = 1\n[[experiment]]\nname = "Two"\n'
         'set = { "data.tasks" = ["sentiment"] }\n'
         'grid = { "data.where.variety" = ["en-AU", "en-UK"] }\n'

@@ -136,10 +136,17 @@ class EpochLoop(ABC):
         """Sets what depends on the step's number alone: randomness, learning rate, progress."""
         step, rank = self.state.step, self.context.processes.rank
         self.model.train()
-        torch.manual_seed(derive_seed(self.seed, "step", step, rank))
+        self._seed(derive_seed(self.seed, "step", step, rank))
         optimizer = self.tensors.optimizer
         set_learning_rate(optimizer, self.settings, step=step, n_steps=self.n_steps)
         self.encoder.set_progress(step / self.n_steps)
+
+    def _seed(self, seed: int) -> None:
+        if self.context.device.type == "cpu":
+            # torch.manual_seed would write down a traceback for every kind of device that is absent
+            torch.default_generator.manual_seed(seed)
+        else:
+            torch.manual_seed(seed)
 
     def _update_weights(self) -> None:
         """A step of the optimizer by the gradients of all processes together."""
