@@ -2,6 +2,8 @@
 
     python bench/prune_loss.py DATA --out runs/prune-loss [--seeds 5] [--cases google,sst2]
         [--folds 4] [--sure 0.8] [--device cuda] [--workers 10] [--quick]
+    python bench/prune_loss.py DATA --out runs/prune-base --encoder mpnet --learning-rate 3e-5
+        --targets 2,3,4 --seeds 3 --cases google,reddit,sarcasm
 
 DATA holds besstie/ and glue/. For every case (Google and Reddit sentiment, Reddit sarcasm, SST-2)
 and seed: a dense model, then `prune --loss 0.5`. The truth is the test split (BESSTIE's and SST-2's
@@ -22,7 +24,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,6 @@ N_QUICK = 240
 DENSE = {
     "training__epochs": 8,
     "training__batch_texts": 32,
-    "training__learning_rate": 8e-5,
     "training__held_out": 0.1,
     "training__reserved": 0.15,
 }
@@ -101,6 +102,8 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--device")
     parser.add_argument("--workers", type=int, default=1, help="runs at the same time")
     parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--learning-rate", type=float, default=8e-5, help="of the dense model")
+    parser.add_argument("--targets", help="times fewer operations, with commas between")
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args(arguments)
 
@@ -152,7 +155,8 @@ def run_one(
     started = time.monotonic()
     work = options.out / "work" / f"{name}-{seed}"
     recipe = Recipe().changed(seed=seed, data__source=tables["data"], **DENSE)
-    recipe = recipe.changed(model__encoder=options.encoder)
+    rate = options.learning_rate
+    recipe = recipe.changed(model__encoder=options.encoder, training__learning_rate=rate)
     settings = PruneSettings(
         loss=options.loss,
         sure=options.sure,
@@ -160,11 +164,11 @@ def run_one(
         seed=seed,
         held_out=tables.get("held_out"),
     )
+    if options.targets:
+        settings = replace(settings, targets=tuple(map(float, options.targets.split(","))))
     if options.quick:
         recipe = recipe.changed(training__epochs=1, model__max_pieces=32)
-        settings = PruneSettings(
-            **{**vars(settings), "targets": (1.5, 2.5), "epochs": 1, "settle_epochs": 1}
-        )
+        settings = replace(settings, targets=(1.5, 2.5), epochs=1, settle_epochs=1)
     train(recipe, work / "dense", device=options.device, resume=True)
     if (work / "pruned" / "litotes.json").is_file():
         shutil.rmtree(work / "pruned")  # finished, but stopped before its file was written

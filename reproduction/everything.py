@@ -76,6 +76,21 @@ STUDIES = (
         True,
     ),
     Study(
+        "crisp",
+        f"{STUDY}crisp.toml --out {{out}}/crisp --workers 5"
+        " --set sources.sst2=glue/sst2:{data}/glue",
+        5,
+        True,
+    ),
+    Study("alta", "reproduction.alta {data} {out}/alta", 6, True),
+    Study(
+        "prune-base",
+        "bench.prune_loss {data} --out {out}/prune-base --encoder mpnet --learning-rate 3e-5"
+        " --targets 2,3,4 --seeds 3 --cases google,reddit,sarcasm --workers 5 --device cuda",
+        5,
+        True,
+    ),
+    Study(
         "variety",
         "reproduction.variety_stress --besstie {data}/besstie --encoder minilm --encoder mpnet"
         " --out {out}/variety --workers 6 --device cuda",
@@ -113,6 +128,11 @@ STUDIES = (
         " --set model.scratch.n_vocabulary=8192 --set training.epochs=20"
         " --set training.batch_texts=64",
         1,
+    ),
+    Study(
+        "prune-loss",
+        "bench.prune_loss {data} --out {out}/prune-loss --workers 10 --device cuda",
+        10,
     ),
     Study("paper", f"{STUDY}paper.toml --out {{out}}/paper --workers 8{ALL_THREE}", 8),
 )
