@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from litotes import export
@@ -30,7 +28,6 @@ from litotes.prediction.batch_predictor import BatchPredictor
 from litotes.prediction.predictor import Predictor
 from litotes.runtime.onnx.file_format import MADE_FROM, NOTE
 from litotes.runtime.onnx.place import has_export
-from litotes.service import ServiceSettings, create_app
 
 TEXT = "Oh great, another delayed train."
 
@@ -139,21 +136,6 @@ def test_the_shell_takes_an_edition(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "models", "--json"]) == 0
     listed = json.loads(capsys.readouterr().out)["models"]
     assert list(listed) == [*built_in_models(), "FOLDER"]
-
-
-def test_the_service_takes_an_edition(trained_folder: Path) -> None:
-    tiny = Predictor.load(trained_folder)
-    app = create_app({"builtin": tiny, "builtin@1": tiny}, settings=ServiceSettings())
-
-    async def ask() -> httpx.Response:
-        transport = httpx.ASGITransport(app)
-        address = "http://127.0.0.1:8000"
-        async with httpx.AsyncClient(transport=transport, base_url=address) as client:
-            return await client.post("/v1/predict", json={"text": TEXT, "model": "builtin@1"})
-
-    answer = asyncio.run(ask())
-    app.state.service.close()
-    assert (answer.status_code, answer.json()["model"]) == (200, "builtin@1")
 
 
 def test_a_worker_is_sent_the_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,13 @@ def test_one_text(app: FastAPI, predictor: Predictor, ask: Any) -> None:
     assert answer.headers["content-type"] == "application/json"
 
 
+def test_an_edition_is_asked_by_its_name(predictor: Predictor, ask: Any) -> None:
+    app = create_app({"builtin": predictor, "builtin@1": predictor}, settings=ServiceSettings())
+    answer = ask(app, "/v1/predict", {"text": TEXTS[0], "model": "builtin@1"})
+    app.state.service.close()
+    assert (answer.status_code, answer.json()["model"]) == (200, "builtin@1")
+
+
 def test_many_texts_in_their_order_and_as_the_command_line_says_it(
     app: FastAPI, trained_folder: Path, ask: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
