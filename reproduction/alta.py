@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
@@ -32,6 +31,7 @@ from litotes.distillation.shapes import STUDENT, Shape
 from litotes.distillation.students import StudentJob, run_student
 from litotes.distillation.teachers import run_teacher
 from litotes.model.checkpoint import load_model
+from reproduction.student_options import student_parser
 
 TASKS = ("sentiment", "sarcasm")
 VARIETIES = ("en-AU", "en-UK")
@@ -57,15 +57,7 @@ ATTEMPTS = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--teacher", default="mpnet", help="an encoder's name or folder")
-    parser.add_argument("--student", default="minilm", help="likewise")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=6, help="trainings at the same time")
-    parser.add_argument("--epochs", type=int, help="of everything, for a trial")
-    given = parser.parse_args()
+    given = student_parser(__doc__, n_seeds=5).parse_args()
     plans = {task: make_plan(given, task) for task in TASKS}
     teachers = {
         f"{task}, {name}": job

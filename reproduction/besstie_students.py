@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,6 +32,7 @@ from litotes.evaluation.evaluate import predict_corpus
 from litotes.model.averaging import average_models
 from litotes.model.checkpoint import load_model
 from litotes.prediction.predictor import Predictor
+from reproduction.student_options import student_parser
 
 CELLS = (("Google", "sentiment"), ("Reddit", "sentiment"), ("Reddit", "sarcasm"))
 MORE = ("twitter:{0}/twitter?min_words=25", "irony:{0}/tweeteval-irony")
@@ -48,14 +48,7 @@ AVERAGED = "half an answer"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--teacher", default="mpnet", help="an encoder's name or folder")
-    parser.add_argument("--student", default="minilm", help="likewise")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=6, help="trainings at the same time")
-    parser.add_argument("--epochs", type=int, help="of everything, for a trial")
+    parser = student_parser(__doc__, n_seeds=3)
     names = [" ".join(cell) for cell in CELLS]
     parser.add_argument("--cells", nargs="+", choices=names, default=names, metavar="CELL")
     given = parser.parse_args()
