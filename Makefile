@@ -6,8 +6,7 @@ INSTALLED := $(VENV)/.installed
 BUILTIN := src/litotes/model/builtin
 LIGHT := $(BUILTIN)/light/export.json
 TYPES := $(VENV)/types.txt
-# one more than two cores: a third of the time tests wait, for services, Ray and the disk
-PROCESSES ?= 3
+PROCESSES ?= 2
 # containers often set it; then every library is compiled again whenever Python starts
 unexport PYTHONDONTWRITEBYTECODE
 # a file stays in one process, for its fixtures; conftest.py puts the slowest files first
@@ -35,7 +34,7 @@ check: lint types  ## ruff, mypy and the quick tests, in a minute and a half: wh
 	$(BIN)/python -m pytest -m "not slow" $(PYTEST)
 
 # mypy takes a minute of one core in a fresh clone: beside the tests no core waits for it
-test: lint  ## ruff, mypy and all tests, in three processes (PROCESSES=6: in six)
+test: lint  ## ruff, mypy and all tests, in two processes (PROCESSES=4: in four)
 	@nice -n 3 $(BIN)/mypy > $(TYPES) 2>&1 & types=$$!; \
 	$(BIN)/python -m pytest $(PYTEST); tests=$$?; \
 	wait $$types; typed=$$?; cat $(TYPES); \
